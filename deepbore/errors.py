@@ -1,0 +1,45 @@
+"""The errors that deepbore raises on purpose: one tree, each class also one of Python's own.
+
+Catch `DeepBoreError` for all of them, or `ValueError`, `RuntimeError`, ... as usual. Every message names the rule, the
+value that broke it and the way out.
+"""
+
+
+class DeepBoreError(Exception):
+    """The root of the tree."""
+
+
+class SpaceError(DeepBoreError, ValueError):
+    """A search space, or one of its parameters, is declared wrongly."""
+
+
+class PointError(DeepBoreError, ValueError):
+    """A configuration does not belong to the search space."""
+
+
+class ValueTypeError(DeepBoreError, TypeError):
+    """An objective value is not a number."""
+
+
+class SettingError(DeepBoreError, ValueError):
+    """A setting is outside its range, or two settings contradict each other."""
+
+
+class ShapeError(DeepBoreError, ValueError):
+    """A tensor does not have the shape that its interface states."""
+
+
+class TrialError(DeepBoreError, RuntimeError):
+    """A trial is unknown, or is told a second time."""
+
+
+class SpaceExhausted(DeepBoreError, RuntimeError):
+    """Every configuration of a finite space has been evaluated or is pending."""
+
+
+class JournalError(DeepBoreError, RuntimeError):
+    """A journal is damaged, belongs to another study, or cannot be written."""
+
+
+class MissingPackage(DeepBoreError, ImportError):
+    """An optional package is needed for what was asked."""
