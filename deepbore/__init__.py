@@ -1,0 +1,97 @@
+"""Bayesian optimisation by probabilistic classification, on PyTorch Lightning.
+
+A classifier that learns which configurations are good, P(y <= tau | x), is the acquisition function: maximise it, and
+evaluate there next.
+
+The flow, and a module imports only from rooms on its left:
+
+    errors < parameters < features < space < journal < observations < labels < datamodule < classifiers
+           < acquisition < candidates < evaluators < loop < study < cli;   beside them: problems, plots, testing
+
+The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
+members (or posterior samples), s steps, k columns of labels; x point, y value, z label, w weight, tau threshold, gamma
+proportion, pi class probability.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deepbore.acquisition import ClassProbability, QuantileBound, UpperConfidenceBound
+    from deepbore.candidates import EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
+    from deepbore.classifiers import DeepEnsemble, DeepPLS, MLPClassifier, Training
+    from deepbore.labels import (
+        DecayingGamma,
+        EmphasiseChanges,
+        ImprovementLabels,
+        RankGradedLabels,
+        SeveralThresholds,
+        ThresholdLabels,
+        ValueGradedLabels,
+    )
+    from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
+    from deepbore.study import Result, Study, maximize, minimize
+
+__version__ = "0.1.0"
+
+_HOMES = {  # where each name lives; imported when first used, so that `import deepbore` stays light
+    "space": ["Real", "Integer", "Ordinal", "Categorical", "Condition", "SearchSpace"],
+    "labels": [
+        "ThresholdLabels",
+        "ImprovementLabels",
+        "SeveralThresholds",
+        "ValueGradedLabels",
+        "RankGradedLabels",
+        "EmphasiseChanges",
+        "DecayingGamma",
+    ],
+    "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "Training"],
+    "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound"],
+    "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "EpsilonGreedy"],
+    "study": ["Study", "Result", "minimize", "maximize"],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ["problems", "errors", "plots", "testing"]
+
+__all__ = [  # noqa: RUF022  # in the order of the flow
+    "Real",
+    "Integer",
+    "Ordinal",
+    "Categorical",
+    "Condition",
+    "SearchSpace",
+    "ThresholdLabels",
+    "ImprovementLabels",
+    "SeveralThresholds",
+    "ValueGradedLabels",
+    "RankGradedLabels",
+    "EmphasiseChanges",
+    "DecayingGamma",
+    "MLPClassifier",
+    "DeepEnsemble",
+    "DeepPLS",
+    "Training",
+    "ClassProbability",
+    "UpperConfidenceBound",
+    "QuantileBound",
+    "RandomSearch",
+    "LocalSearch",
+    "MultiStartLBFGS",
+    "EpsilonGreedy",
+    "Study",
+    "Result",
+    "minimize",
+    "maximize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(f"deepbore.{_HOME_OF[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"deepbore.{name}")
+    raise AttributeError(f"module 'deepbore' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES])

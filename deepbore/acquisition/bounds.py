@@ -1,0 +1,53 @@
+"""Class probability, and upper bounds on it. All work on scores (logits), where a sigmoid would have no gradient."""
+
+from torch import Tensor
+
+from deepbore.acquisition.base import Acquisition
+from deepbore.classifiers.base import Classifier
+from deepbore.errors import SettingError
+
+
+class ClassProbability(Acquisition):
+    """The mean score, which ranks points as BORE's class probability does (Tiao et al. 2021, eq. 10)."""
+
+    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
+        return classifier.gaussian(points)[0]
+
+
+class UpperConfidenceBound(Acquisition):
+    """mean + kappa * standard deviation of the score, as in BORE++ (Oliveira et al. 2022, eq. 20, unclipped).
+
+    Args:
+        kappa: standard deviations above the mean, >= 0; 0 is `ClassProbability`.
+
+    Raises:
+        SettingError: for kappa < 0.
+    """
+
+    def __init__(self, kappa: float = 1.0):
+        if not kappa >= 0:
+            raise SettingError(f"kappa >= 0 must hold, but got kappa={kappa}.")
+        self.kappa = kappa
+
+    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
+        mean, std = classifier.gaussian(points)
+        return mean + self.kappa * std
+
+
+class QuantileBound(Acquisition):
+    """An empirical quantile of the members' scores, for classifiers with members or samples.
+
+    Args:
+        level: of the quantile, in (0, 1].
+
+    Raises:
+        SettingError: for a level outside (0, 1].
+    """
+
+    def __init__(self, level: float = 0.8):
+        if not 0 < level <= 1:
+            raise SettingError(f"0 < level <= 1 must hold, but got level={level}.")
+        self.level = level
+
+    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
+        return classifier.scores(points).quantile(self.level, dim=0)

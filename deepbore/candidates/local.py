@@ -1,0 +1,68 @@
+"""Local search: random points and neighbours of good ones, then uphill."""
+
+import torch
+from torch import Tensor
+
+from deepbore.candidates.base import Candidates, Search, is_small
+from deepbore.errors import SettingError
+from deepbore.parameters import Real
+
+EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
+
+
+class LocalSearch(Candidates):
+    """Ranks random points and neighbours of the best observed ones, then climbs from the best of them.
+
+    Climbing is by Adam on the real parameters, where the classifier has gradients; the others stay. The climbed
+    points are snapped to configurations and ranked among the rest, so the walk down the ranking has all of them.
+
+    Args:
+        samples: uniform random points.
+        neighbours: neighbours of the best observed points, one or two parameters changed.
+        centres: how many best observed points have neighbours.
+        climbers: how many points climb; 0 for none.
+        steps: of each climber.
+    """
+
+    def __init__(
+        self, samples: int = 2000, neighbours: int = 1000, centres: int = 10, climbers: int = 8, steps: int = 20
+    ):
+        for name, value in {"samples": samples, "centres": centres}.items():
+            if value < 1:
+                raise SettingError(f"{name} >= 1 must hold, but got {name}={value}.")
+        self.samples, self.neighbours, self.centres = samples, neighbours, centres
+        self.climbers, self.steps = climbers, steps
+
+    def ranked(self, search: Search, q: int) -> Tensor:
+        if is_small(search.space, EXHAUSTIVE):
+            return search.rank(search.space.enumerate())
+        pool = search.rank(self._pool(search))
+        numeric = [i for i, p in enumerate(search.space.parameters.values()) if isinstance(p, Real)]
+        if not numeric or not search.classifier.differentiable or not self.climbers:
+            return pool
+        climbed = self._climb(search, pool[: max(self.climbers, q)], numeric)
+        return search.rank(torch.cat([climbed, pool]))
+
+    def _pool(self, search: Search) -> Tensor:
+        space, observations, generator = search.space, search.observations, search.generator
+        samples = space.sample(self.samples, generator)
+        best = observations.points[observations.best_rows(self.centres)].cpu()
+        if not len(best) or not self.neighbours:
+            return samples
+        return torch.cat([samples, space.neighbours(best, self.neighbours, generator)])
+
+    def _climb(self, search: Search, starts: Tensor, numeric: list[int]) -> Tensor:
+        """Points after ascent on their real columns, within [0, 1] (k x d)."""
+        points = starts.clone().to(search.classifier.device)
+        first, second = torch.zeros_like(points), torch.zeros_like(points)
+        mask = torch.zeros_like(points[0]).index_fill(0, torch.tensor(numeric, device=points.device), 1.0)
+        for step in range(1, self.steps + 1):
+            points.requires_grad_(True)
+            (gradient,) = torch.autograd.grad(search.value(points).sum(), points)
+            first = 0.8 * first + 0.2 * gradient
+            second = 0.9 * second + 0.1 * gradient.square()
+            move = first / (1 - 0.8**step) / ((second / (1 - 0.9**step)).sqrt() + 1e-12)
+            rate = 0.05 * (1 - (step - 1) / self.steps)
+            points = (points.detach() + rate * mask * move).clamp(min=0)
+            points = torch.minimum(points, search.space.bounds[1].to(points))
+        return search.space.snap(points.detach().cpu())

@@ -1,0 +1,8 @@
+"""What learns from labelled points: one file one method."""
+
+from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.deep_pls import DeepPLS
+from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
+from deepbore.classifiers.network import NetworkClassifier, Training
+
+__all__ = ["Classifier", "DeepEnsemble", "DeepPLS", "MLPClassifier", "NetworkClassifier", "Training"]

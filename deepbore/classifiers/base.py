@@ -1,0 +1,91 @@
+"""`Classifier`: what every method to learn from labelled points has in common."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+
+from deepbore.datamodule import LabelledBatch
+from deepbore.errors import SettingError, ShapeError
+from deepbore.space import SearchSpace
+
+
+class Classifier(LightningModule):
+    """Learns from one labelled batch an epoch, and scores points: the higher, the likelier to be good.
+
+    Scores are logits for classifiers that minimise cross-entropy, estimates of the label itself for those that minimise
+    squared error. A subclass implements `build`, `learn` and `scores`, and perhaps `gaussian`; it states in
+    `differentiable` whether its scores have gradients in the points.
+
+    Attributes:
+        generator: the stream of random numbers for weights and minibatches; the loop sets its own.
+    """
+
+    differentiable: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.generator = torch.Generator().manual_seed(0)
+        self.space: SearchSpace | None = None
+
+    # --- what a method must say --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        """Makes the parameters for a space of d parameters and labels of k columns."""
+
+    @abstractmethod
+    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Fits the batch and returns what to log of it, by name."""
+
+    @abstractmethod
+    def scores(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> scores of m members or posterior samples (m x n); m = 1 for a point estimate."""
+
+    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Points (n x d) -> mean (n) and standard deviation (n) of the score; here over the members."""
+        scores = self.scores(points)
+        return scores.mean(0), scores.std(0, correction=0)
+
+    def probability(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> probability of class 1, or expected label (n), for showing, not for maximising."""
+        return self.scores(points).sigmoid().mean(0)
+
+    # --- Lightning ---------------------------------------------------------------------------------------------------
+
+    def bind(self, space: SearchSpace, outputs: int = 1) -> "Classifier":
+        """Makes the parameters, once; the trainer does it by itself.
+
+        Raises:
+            SettingError: if it is bound to another space already.
+        """
+        if self.space is None:
+            self.space = space
+            self.build(space, outputs)
+        elif self.space != space:
+            raise SettingError("a classifier learns one space, but this one is bound to another. Make a new one.")
+        return self
+
+    def configure_model(self) -> None:
+        """Makes the parameters for the trainer's data."""
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        self.bind(data.space, data.labels.outputs)
+
+    def configure_optimizers(self) -> Any:
+        """No optimizer, unless a subclass has weights to descend on."""
+        return None
+
+    def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:  # noqa: ARG002
+        """Learns the epoch's one batch; nothing, while there is nothing to tell apart."""
+        if batch.separable:
+            self.log_dict(self.learn(batch), batch_size=len(batch))
+
+    def check_points(self, points: Tensor) -> None:
+        """Raises ShapeError unless points are n x d of the bound space."""
+        if self.space is None:
+            raise SettingError("a classifier must know its space first: fit it, or call bind(space).")
+        if points.ndim != 2 or points.shape[1] != len(self.space):
+            raise ShapeError(f"points must have shape n x {len(self.space)}, but got {tuple(points.shape)}.")

@@ -1,0 +1,80 @@
+"""`DeepPLS`: deep probabilistic least squares, networks with a Bayesian last layer."""
+
+import torch
+from torch import Tensor
+
+from deepbore.classifiers.last_layer import fit_last_layer
+from deepbore.classifiers.network import NetworkClassifier, Training
+from deepbore.datamodule import LabelledBatch
+from deepbore.space import SearchSpace
+
+
+class DeepPLS(NetworkClassifier):
+    """m networks that fit the labels by least squares, each with a Gaussian posterior over its last layer.
+
+    Least squares is a proper scoring rule: it estimates P(y <= tau | x) from labels by one threshold as PLS does
+    (Oliveira et al. 2022, section 3.1), and expected improvement from labels graded by value (see
+    `deepbore.labels.graded_by_value`). After each training the last layers are solved again in closed form.
+
+    Args:
+        hidden: widths of the hidden layers.
+        activation: "elu", "relu", "silu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        members: m >= 1.
+        training: steps, learning rate, warm start, ...
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (32, 32),
+        activation: str = "relu",
+        members: int = 3,
+        training: Training | None = None,
+    ):
+        super().__init__(hidden, activation, None, members, training)
+
+    last_mean: Tensor
+    last_root: Tensor
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        super().build(space, outputs)
+        h = self.hidden[-1] + 1
+        self.register_buffer("last_mean", torch.zeros(self.members, h))
+        self.register_buffer("last_root", torch.eye(h).repeat(self.members, 1, 1))
+
+    def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        return ((outputs - z).square() * weight[:, None]).mean((1, 2)).sum()
+
+    @torch.no_grad()
+    def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
+        """Solves the last layers for the mean label."""
+        posterior = fit_last_layer(self._last_features(x), batch.z.mean(-1), batch.weight)
+        self.last_mean.copy_(posterior.mean)
+        self.last_root.copy_(posterior.root)
+
+    def scores(self, points: Tensor) -> Tensor:
+        self.check_points(points)
+        return self._mean(self._last_features(self.encode(points)))
+
+    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean (n) and standard deviation (n): last-layer variance and the members' spread together."""
+        self.check_points(points)
+        phi = self._last_features(self.encode(points))
+        means = self._mean(phi)  # m x n
+        variance = (phi @ self.last_root).square().sum(-1)  # m x n
+        spread = means.var(0, correction=0)
+        return means.mean(0), (variance.mean(0) + spread).sqrt()
+
+    def probability(self, points: Tensor) -> Tensor:
+        return self.to_probability(self.scores(points).mean(0))
+
+    def to_probability(self, scores: Tensor) -> Tensor:
+        """The estimated label itself, clipped where it is shown (Oliveira et al. 2022, eq. 20)."""
+        return scores.clamp(0, 1)
+
+    def _last_features(self, x: Tensor) -> Tensor:
+        """Features (n x e) -> what the last layers see, with a constant for the bias: m x n x h."""
+        hidden = self.net.hidden(x)  # type: ignore[operator]
+        return torch.cat([hidden, torch.ones_like(hidden[..., :1])], dim=-1)
+
+    def _mean(self, phi: Tensor) -> Tensor:
+        return (phi @ self.last_mean[..., None]).squeeze(-1)

@@ -1,0 +1,69 @@
+"""Cross-entropy networks: one (`MLPClassifier`) or several (`DeepEnsemble`)."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from deepbore.classifiers.network import NetworkClassifier, NetworkFactory, Training
+
+
+class DeepEnsemble(NetworkClassifier):
+    """m networks that minimise cross-entropy from different initial weights; their scores are logits.
+
+    The loss is BORE eq. 9, weighted; the spread of the members' logits is what upper confidence bounds explore by
+    (Lakshminarayanan et al., 2017). With labels of several columns the score is the logit of the mean probability.
+
+    Args:
+        hidden: widths of the hidden layers.
+        activation: "elu", "relu", "silu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        network: a factory (number of features, number of outputs) -> module, in place of `hidden` and `activation`.
+        members: m >= 1.
+        training: steps, learning rate, warm start, ...
+
+    Example:
+        >>> from deepbore import Real, SearchSpace
+        >>> ensemble = DeepEnsemble(members=5).bind(SearchSpace({"x": Real(0, 1)}))
+        >>> ensemble.scores(torch.rand(7, 1, dtype=torch.float64)).shape
+        torch.Size([5, 7])
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (32, 32),
+        activation: str = "auto",
+        network: NetworkFactory | None = None,
+        members: int = 5,
+        training: Training | None = None,
+    ):
+        super().__init__(hidden, activation, network, members, training)
+
+    def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        losses = binary_cross_entropy_with_logits(outputs, z.expand_as(outputs), reduction="none")
+        return (losses * weight[:, None]).mean((1, 2)).sum()
+
+    def scores(self, points: Tensor) -> Tensor:
+        self.check_points(points)
+        outputs = self.net(self.encode(points))
+        if outputs.shape[-1] == 1:
+            return outputs.squeeze(-1)
+        return outputs.sigmoid().mean(-1).logit(eps=1e-6)
+
+
+class MLPClassifier(DeepEnsemble):
+    """One multi-layer perceptron, the classifier of BORE-MLP (BORE J.3): 2 hidden layers of 32, Adam, batch 64.
+
+    Args:
+        hidden: widths of the hidden layers.
+        activation: "elu", "relu", "silu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        network: a factory (number of features, number of outputs) -> module, in place of `hidden` and `activation`.
+        training: steps, learning rate, warm start, ...
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (32, 32),
+        activation: str = "auto",
+        network: NetworkFactory | None = None,
+        training: Training | None = None,
+    ):
+        super().__init__(hidden, activation, network, 1, training)

@@ -1,0 +1,201 @@
+"""What classifiers made of neural networks share: weights, and how to descend on them warm, a fixed number of steps."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam
+from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
+
+from deepbore.classifiers.base import Classifier
+from deepbore.datamodule import LabelledBatch
+from deepbore.errors import SettingError
+from deepbore.space import SearchSpace
+
+NetworkFactory = Callable[[int, int], nn.Module]
+CORESET = 4096  # rows an iteration learns from at most, so that its cost does not grow with n
+METRIC_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the weights are trained in each iteration.
+
+    Args:
+        steps: S, gradient steps per iteration, whatever n (BORE J.3).
+        batch_size: B, rows per step; all rows while n <= B.
+        learning_rate: of Adam.
+        weight_decay: of Adam, L2.
+        warm_start: go on from the last iteration's weights and Adam state, or draw new ones.
+        patience: stop early after so many steps without a loss lower by 1e-4 of itself; None for never
+            (BORE appendix F, strategy ii).
+        half_life: iterations after which S has fallen halfway to a quarter of itself; None for a constant S
+            (BORE appendix F, strategy iii).
+
+    Raises:
+        SettingError: for a number outside its range.
+    """
+
+    steps: int = 100
+    batch_size: int = 64
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.0
+    warm_start: bool = True
+    patience: int | None = None
+    half_life: float | None = None
+
+    def __post_init__(self) -> None:
+        positive = {"steps": self.steps, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
+        for name, value in {**positive, "patience": self.patience, "half_life": self.half_life}.items():
+            if value is not None and not value > 0:
+                raise SettingError(f"{name} > 0 must hold, but got {name}={value}.")
+        if self.weight_decay < 0:
+            raise SettingError(f"weight_decay >= 0 must hold, but got {self.weight_decay}.")
+
+    def steps_at(self, iteration: int) -> int:
+        """Gradient steps of an iteration, counted from 0."""
+        if self.half_life is None:
+            return self.steps
+        return math.ceil(self.steps * (0.25 + 0.75 * 2.0 ** (-iteration / self.half_life)))
+
+    def epochs(self, n: int, steps: int) -> int:
+        """Effective epochs over n rows, E = floor(S / ceil(n / B)) (BORE J.3)."""
+        return steps // math.ceil(n / self.batch_size)
+
+
+class NetworkClassifier(Classifier):
+    """A classifier with m networks, trained side by side on the same minibatches.
+
+    Args:
+        hidden: widths of the hidden layers.
+        activation: "elu", "relu", "silu", "tanh", or "auto" as in the papers: ELU for d <= 10, else ReLU (BORE J.3).
+        network: a factory (number of features, number of outputs) -> module, in place of `hidden` and `activation`.
+        members: m.
+        training: steps, learning rate, warm start, ...
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (32, 32),
+        activation: str = "auto",
+        network: NetworkFactory | None = None,
+        members: int = 1,
+        training: Training | None = None,
+    ):
+        super().__init__()
+        if members < 1:
+            raise SettingError(f"members >= 1 must hold, but got members={members}.")
+        self.hidden, self.activation, self.factory, self.members = tuple(hidden), activation, network, members
+        self.training_plan = training or Training()
+        self.register_buffer("iteration", torch.tensor(0))
+        self._adam: Adam | None = None
+
+    iteration: Tensor
+
+    # --- what a method must say --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        """Outputs (m x B x k), labels (B x k) and weights (B) -> loss, summed over the members."""
+
+    def to_probability(self, scores: Tensor) -> Tensor:
+        """Scores -> probabilities, for metrics and pictures."""
+        return scores.sigmoid()
+
+    # --- building ----------------------------------------------------------------------------------------------------
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        self.features = space.features
+        self.outputs = outputs
+        self.net = self._new_network()
+
+    def _new_network(self) -> nn.Module:
+        from deepbore.classifiers.stacked import Members, StackedMLP  # noqa: PLC0415
+
+        if self.factory is not None:
+            return Members(self.factory, (self.features.size, self.outputs), self.members, self.generator)
+        activation = self.activation
+        if activation == "auto":
+            assert self.space is not None
+            activation = "elu" if len(self.space) <= 10 else "relu"
+        sizes = [self.features.size, *self.hidden, self.outputs]
+        return StackedMLP(sizes, self.members, activation, self.generator)
+
+    def configure_optimizers(self) -> Adam:
+        """Adam, its state kept over all fits of the same classifier."""
+        if self._adam is None:
+            plan = self.training_plan
+            self._adam = Adam(
+                self.net.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True
+            )
+        return self._adam
+
+    # --- training ----------------------------------------------------------------------------------------------------
+
+    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+        if not self.training_plan.warm_start:
+            self._start_cold()
+        steps = self.training_plan.steps_at(int(self.iteration))
+        batch = batch.coreset(CORESET, self.generator)
+        x = self.encode(batch.points)
+        loss = self._descend(x, batch, steps)
+        self.after_training(x, batch)
+        self.iteration += 1
+        return {"loss": loss / self.members, "epochs": self.training_plan.epochs(len(batch), steps), **self._metrics(batch)}
+
+    def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
+        """What a method does with the trained networks, if anything; x are the batch's features (n x e)."""
+
+    def encode(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> features (n x e) in the precision of the weights."""
+        return self.features(points).float()  # type: ignore[no-any-return]
+
+    def _descend(self, x: Tensor, batch: LabelledBatch, steps: int) -> Tensor:
+        """S steps of Adam; returns the last loss."""
+        wrapped = self.optimizers()
+        adam: Any = wrapped.optimizer  # type: ignore[union-attr]
+        loss, best, since = torch.tensor(0.0), math.inf, 0
+        for step, rows in enumerate(self._minibatches(len(batch), steps), 1):
+            loss = self.loss(self.net(x[rows]), batch.z[rows], batch.weight[rows])
+            adam.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            if step == steps:
+                wrapped.step()  # type: ignore[union-attr]  # Lightning counts this one, and so writes checkpoints
+                break
+            adam.step()
+            if self.training_plan.patience is not None:
+                best, since = (float(loss), 0) if float(loss) < best * (1 - 1e-4) else (best, since + 1)
+                steps = step + 1 if since >= self.training_plan.patience else steps
+        return loss.detach()
+
+    def _minibatches(self, n: int, steps: int) -> Iterator[Tensor | slice]:
+        """Rows of each step: all while n <= B, else B drawn at random."""
+        size = self.training_plan.batch_size
+        if n <= size:
+            return iter([slice(None)] * steps)
+        rows = torch.randint(n, (steps, size), generator=self.generator)
+        return iter(rows.to(self.device))
+
+    def _start_cold(self) -> None:
+        """New weights in place, and a new Adam state."""
+        fresh = self._new_network().to(self.device)
+        self.net.load_state_dict(fresh.state_dict())
+        if self._adam is not None:
+            self._adam.state.clear()
+
+    @torch.no_grad()
+    def _metrics(self, batch: LabelledBatch) -> dict[str, Tensor]:
+        """Accuracy, calibration error and AUROC on (up to 512 rows of) the training data."""
+        step = math.ceil(len(batch) / METRIC_ROWS)
+        scores = self.scores(batch.points[::step]).mean(0)
+        good = (batch.z[::step].mean(-1) >= 0.5).long()
+        probability = self.to_probability(scores)
+        return {
+            "accuracy": ((probability >= 0.5) == good).float().mean(),
+            "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
+            "auroc": binary_auroc(scores.sigmoid(), good, validate_args=False),
+        }

@@ -1,0 +1,108 @@
+"""`LabelledObservations`: the data module that relabels all observations for every epoch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningDataModule
+from torch import Tensor
+
+from deepbore.labels import Labelling, ValueGradedLabels
+from deepbore.observations import Observations
+from deepbore.space import SearchSpace
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    """The whole labelled data set: the one batch of an epoch.
+
+    Attributes:
+        points: n x d.
+        z: labels in [0, 1], n x k.
+        weight: weights in the loss, n.
+        tau: the threshold, minimised sign.
+        separable: whether there is anything to learn.
+    """
+
+    points: Tensor
+    z: Tensor
+    weight: Tensor
+    tau: float
+    separable: bool
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def coreset(self, size: int, generator: torch.Generator) -> "LabelledBatch":
+        """At most `size` rows to learn from: a quarter the newest, a quarter the best, the rest drawn at random.
+
+        Drawing by label shifts the logit of a classifier by a constant and keeps its ranking (case-control sampling),
+        so what a suggestion costs need not grow with n.
+        """
+        n = len(self)
+        if n <= size:
+            return self
+        newest = torch.arange(n - size // 4, n)
+        best = self.z.sum(-1).topk(size // 4).indices.cpu()
+        others = torch.randint(n, (size - 2 * (size // 4),), generator=generator)
+        rows = torch.cat([newest, best, others]).to(self.points.device)
+        return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
+
+
+class LabelledObservations(LightningDataModule):
+    """Holds the observations and yields one batch an epoch: all of them, freshly labelled, already on the device.
+
+    Args:
+        observations: the rows to label; see `for_space` to begin with none.
+        labels: how values become labels.
+
+    Example:
+        >>> from deepbore import Real, SearchSpace
+        >>> space = SearchSpace({"x": Real(0, 1)})
+        >>> data = LabelledObservations(Observations(space))
+        >>> data.observations.add({"x": [0.1, 0.5, 0.9]}, [3.0, 1.0, 2.0])
+        >>> data.labelled().z.squeeze(-1).tolist()
+        [0.0, 1.0, 0.0]
+    """
+
+    def __init__(self, observations: Observations, labels: Labelling | None = None):
+        super().__init__()
+        self.observations = observations
+        self.labels = labels or ValueGradedLabels()
+
+    @property
+    def space(self) -> SearchSpace:
+        """The search space."""
+        return self.observations.space
+
+    def labelled(self) -> LabelledBatch:
+        """All rows with their labels as of now."""
+        labels = self.labels(self.observations)
+        return LabelledBatch(self.observations.points, labels.z, labels.weight, labels.tau, labels.separable)
+
+    def setup(self, stage: str) -> None:  # noqa: ARG002
+        """Moves the rows to the trainer's device."""
+        if self.trainer is not None:
+            self.observations.to(self.trainer.strategy.root_device)
+
+    def train_dataloader(self) -> "_FreshLabels":
+        """One batch an epoch, labelled when the epoch begins."""
+        return _FreshLabels(self)
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:  # noqa: ARG002
+        """The batch as it is: the rows live on the device."""
+        return batch
+
+
+class _FreshLabels:
+    """An iterable of one batch that is made at the time of asking, so it needs no reloading between epochs."""
+
+    def __init__(self, data: LabelledObservations):
+        self.data = data
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[LabelledBatch]:
+        yield self.data.labelled()

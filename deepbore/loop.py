@@ -1,0 +1,171 @@
+"""`LoopController`: the optimisation as a Lightning callback, one iteration an epoch.
+
+    epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate -> record
+"""
+
+import math
+import time
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
+
+from deepbore.acquisition import Acquisition, UpperConfidenceBound
+from deepbore.candidates import Candidates, LocalSearch, Search, distinct
+from deepbore.classifiers.base import Classifier
+from deepbore.datamodule import LabelledBatch, LabelledObservations
+from deepbore.errors import SettingError
+from deepbore.evaluators import Evaluator
+from deepbore.observations import Observations
+
+N_INITIAL = 10
+
+
+class LoopController(Callback):
+    """Proposes, evaluates and records at the end of each training epoch.
+
+    The first `n_initial` trials are a scrambled Sobol design, and so are all later ones while there is nothing to
+    tell apart. Without an evaluator the proposals stay pending: that is how `Study.ask` drives it.
+
+    Args:
+        evaluator: what turns trials into values; None to leave them pending.
+        n_trials: stop the trainer when there are so many trials; None to let the trainer decide.
+        acquisition: what is maximised; default `UpperConfidenceBound()`.
+        candidates: how it is maximised; default `LocalSearch()`.
+        n_initial: trials before the classifier is asked; default 10.
+        batch_size: q, trials proposed in one iteration.
+        seed: of the one stream of random numbers of the run.
+
+    Raises:
+        SettingError: for counts below 1.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator | None = None,
+        n_trials: int | None = None,
+        acquisition: Acquisition | None = None,
+        candidates: Candidates | None = None,
+        n_initial: int | None = None,
+        batch_size: int = 1,
+        seed: int = 0,
+    ):
+        counts = {"n_trials": n_trials, "n_initial": n_initial, "batch_size": batch_size}
+        for name, count in counts.items():
+            if count is not None and count < 1:
+                raise SettingError(f"{name} >= 1 must hold, but got {name}={count}.")
+        self.evaluator, self.n_trials = evaluator, n_trials
+        self.acquisition = acquisition or UpperConfidenceBound()
+        self.candidates = candidates or LocalSearch()
+        self.n_initial = N_INITIAL if n_initial is None else n_initial
+        self.batch_size, self.seed = batch_size, seed
+        self.generator = torch.Generator().manual_seed(seed)
+        self.proposed: list[int] = []  # rows of the latest proposals
+        self.seconds = math.nan  # the latest iteration took so long to train and propose
+        self.tau = math.nan  # the latest threshold, in the user's sign
+        self._separable = False
+        self._started = time.perf_counter()
+
+    # --- Lightning ---------------------------------------------------------------------------------------------------
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:  # noqa: ARG002
+        """Lends the classifier the run's stream."""
+        pl_module.generator = self.generator  # type: ignore[assignment]
+        self.data: LabelledObservations = trainer.datamodule  # type: ignore[attr-defined]
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Evaluates the initial design, or what is left of it."""
+        while self.evaluator is not None and self.needs_design and not self._is_over(trainer):
+            self._evaluate(self.design(min(self.batch_size, self.n_initial - len(self.observations))))
+        self._is_over(trainer)
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        """Starts the clock."""
+        self._started = time.perf_counter()
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: LabelledBatch, batch_idx: int  # noqa: ARG002
+    ) -> None:
+        """Notes what the labels were."""
+        self._separable, self.tau = batch.separable, self.observations.to_user(batch.tau)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """One iteration: propose, evaluate, record."""
+        if self._is_over(trainer):
+            return
+        self._propose(pl_module, self._room())
+        self._evaluate(self.proposed)
+        self._log(pl_module)
+        self._is_over(trainer)
+
+    def state_dict(self) -> dict[str, Any]:
+        """For checkpoints: where the stream of random numbers stands."""
+        return {"generator": self.generator.get_state()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes up the stream where the checkpoint left it."""
+        self.generator.set_state(state_dict["generator"].cpu())
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    @property
+    def observations(self) -> Observations:
+        """All trials so far."""
+        return self.data.observations
+
+    @property
+    def needs_design(self) -> bool:
+        """Whether the initial design is still to be asked for."""
+        return len(self.observations) < self.n_initial
+
+    def design(self, q: int) -> list[int]:
+        """Reserves the next q points of the Sobol design, and returns their rows."""
+        return self._reserve(self._explored(q))
+
+    def _explored(self, q: int) -> Tensor:
+        sobol = self.observations.space.sobol(4 * q, self.seed, skip=len(self.observations))
+        return distinct(sobol, self.observations, q, self.generator)
+
+    def _propose(self, classifier: LightningModule, q: int) -> None:
+        assert isinstance(classifier, Classifier)
+        if not self._separable:
+            points = self._explored(q)
+        else:
+            search = Search(self.acquisition, classifier, self.observations, self.generator)
+            points = self.candidates.propose(search, q)
+        self._reserve(points)
+        self.seconds = time.perf_counter() - self._started
+
+    def _reserve(self, points: Tensor) -> list[int]:
+        self.proposed = self.observations.reserve(points)
+        return self.proposed
+
+    def _evaluate(self, rows: list[int]) -> None:
+        if self.evaluator is None:
+            return
+        for trial, value in self.evaluator(self.observations.trial(row) for row in rows):
+            self.observations.tell(trial.id, value)
+
+    def _room(self) -> int:
+        """How many trials the next iteration may ask for."""
+        left = math.inf if self.n_trials is None else self.n_trials - len(self.observations)
+        if self.evaluator is None:
+            return self.batch_size
+        return int(min(self.batch_size, left, self.observations.space.cardinality - self.observations.n_distinct))
+
+    def _is_over(self, trainer: Trainer) -> bool:
+        """Stops the trainer when all trials are done, or the space is exhausted."""
+        trainer.should_stop = trainer.should_stop or self._room() < 1
+        return trainer.should_stop
+
+    def _log(self, classifier: LightningModule) -> None:
+        best = self.observations.best
+        classifier.log_dict(
+            {
+                "trials": float(len(self.observations)),
+                "best_value": math.nan if best is None or best.value is None else best.value,
+                "tau": self.tau,
+                "seconds_per_suggestion": self.seconds,
+            }
+        )

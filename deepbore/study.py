@@ -1,0 +1,314 @@
+"""`Study`: ask and tell; `minimize` and `maximize` in one call."""
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+import numpy as np
+from lightning.pytorch import Trainer
+
+from deepbore.acquisition import Acquisition
+from deepbore.candidates import Candidates
+from deepbore.classifiers import Classifier, DeepPLS
+from deepbore.datamodule import LabelledObservations
+from deepbore.errors import JournalError, SettingError
+from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
+from deepbore.journal import VERSION, Journal
+from deepbore.labels import Gamma, Labelling, ValueGradedLabels
+from deepbore.loop import LoopController
+from deepbore.observations import Direction, Observations, Status, Trial
+from deepbore.space import Params, SearchSpace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an optimisation found.
+
+    Attributes:
+        best_params: the best configuration; None if every trial failed.
+        best_value: its value, in the user's sign; NaN if every trial failed.
+        values: all values in the order of evaluation, in the user's sign, NaN for failures.
+        study: the study behind it, to go on with.
+    """
+
+    best_params: Params | None
+    best_value: float
+    values: np.ndarray
+    study: "Study"
+
+
+class Study:
+    """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
+
+    Args:
+        space: the search space.
+        direction: "minimize" or "maximize".
+        seed: of everything random; the same seed gives the same run on a CPU.
+        journal: file that keeps every event; None for none. It must not hold another run: see `Study.load`.
+        classifier: what learns; default `DeepPLS()`.
+        acquisition: what is maximised; default `UpperConfidenceBound()`.
+        candidates: how it is maximised; default `LocalSearch()`.
+        labels: how values become labels; default `ValueGradedLabels()`.
+        gamma: proportion of good observations for the default labels, in (0, 1).
+        n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them.
+
+    Raises:
+        SettingError: for a setting outside its range.
+        JournalError: if the journal holds a run already.
+
+    Example:
+        >>> from deepbore import Real, SearchSpace, Study
+        >>> study = Study(SearchSpace({"x": Real(-1, 1)}), seed=0)
+        >>> for trial in study.ask(4):
+        ...     study.tell(trial, trial.params["x"] ** 2)
+        >>> study.best_trial.value < 0.5
+        True
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        *,
+        direction: Direction = "minimize",
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        classifier: Classifier | None = None,
+        acquisition: Acquisition | None = None,
+        candidates: Candidates | None = None,
+        labels: Labelling | None = None,
+        gamma: Gamma | None = None,
+        n_initial: int | None = None,
+    ):
+        if labels is not None and gamma is not None:
+            raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
+        if labels is None:
+            labels = ValueGradedLabels() if gamma is None else ValueGradedLabels(gamma)
+        self.observations = Observations(space, direction)
+        self.classifier = classifier or DeepPLS()
+        self._data = LabelledObservations(self.observations, labels)
+        self._loop = LoopController(
+            acquisition=acquisition, candidates=candidates, n_initial=n_initial, seed=seed
+        )
+        self._loop.data = self._data
+        self._trainer: Trainer | None = None
+        if journal is not None:
+            self._begin(Journal(journal), seed)
+
+    def _begin(self, journal: Journal, seed: int) -> None:
+        if journal.path.exists() and journal.path.stat().st_size:
+            raise JournalError(f"{journal.path} holds a run already. Go on with Study.load, or name another file.")
+        journal.write(
+            {
+                "event": "created",
+                "version": VERSION,
+                "space": self.space.to_dict(),
+                "direction": self.observations.direction,
+                "seed": seed,
+            }
+        )
+        self.observations.journal = journal
+
+    # --- ask and tell ------------------------------------------------------------------------------------------------
+
+    def ask(self, q: int = 1) -> list[Trial]:
+        """The next q trials to evaluate; they stay pending until they are told.
+
+        Raises:
+            SettingError: for q < 1.
+            SpaceExhausted: if a finite space has fewer than q configurations left.
+        """
+        if q < 1:
+            raise SettingError(f"q >= 1 must hold, but got q={q}.")
+        if self._loop.needs_design:
+            rows = self._loop.design(q)
+        else:
+            self._loop.batch_size = q
+            self._run_epochs(1)
+            rows = self._loop.proposed
+        return [self.observations.trial(row) for row in rows]
+
+    def tell(self, trial: Trial | int, value: SupportsFloat | None = None, *, failed: bool = False) -> None:
+        """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
+
+        Args:
+            trial: what `ask` gave, or its id.
+            value: objective value, in the user's sign.
+            failed: that there is no value.
+
+        Raises:
+            TrialError: for an unknown trial, or one told before.
+            ValueTypeError: for a value that is no number.
+        """
+        self.observations.tell(trial.id if isinstance(trial, Trial) else trial, value, failed=failed)
+
+    def add(self, columns: Mapping[str, Sequence[Any]], values: Sequence[SupportsFloat]) -> None:
+        """Adds earlier results, one or a million: name -> n values (a dict of columns or a DataFrame), and n values.
+
+        Raises:
+            PointError: for configurations outside the space.
+            ShapeError: if there is not one value for each row.
+        """
+        self.observations.add(columns, values)
+
+    def optimize(self, objective: Objective | Evaluator, n_trials: int) -> Result:
+        """Evaluates until there are `n_trials` more trials, all in one `fit`.
+
+        Args:
+            objective: configuration -> value. What raises an exception, or returns no finite number, is a failed
+                trial, with a warning.
+            n_trials: how many evaluations; a finite space may be exhausted before.
+        """
+        loop = self._loop
+        loop.evaluator = objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
+        loop.n_trials, loop.batch_size = len(self.observations) + n_trials, 1
+        try:
+            self._run_epochs(-1)
+        finally:
+            loop.evaluator, loop.n_trials = None, None
+        return self.result
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def space(self) -> SearchSpace:
+        """The search space."""
+        return self.observations.space
+
+    @property
+    def best_trial(self) -> Trial | None:
+        """The trial with the best value; None while there is none."""
+        return self.observations.best
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials in the order of asking."""
+        return [self.observations.trial(row) for row in range(len(self.observations))]
+
+    @property
+    def result(self) -> Result:
+        """What has been found so far."""
+        best = self.best_trial
+        values = self.observations.to_user(self.observations.values.cpu().numpy())
+        if best is None or best.value is None:
+            return Result(None, float("nan"), values, self)
+        return Result(best.params, best.value, values, self)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas DataFrame: one row a trial, with id, parameters, value and status.
+
+        Raises:
+            MissingPackage: without pandas.
+        """
+        from deepbore.errors import MissingPackage  # noqa: PLC0415
+
+        try:
+            import pandas as pd  # noqa: PLC0415
+        except ImportError:
+            raise MissingPackage("to_frame needs pandas: pip install 'deepbore[frames]'.") from None
+        rows = [{"id": t.id, **t.params, "value": t.value, "status": t.status.name.lower()} for t in self.trials]
+        return pd.DataFrame(rows, columns=["id", *self.space.names, "value", "status"])
+
+    # --- journal -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, journal: str | os.PathLike[str], **settings: Any) -> "Study":
+        """The study that a journal keeps, ready to go on and to write to the same journal.
+
+        Args:
+            journal: the file.
+            settings: classifier, acquisition, ... if they were not the defaults.
+
+        Raises:
+            JournalError: for a missing, damaged or contradictory journal.
+        """
+        file = Journal(journal)
+        created, *events = file.read()
+        space = SearchSpace.from_dict(created["space"])
+        study = cls(space, direction=created["direction"], seed=created["seed"], **settings)
+        for event in events:
+            study._replay(event)
+        study.observations.journal = file
+        return study
+
+    def _replay(self, event: Mapping[str, Any]) -> None:
+        match event:
+            case {"event": "asked", "trial": trial, "params": params} if trial == len(self.observations):
+                self.observations.reserve(self.space.encode([params]))
+            case {"event": "told", "trial": trial, "value": value}:
+                self.observations.tell(trial, value)
+            case {"event": "failed", "trial": trial}:
+                self.observations.tell(trial, failed=True)
+            case {"event": "added", "params": params, "value": value}:
+                columns = {name: [params.get(name)] for name in self.space.names}
+                self.observations.add(columns, [float("nan") if value is None else value])
+            case _:
+                raise JournalError(f"the journal has an event that does not fit: {dict(event)}.")
+
+    # --- the trainer -------------------------------------------------------------------------------------------------
+
+    def _run_epochs(self, epochs: int) -> None:
+        """Lets the one trainer run: so many more epochs, or (-1) until the loop stops it."""
+        trainer = self._trainer = self._trainer or self._new_trainer()
+        trainer.should_stop = False
+        trainer.fit_loop.max_epochs = -1 if epochs < 0 else trainer.current_epoch + epochs
+        with _quiet():
+            trainer.fit(self.classifier, datamodule=self._data)
+
+    def _new_trainer(self) -> Trainer:
+        with _quiet():
+            return Trainer(
+                accelerator="auto",
+                devices=1,
+                max_epochs=-1,
+                logger=False,
+                callbacks=[self._loop],
+                enable_checkpointing=False,
+                enable_progress_bar=False,
+                enable_model_summary=False,
+            )
+
+
+def minimize(objective: Objective, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
+    """Finds a configuration with a small value.
+
+    Args:
+        objective: configuration (a dict) -> value.
+        space: the search space.
+        n_trials: how many evaluations.
+        settings: seed, classifier, journal, ...: see `Study`.
+
+    Example:
+        >>> from deepbore import Real, SearchSpace, minimize
+        >>> result = minimize(lambda p: (p["x"] - 0.3) ** 2, SearchSpace({"x": Real(0, 1)}), n_trials=20, seed=0)
+        >>> abs(result.best_params["x"] - 0.3) < 0.05
+        True
+    """
+    return Study(space, direction="minimize", **settings).optimize(objective, n_trials)
+
+
+def maximize(objective: Objective, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
+    """Finds a configuration with a large value: `minimize` the other way up."""
+    return Study(space, direction="maximize", **settings).optimize(objective, n_trials)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Lightning without its tips and reminders, which are about other kinds of training."""
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="lightning")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
