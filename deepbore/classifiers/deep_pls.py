@@ -18,7 +18,7 @@ class DeepPLS(NetworkClassifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "silu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
         members: m >= 1.
         training: steps, learning rate, warm start, ...
     """
@@ -43,6 +43,9 @@ class DeepPLS(NetworkClassifier):
 
     def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         return ((outputs - z).square() * weight[:, None]).mean((1, 2)).sum()
+
+    def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        return (outputs - z) * (2 * weight[:, None] / z.numel())
 
     @torch.no_grad()
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:

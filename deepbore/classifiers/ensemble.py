@@ -15,7 +15,7 @@ class DeepEnsemble(NetworkClassifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "silu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
         network: a factory (number of features, number of outputs) -> module, in place of `hidden` and `activation`.
         members: m >= 1.
         training: steps, learning rate, warm start, ...
@@ -41,6 +41,9 @@ class DeepEnsemble(NetworkClassifier):
         losses = binary_cross_entropy_with_logits(outputs, z.expand_as(outputs), reduction="none")
         return (losses * weight[:, None]).mean((1, 2)).sum()
 
+    def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        return (outputs.sigmoid() - z) * (weight[:, None] / z.numel())
+
     def scores(self, points: Tensor) -> Tensor:
         self.check_points(points)
         outputs = self.net(self.encode(points))
@@ -54,7 +57,7 @@ class MLPClassifier(DeepEnsemble):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "silu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
         network: a factory (number of features, number of outputs) -> module, in place of `hidden` and `activation`.
         training: steps, learning rate, warm start, ...
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Adam
+from torch.optim.adam import Adam, adam
 from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
 from deepbore.classifiers.base import Classifier
@@ -72,7 +72,7 @@ class NetworkClassifier(Classifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "silu", "tanh", or "auto" as in the papers: ELU for d <= 10, else ReLU (BORE J.3).
+        activation: "elu", "relu", "tanh", or "auto" as in the papers: ELU for d <= 10, else ReLU (BORE J.3).
         network: a factory (number of features, number of outputs) -> module, in place of `hidden` and `activation`.
         members: m.
         training: steps, learning rate, warm start, ...
@@ -100,7 +100,11 @@ class NetworkClassifier(Classifier):
 
     @abstractmethod
     def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        """Outputs (m x B x k), labels (B x k) and weights (B) -> loss, summed over the members."""
+        """Outputs (m x B x k), labels (B x k) and weights (B) -> mean loss of each member, summed."""
+
+    @abstractmethod
+    def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        """The derivative of `loss` in the outputs (m x B x k)."""
 
     def to_probability(self, scores: Tensor) -> Tensor:
         """Scores -> probabilities, for metrics and pictures."""
@@ -145,7 +149,7 @@ class NetworkClassifier(Classifier):
         loss = self._descend(x, batch, steps)
         self.after_training(x, batch)
         self.iteration += 1
-        return {"loss": loss / self.members, "epochs": self.training_plan.epochs(len(batch), steps), **self._metrics(batch)}
+        return {"loss": loss, "epochs": self.training_plan.epochs(len(batch), steps), **self._metrics(batch)}
 
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
         """What a method does with the trained networks, if anything; x are the batch's features (n x e)."""
@@ -155,22 +159,53 @@ class NetworkClassifier(Classifier):
         return self.features(points).float()  # type: ignore[no-any-return]
 
     def _descend(self, x: Tensor, batch: LabelledBatch, steps: int) -> Tensor:
-        """S steps of Adam; returns the last loss."""
-        wrapped = self.optimizers()
-        adam: Any = wrapped.optimizer  # type: ignore[union-attr]
-        loss, best, since = torch.tensor(0.0), math.inf, 0
-        for step, rows in enumerate(self._minibatches(len(batch), steps), 1):
-            loss = self.loss(self.net(x[rows]), batch.z[rows], batch.weight[rows])
-            adam.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            if step == steps:
-                wrapped.step()  # type: ignore[union-attr]  # Lightning counts this one, and so writes checkpoints
-                break
-            adam.step()
+        """S steps of Adam; returns the last minibatch's loss."""
+        best, since = math.inf, 0
+        rows: Tensor | slice = slice(None)
+        for step, rows in enumerate(self._minibatches(len(batch), steps)):
+            z, weight = batch.z[rows], batch.weight[rows]
+            self.net.backpropagate(x[rows], lambda outputs, z=z, weight=weight: self.loss_gradient(outputs, z, weight))
+            self._step(first=step == 0)
             if self.training_plan.patience is not None:
-                best, since = (float(loss), 0) if float(loss) < best * (1 - 1e-4) else (best, since + 1)
-                steps = step + 1 if since >= self.training_plan.patience else steps
-        return loss.detach()
+                loss = float(self._loss(x[rows], z, weight))
+                best, since = (loss, 0) if loss < best * (1 - 1e-4) else (best, since + 1)
+                if since >= self.training_plan.patience:
+                    break
+        return self._loss(x[rows], batch.z[rows], batch.weight[rows])
+
+    @torch.no_grad()
+    def _loss(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        return self.loss(self.net(x), z, weight) / self.members
+
+    def _step(self, first: bool) -> None:
+        """One step of Adam on the gradients at hand.
+
+        The first of an iteration goes through Lightning, which counts it (and so writes checkpoints); the others call
+        what `Adam.step` itself calls, without its inquiries about devices, which take longer than the step.
+        """
+        wrapped: Any = self.optimizers()
+        if first:
+            wrapped.step()
+            return
+        optimizer = wrapped.optimizer
+        (group,) = optimizer.param_groups
+        states = [optimizer.state[p] for p in group["params"]]
+        adam(
+            group["params"],
+            [p.grad for p in group["params"]],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            [state["step"] for state in states],
+            fused=True,
+            amsgrad=False,
+            maximize=False,
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+        )
 
     def _minibatches(self, n: int, steps: int) -> Iterator[Tensor | slice]:
         """Rows of each step: all while n <= B, else B drawn at random."""
