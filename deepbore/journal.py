@@ -28,6 +28,23 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
 
+    @classmethod
+    def begin(cls, path: str | os.PathLike[str], header: Event) -> "Journal":
+        """A new journal, its first line written.
+
+        Args:
+            path: the file, which must not hold a run.
+            header: what the event "created" says of the run.
+
+        Raises:
+            JournalError: if the file holds a run already, or can't be written.
+        """
+        journal = cls(path)
+        if journal.path.exists() and journal.path.stat().st_size:
+            raise JournalError(f"{journal.path} holds a run already. Go on with Study.load, or name another file.")
+        journal.write({"event": "created", "version": VERSION, **header})
+        return journal
+
     def write(self, event: Event) -> None:
         """Appends one event."""
         self.write_all([event])

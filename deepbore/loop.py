@@ -18,6 +18,7 @@ from deepbore.datamodule import LabelledBatch, LabelledObservations
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator
 from deepbore.observations import Observations
+from deepbore.threads import one_thread
 
 N_INITIAL = 10
 
@@ -133,7 +134,8 @@ class LoopController(Callback):
             points = self._explored(q)
         else:
             search = Search(self.acquisition, classifier, self.observations, self.generator)
-            points = self.candidates.propose(search, q)
+            with one_thread():
+                points = self.candidates.propose(search, q)
         self._reserve(points)
         self.seconds = time.perf_counter() - self._started
 

@@ -122,6 +122,10 @@ class Observations:
         value = self.to_user(float(self._values[row])) if status is Status.COMPLETE else None
         return Trial(row, self.space.decode(self._points[row : row + 1])[0], value, status)
 
+    def header(self, seed: int) -> dict[str, Any]:
+        """What a journal says of the run in its first line."""
+        return {"space": self.space.to_dict(), "direction": self.direction, "seed": seed}
+
     def to_user(self, value: Any) -> Any:
         """A minimised value (or array of them) in the user's sign."""
         return value * self._sign

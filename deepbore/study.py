@@ -1,10 +1,7 @@
 """`Study`: ask and tell; `minimize` and `maximize` in one call."""
 
-import logging
 import os
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -17,11 +14,12 @@ from deepbore.classifiers import Classifier, DeepPLS
 from deepbore.datamodule import LabelledObservations
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
-from deepbore.journal import VERSION, Journal
+from deepbore.journal import Journal
 from deepbore.labels import Gamma, Labelling, ValueGradedLabels
 from deepbore.loop import LoopController
 from deepbore.observations import Direction, Observations, Status, Trial
 from deepbore.space import Params, SearchSpace
+from deepbore.trainer import new_trainer, quiet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,21 +97,7 @@ class Study:
         self._loop.data = self._data
         self._trainer: Trainer | None = None
         if journal is not None:
-            self._begin(Journal(journal), seed)
-
-    def _begin(self, journal: Journal, seed: int) -> None:
-        if journal.path.exists() and journal.path.stat().st_size:
-            raise JournalError(f"{journal.path} holds a run already. Go on with Study.load, or name another file.")
-        journal.write(
-            {
-                "event": "created",
-                "version": VERSION,
-                "space": self.space.to_dict(),
-                "direction": self.observations.direction,
-                "seed": seed,
-            }
-        )
-        self.observations.journal = journal
+            self.observations.journal = Journal.begin(journal, self.observations.header(seed))
 
     # --- ask and tell ------------------------------------------------------------------------------------------------
 
@@ -255,24 +239,11 @@ class Study:
 
     def _run_epochs(self, epochs: int) -> None:
         """Lets the one trainer run: so many more epochs, or (-1) until the loop stops it."""
-        trainer = self._trainer = self._trainer or self._new_trainer()
+        trainer = self._trainer = self._trainer or new_trainer([self._loop])
         trainer.should_stop = False
         trainer.fit_loop.max_epochs = -1 if epochs < 0 else trainer.current_epoch + epochs
-        with _quiet():
+        with quiet():
             trainer.fit(self.classifier, datamodule=self._data)
-
-    def _new_trainer(self) -> Trainer:
-        with _quiet():
-            return Trainer(
-                accelerator="auto",
-                devices=1,
-                max_epochs=-1,
-                logger=False,
-                callbacks=[self._loop],
-                enable_checkpointing=False,
-                enable_progress_bar=False,
-                enable_model_summary=False,
-            )
 
 
 def minimize(objective: Objective, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
@@ -296,19 +267,3 @@ def minimize(objective: Objective, space: SearchSpace, n_trials: int, **settings
 def maximize(objective: Objective, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
     """Finds a configuration with a large value: `minimize` the other way up."""
     return Study(space, direction="maximize", **settings).optimize(objective, n_trials)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Lightning without its tips and reminders, which are about other kinds of training."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="lightning")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

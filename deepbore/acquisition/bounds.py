@@ -24,14 +24,14 @@ class UpperConfidenceBound(Acquisition):
         SettingError: for kappa < 0.
     """
 
-    def __init__(self, kappa: float = 1.0):
-        if not kappa >= 0:
+    def __init__(self, kappa: float | None = None):
+        if kappa is not None and not kappa >= 0:
             raise SettingError(f"kappa >= 0 must hold, but got kappa={kappa}.")
         self.kappa = kappa
 
     def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
         mean, std = classifier.gaussian(points)
-        return mean + self.kappa * std
+        return mean + (getattr(classifier,"kappa",1.0) if self.kappa is None else self.kappa) * std
 
 
 class QuantileBound(Acquisition):

@@ -1,6 +1,6 @@
 """`Classifier`: what every method to learn from labelled points has in common."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -10,9 +10,10 @@ from torch import Tensor
 from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError, ShapeError
 from deepbore.space import SearchSpace
+from deepbore.threads import one_thread
 
 
-class Classifier(LightningModule):
+class Classifier(LightningModule, ABC):
     """Learns from one labelled batch an epoch, and scores points: the higher, the likelier to be good.
 
     Scores are logits for classifiers that minimise cross-entropy, estimates of the label itself for those that minimise
@@ -81,7 +82,9 @@ class Classifier(LightningModule):
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:  # noqa: ARG002
         """Learns the epoch's one batch; nothing, while there is nothing to tell apart."""
         if batch.separable:
-            self.log_dict(self.learn(batch), batch_size=len(batch))
+            with one_thread():
+                measured = self.learn(batch)
+            self.log_dict(measured, batch_size=len(batch))
 
     def check_points(self, points: Tensor) -> None:
         """Raises ShapeError unless points are n x d of the bound space."""

@@ -1,12 +1,17 @@
 """`DeepPLS`: deep probabilistic least squares, networks with a Bayesian last layer."""
 
+import math
+
 import torch
 from torch import Tensor
 
+from deepbore.classifiers.fourier import FourierFeatures
 from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.network import NetworkClassifier, Training
 from deepbore.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+
+LENGTH_SCALES = (0.3, 0.6, 1.2, 2.4, 4.8)
 
 
 class DeepPLS(NetworkClassifier):
@@ -28,16 +33,19 @@ class DeepPLS(NetworkClassifier):
         hidden: tuple[int, ...] = (32, 32),
         activation: str = "relu",
         members: int = 3,
+        fourier: int = 0,
         training: Training | None = None,
     ):
         super().__init__(hidden, activation, None, members, training)
+        self.fourier = fourier
 
     last_mean: Tensor
     last_root: Tensor
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
-        h = self.hidden[-1] + 1
+        h = self.hidden[-1] + 1 + self.fourier
+        self.waves = FourierFeatures(self.features.size, self.fourier, self.generator) if self.fourier else None
         self.register_buffer("last_mean", torch.zeros(self.members, h))
         self.register_buffer("last_root", torch.eye(h).repeat(self.members, 1, 1))
 
@@ -50,6 +58,8 @@ class DeepPLS(NetworkClassifier):
     @torch.no_grad()
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
         """Solves the last layers for the mean label."""
+        if self.waves is not None:
+            self._choose_length_scale(x, batch)
         posterior = fit_last_layer(self._last_features(x), batch.z.mean(-1), batch.weight)
         self.last_mean.copy_(posterior.mean)
         self.last_root.copy_(posterior.root)
@@ -77,7 +87,22 @@ class DeepPLS(NetworkClassifier):
     def _last_features(self, x: Tensor) -> Tensor:
         """Features (n x e) -> what the last layers see, with a constant for the bias: m x n x h."""
         hidden = self.net.hidden(x)  # type: ignore[operator]
-        return torch.cat([hidden, torch.ones_like(hidden[..., :1])], dim=-1)
+        parts = [hidden, torch.ones_like(hidden[..., :1])]
+        if self.waves is not None:
+            parts.append(self.waves(x).expand(self.members, -1, -1))
+        return torch.cat(parts, dim=-1)
+
+    def _choose_length_scale(self, x: Tensor, batch: LabelledBatch) -> None:
+        best = -math.inf
+        waves = self.waves
+        for length_scale in LENGTH_SCALES:
+            waves.length_scale.fill_(length_scale)
+            phi = waves(x)
+            phi = torch.cat([phi, torch.ones_like(phi[..., :1])], -1)[None]
+            ev = float(fit_last_layer(phi, batch.z.mean(-1), batch.weight).evidence[0])
+            if ev > best:
+                best, chosen = ev, length_scale
+        waves.length_scale.fill_(chosen)
 
     def _mean(self, phi: Tensor) -> Tensor:
         return (phi @ self.last_mean[..., None]).squeeze(-1)

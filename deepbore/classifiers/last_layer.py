@@ -1,5 +1,6 @@
 """Bayesian linear regression on the last hidden layer, its precisions by evidence."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -16,11 +17,13 @@ class LastLayer:
         mean: weights, m x h.
         root: R with covariance R R^T, m x h x h.
         noise: standard deviation of the labels' noise, m.
+        evidence: log marginal likelihood of the labels, m.
     """
 
     mean: Tensor
     root: Tensor
     noise: Tensor
+    evidence: Tensor
 
 
 def fit_last_layer(phi: Tensor, z: Tensor, weight: Tensor, rounds: int = 10) -> LastLayer:
@@ -51,5 +54,16 @@ def fit_last_layer(phi: Tensor, z: Tensor, weight: Tensor, rounds: int = 10) -> 
         alpha = (effective / mean.square().sum(-1, keepdim=True)).clamp(*ALPHA_RANGE)  # eq. 3.92
         beta = ((n - effective).clamp(min=1) / squares.clamp(min=1e-12)).clamp(*BETA_RANGE)  # eq. 3.95
     precision = alpha + beta * eigenvalues
-    mean = (basis @ (beta * projected / precision)[..., None]).squeeze(-1)
-    return LastLayer(mean, basis * precision.rsqrt()[:, None, :], beta.rsqrt().squeeze(-1))
+    coefficients = beta * projected / precision
+    squares = power - (2 * coefficients * projected - eigenvalues * coefficients.square()).sum(-1, keepdim=True)
+    evidence = (  # eq. 3.86
+        alpha.log().expand_as(precision).sum(-1, keepdim=True)
+        + n * beta.log()
+        - beta * squares
+        - alpha * coefficients.square().sum(-1, keepdim=True)
+        - precision.log().sum(-1, keepdim=True)
+        - n * math.log(2 * math.pi)
+    ) / 2
+    mean = (basis @ coefficients[..., None]).squeeze(-1)
+    root = basis * precision.rsqrt()[:, None, :]
+    return LastLayer(mean, root, beta.rsqrt().squeeze(-1), evidence.squeeze(-1))

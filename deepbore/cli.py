@@ -1,0 +1,130 @@
+"""The command line: `deepbore fit`, `deepbore best RUN`, `deepbore plot RUN`."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deepbore.errors import DeepBoreError, JournalError
+
+if TYPE_CHECKING:
+    from deepbore.study import Study
+
+JOURNAL = "journal.jsonl"
+
+HELP = """deepbore: Bayesian optimisation by probabilistic classification
+
+  deepbore fit --config FILE.yaml    run an optimisation; `deepbore fit --help` says more
+  deepbore best RUN                  the best configuration of a run directory
+  deepbore plot RUN                  a picture of a run: RUN/history.png
+"""
+
+FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration is an epoch
+
+  deepbore fit --config configs/hpolib_protein.yaml
+  deepbore fit --config configs/hpolib_protein.yaml --loop.n_trials 200 --loop.seed 1 --run runs/longer
+
+  --config FILE            YAML with the settings below; may be given more than once
+  --run DIR                where the run is kept: config.yaml, journal.jsonl, last.ckpt, metrics.csv
+                           (default: runs/ and the problem's name and a number)
+  --problem CLASS          what to optimise, as class_path and init_args: deepbore.problems.HPOLib, Digits, ..., or
+                           FunctionProblem for your own function
+  --loop.n_trials N        evaluations (default 100)
+  --loop.n_initial N       of them before the classifier is asked (default 10)
+  --loop.batch_size Q      trials proposed in one iteration (default 1)
+  --loop.seed N            of everything random in the run (default 0)
+  --loop.acquisition CLASS --loop.candidates CLASS
+  --model CLASS            the classifier: DeepPLS (default), DeepEnsemble, MLPClassifier, ...
+  --data.labels CLASS      ValueGradedLabels (default), ThresholdLabels, ...
+  --trainer.*              every setting of Lightning's Trainer: accelerator, devices, max_time, logger, callbacks, ...
+
+  --print_config           the whole configuration that would run
+  --help-all               every setting, with its type and default
+"""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit status."""
+    command, *rest = list(sys.argv[1:] if args is None else args) or ["--help"]
+    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "best": _best, "plot": _plot}
+    if command in ("-h", "--help"):
+        print(HELP)
+        return 0
+    if command not in commands:
+        print(f"deepbore: the command must be one of {', '.join(commands)}, but got {command!r}.\n\n{HELP}", file=sys.stderr)
+        return 2
+    try:
+        commands[command](rest)
+    except DeepBoreError as error:
+        print(f"deepbore: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+# --- fit -------------------------------------------------------------------------------------------------------------
+
+
+def _fit(args: list[str]) -> None:
+    if args in ([], ["-h"], ["--help"]):
+        print(FIT_HELP)
+        return
+    from deepbore.run import run_fit  # noqa: PLC0415  # takes seconds to import: only for a run
+
+    run_fit(["--help" if arg == "--help-all" else arg for arg in args])
+
+
+# --- looking at a run ------------------------------------------------------------------------------------------------
+
+
+def _best(args: list[str]) -> None:
+    study = _study(args, "best")
+    print(summary(study))
+
+
+def _plot(args: list[str]) -> None:
+    study = _study(args, "plot")
+    from deepbore.plots import history  # noqa: PLC0415
+
+    run = Path(args[0])
+    target = run / "history.png" if run.is_dir() else run.with_suffix(".png")
+    direction = study.observations.direction
+    history(study.result.values, direction=direction, gamma=_gamma(run), title=run.name, path=target)
+    print(target)
+
+
+def _study(args: list[str], command: str) -> "Study":
+    if len(args) != 1 or args[0].startswith("-"):
+        raise JournalError(f"usage: deepbore {command} RUN, a run directory or a journal, but got {args}.")
+    from deepbore.study import Study  # noqa: PLC0415
+
+    run = Path(args[0])
+    return Study.load(run / JOURNAL if run.is_dir() else run)
+
+
+def _gamma(run: Path) -> float:
+    """The proportion that the run's configuration names, or the default labels'."""
+    import yaml  # noqa: PLC0415
+
+    default = 0.5
+    if not (run / "config.yaml").exists():
+        return default
+    labels = (yaml.safe_load((run / "config.yaml").read_text()).get("data") or {}).get("labels") or {}
+    gamma = (labels.get("init_args") or {}).get("gamma", default)
+    return gamma if isinstance(gamma, float) else default
+
+
+def summary(study: "Study", optimum: float | None = None) -> str:
+    """What a run has found, in a few lines."""
+    statuses = [int(code) for code in study.observations.status]
+    failed, pending = statuses.count(1), statuses.count(2)
+    counts = f"{len(statuses)} trials" + (f", {failed} failed" if failed else "") + (f", {pending} pending" if pending else "")
+    best = study.best_trial
+    if best is None or best.value is None:
+        return f"no value yet ({counts})"
+    regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
+    lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
+    return "\n".join([*lines, *(f"  {name}: {value}" for name, value in best.params.items())])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""What every problem is: a space, an objective, a direction and, where it is known, the best possible value."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from importlib import import_module
+from typing import Any, get_args, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deepbore.errors import MissingPackage, SettingError
+from deepbore.observations import Direction
+from deepbore.space import Params, Real, SearchSpace
+
+Array = NDArray[np.float64]
+DIRECTIONS = get_args(Direction)
+
+
+class Problem(ABC):
+    """Something to optimise, with what is known about it.
+
+    Attributes:
+        space: where to search.
+        direction: "minimize" or "maximize".
+        optimum: the best possible value, in the user's sign; None if unknown.
+    """
+
+    space: SearchSpace
+    direction: Direction = "minimize"
+    optimum: float | None = None
+
+    @abstractmethod
+    def __call__(self, params: Params) -> float:
+        """The value of a configuration, in the user's sign."""
+
+    @overload
+    def regret(self, values: float) -> float: ...
+
+    @overload
+    def regret(self, values: Sequence[float] | Array) -> Array: ...
+
+    def regret(self, values: ArrayLike) -> float | Array:
+        """How far values are from the best possible one: optimum - y to maximise, y - optimum to minimise.
+
+        Args:
+            values: one value or an array of any shape. NaN and infinite ones, the failed, have infinite regret.
+
+        Returns:
+            Regrets >= 0 (rounding below 0 is cut off): a float for one value, else an array of the same shape.
+
+        Raises:
+            SettingError: if the optimum is unknown.
+
+        Example:
+            >>> from deepbore.problems import Levy
+            >>> Levy(2).regret([0.5, 0.0, float("nan")])
+            array([0.5, 0. , inf])
+        """
+        if self.optimum is None:
+            name = type(self).__name__
+            raise SettingError(f"regret needs a known optimum, but {name}'s is None. Compare plain values instead.")
+        y = np.asarray(values, dtype=np.float64)
+        distance = self.optimum - y if self.direction == "maximize" else y - self.optimum
+        regret = np.where(np.isfinite(y), np.maximum(distance, 0.0), math.inf)
+        return float(regret) if regret.ndim == 0 else regret
+
+
+class VectorProblem(Problem):
+    """A problem on a box, whose parameters x0 ... x{d-1} make one vector.
+
+    Args:
+        bounds: (low, high) of each parameter, d pairs, in natural units.
+    """
+
+    def __init__(self, bounds: Sequence[tuple[float, float]]):
+        self.space = SearchSpace({f"x{i}": Real(low, high) for i, (low, high) in enumerate(bounds)})
+
+    @abstractmethod
+    def value(self, x: Array) -> float:
+        """The value at a vector (d)."""
+
+    def __call__(self, params: Params) -> float:
+        """The value of a configuration. Raises PointError as `vector` does."""
+        return float(self.value(self.vector(params)))
+
+    def vector(self, params: Params) -> Array:
+        """Configuration -> vector (d), in the order of the names.
+
+        Raises:
+            PointError: for an unknown or missing parameter, or a value outside its bounds.
+        """
+        self.space.encode([params])  # checks names and bounds
+        return np.array([params[name] for name in self.space.names], dtype=np.float64)
+
+
+def check_choice(name: str, value: object, choices: Collection[object]) -> None:
+    """Raise SettingError unless a setting is one of its choices."""
+    if not any(value == choice and type(value) is type(choice) for choice in choices):
+        raise SettingError(f"{name} must be one of {list(choices)}, but got {value!r}. Choose one of these.")
+
+
+def check_count(name: str, value: int, least: int) -> None:
+    """Raise SettingError unless a setting is a whole number >= least."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SettingError(f"{name} >= {least} must hold for a whole {name}, but got {name}={value!r}. Raise it.")
+
+
+def benchmark_package(module: str, package: str) -> Any:
+    """An optional module, imported now.
+
+    Raises:
+        MissingPackage: if it cannot be imported.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        way_out = "pip install 'deepbore[benchmarks]'"
+        raise MissingPackage(f"this problem needs the package {package}, but: {error}. Run: {way_out}") from error

@@ -1,0 +1,99 @@
+"""A real training run as the objective: a small network on scikit-learn's handwritten digits."""
+
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, linear
+
+from deepbore.problems.base import Problem, benchmark_package, check_count
+from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real, SearchSpace
+
+IMAGES, TRAINING, BATCH = 1797, 1200, 64  # all, those to train on, those in a minibatch
+PIXELS, BRIGHTEST, CLASSES = 64, 16, 10
+Layer = tuple[Tensor, Tensor]  # weight (out x in), bias (out)
+
+
+class Digits(Problem):
+    """Cross-entropy on held-out digits of a network trained with the given hyperparameters, minimised.
+
+    The first 1200 of the 1797 images of 8 x 8 pixels are for training, the others are held out. A value depends on
+    (params, seed) alone, on one machine: no global random state is read or changed. A run that diverges gives NaN or
+    inf, a failed trial.
+
+    Args:
+        epochs: passes over the training images, >= 1; 10 of them take some tenths of a second.
+        seed: of the initial weights, the order of the images and the dropout, >= 0.
+
+    Raises:
+        SettingError: for settings outside these ranges.
+        MissingPackage: without scikit-learn.
+
+    Example:
+        >>> problem = Digits(epochs=1)
+        >>> params = {"learning_rate": 0.01, "width": 32, "depth": 1, "dropout": 0.0, "weight_decay": 1e-6}
+        >>> problem({**params, "optimizer": "adam"}) < problem({**params, "optimizer": "sgd", "momentum": 0.0})
+        True
+    """
+
+    def __init__(self, epochs: int = 10, seed: int = 0):
+        check_count("epochs", epochs, least=1)
+        check_count("seed", seed, least=0)
+        self.epochs, self.seed = epochs, seed
+        self.space = SearchSpace(
+            {
+                "learning_rate": Real(1e-5, 1.0, log=True),
+                "width": Integer(8, 256, log=True),
+                "depth": Ordinal([1, 2, 3]),
+                "dropout": Real(0.0, 0.8),
+                "weight_decay": Real(1e-7, 1e-1, log=True),
+                "optimizer": Categorical(["sgd", "adam"]),
+                "momentum": Real(0.0, 0.99, when=Condition("optimizer", "sgd")),
+            }
+        )
+        images, labels = benchmark_package("sklearn.datasets", "scikit-learn").load_digits(return_X_y=True)
+        self._images = torch.from_numpy(images).float() / BRIGHTEST
+        self._labels = torch.from_numpy(labels).long()
+
+    @torch.inference_mode(mode=False)  # a loop that calls this may have switched gradients off
+    @torch.enable_grad()
+    def __call__(self, params: Params) -> float:
+        """The held-out cross-entropy of a configuration. Raises PointError for one outside the space."""
+        self.space.encode([params])  # checks names and bounds
+        generator = torch.Generator().manual_seed(self.seed)
+        layers = _new_layers([PIXELS] + [params["width"]] * params["depth"] + [CLASSES], generator)
+        optimizer = _optimizer([weight for layer in layers for weight in layer], params)
+        for _ in range(self.epochs):
+            for batch in torch.split(torch.randperm(TRAINING, generator=generator), BATCH):
+                logits = _logits(self._images[batch], layers, params["dropout"], generator)
+                optimizer.zero_grad()
+                cross_entropy(logits, self._labels[batch]).backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+        held_out = _logits(self._images[TRAINING:], layers)
+        return float(cross_entropy(held_out, self._labels[TRAINING:]).detach())
+
+
+def _new_layers(sizes: list[int], generator: torch.Generator) -> list[Layer]:
+    """Weights by He et al. (2015), biases 0. torch.nn.Linear would draw from the global generator."""
+    layers = []
+    for before, after in pairwise(sizes):
+        weight = torch.randn(after, before, generator=generator, dtype=torch.float32) * (2 / before) ** 0.5
+        layers.append((weight.requires_grad_(), torch.zeros(after, dtype=torch.float32, requires_grad=True)))
+    return layers
+
+
+def _logits(x: Tensor, layers: list[Layer], dropout: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
+    """Images (n x 64) -> logits (n x 10), with dropout where a generator is given."""
+    for weight, bias in layers[:-1]:
+        x = linear(x, weight, bias).relu()
+        if generator is not None:
+            x = x * (torch.rand(x.shape, generator=generator) >= dropout) / (1 - dropout)
+    return linear(x, *layers[-1])
+
+
+def _optimizer(weights: list[Tensor], params: dict[str, Any]) -> torch.optim.Optimizer:
+    settings = {"lr": params["learning_rate"], "weight_decay": params["weight_decay"]}
+    if params["optimizer"] == "adam":
+        return torch.optim.Adam(weights, **settings)
+    return torch.optim.SGD(weights, momentum=params["momentum"], **settings)

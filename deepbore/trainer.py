@@ -1,0 +1,39 @@
+"""Lightning's Trainer, set up for an epoch that is one batch, and quiet."""
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from lightning.pytorch import Callback, Trainer
+
+
+def new_trainer(callbacks: Sequence[Callback] = ()) -> Trainer:
+    """A trainer that only trains: on one device, without logger, checkpoints or bars."""
+    with quiet():
+        return Trainer(
+            accelerator="auto",
+            devices=1,
+            max_epochs=-1,
+            logger=False,
+            callbacks=list(callbacks),
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silences Lightning's tips and reminders, which are about other kinds of training."""
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="lightning")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

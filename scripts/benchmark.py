@@ -1,0 +1,152 @@
+#!/usr/bin/env python
+"""Runs methods on problems over several seeds and writes their regret curves.
+
+    python scripts/benchmark.py --problems hpolib/protein_structure branin --methods deepbore random --seeds 5 \
+        --out results.json
+
+Every run is added to the file as soon as it is done, and a run that stands in it already is not done again, so an
+interrupted benchmark goes on where it stopped. One process per core, one thread each. Rows:
+{"problem", "method", "seed", "regret_after": {"10": ..., ...}, "ms_per_trial"}; regret is the simple regret, best value so far minus
+the optimum.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+
+from deepbore import (
+    ClassProbability,
+    DeepEnsemble,
+    LocalSearch,
+    MLPClassifier,
+    SeveralThresholds,
+    Study,
+    ThresholdLabels,
+    Training,
+    problems,
+)
+
+PROBLEMS: dict[str, Callable[[], problems.Problem]] = {
+    **{
+        f"hpolib/{name}": lambda name=name: problems.HPOLib(name)
+        for name in ("naval_propulsion", "parkinsons_telemonitoring", "protein_structure", "slice_localization")
+    },
+    **{f"nasbench201/{name}": lambda name=name: problems.NASBench201(name) for name in ("cifar10", "cifar100", "imagenet")},
+    "branin": problems.Branin,
+    "camel": problems.SixHumpCamel,
+    "hartmann3": lambda: problems.Hartmann(3),
+    "hartmann6": lambda: problems.Hartmann(6),
+    "ackley10": lambda: problems.Ackley(10),
+    "rosenbrock5": lambda: problems.Rosenbrock(5),
+    "levy10": lambda: problems.Levy(10),
+    "michalewicz5": lambda: problems.Michalewicz(5),
+}
+SUITES = {
+    "tables": [name for name in PROBLEMS if "/" in name],
+    "continuous": [name for name in PROBLEMS if "/" not in name],
+    "all": list(PROBLEMS),
+}
+METHODS: dict[str, Callable[[], dict[str, object]]] = {
+    "deepbore": dict,  # the defaults
+    "random": dict,  # see `values_of`
+    "bore_mlp": lambda: {
+        "classifier": MLPClassifier(training=Training(learning_rate=1e-3)),
+        "labels": ThresholdLabels(1 / 3),
+        "acquisition": ClassProbability(),
+        "candidates": LocalSearch(neighbours=0),
+    },
+    "ensemble": lambda: {"classifier": DeepEnsemble(), "labels": ThresholdLabels(0.15)},
+    "thresholds": lambda: {"classifier": DeepEnsemble(), "labels": SeveralThresholds()},
+}
+CHECKPOINTS = (10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200)
+Row = dict[str, object]
+
+
+def values_of(problem: problems.Problem, method: str, seed: int, n_trials: int) -> np.ndarray:
+    """All values of one run, in the order of evaluation."""
+    if method == "random":
+        points = problem.space.sample(n_trials, torch.Generator().manual_seed(seed))
+        return np.array([problem(params) for params in problem.space.decode(points)])
+    study = Study(problem.space, direction=problem.direction, seed=seed, **METHODS[method]())
+    return study.optimize(problem, n_trials).values
+
+
+def run(job: tuple[str, str, int, int]) -> Row:
+    """One run as a row of the results."""
+    name, method, seed, n_trials = job
+    torch.set_num_threads(1)
+    problem = PROBLEMS[name]()
+    started = time.perf_counter()
+    values = values_of(problem, method, seed, n_trials)
+    seconds = time.perf_counter() - started
+    sign = 1 if problem.direction == "minimize" else -1
+    regret = problem.regret(sign * np.fmin.accumulate(sign * values))
+    curve = {str(k): float(regret[k - 1]) for k in CHECKPOINTS if k <= len(values)}
+    curve |= {str(k): float(regret[-1]) for k in CHECKPOINTS if len(values) < k <= n_trials}  # space exhausted
+    return {"problem": name, "method": method, "seed": seed, "regret_after": curve, "ms_per_trial": 1e3 * seconds / n_trials}
+
+
+def chosen(names: list[str]) -> list[str]:
+    """Problems by name or suite."""
+    wanted = [problem for name in names for problem in SUITES.get(name, [name])]
+    if unknown := [name for name in wanted if name not in PROBLEMS]:
+        sys.exit(f"unknown problems {unknown}; there are {', '.join([*PROBLEMS, *SUITES])}")
+    return list(dict.fromkeys(wanted))
+
+
+def report(rows: list[Row]) -> None:
+    """Prints mean, spread and all seeds of the last common checkpoint."""
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        print(problem)
+        for method in dict.fromkeys(row["method"] for row in rows if row["problem"] == problem):
+            runs = [row for row in rows if (row["problem"], row["method"]) == (problem, method)]
+            last = max(set.intersection(*(set(row["regret_after"]) for row in runs)), key=int)
+            ends = [row["regret_after"][last] for row in sorted(runs, key=lambda row: row["seed"])]
+            spread = statistics.stdev(ends) if len(ends) > 1 else 0.0
+            seeds = " ".join(f"{end:.2e}" for end in ends)
+            ms = statistics.median(row["ms_per_trial"] for row in runs)
+            print(f"  {method:12s} after {last}: {statistics.mean(ends):.2e} +- {spread:.1e}  [{seeds}]  {ms:.0f} ms a trial")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", nargs="+", default=["all"], help=f"names, or the suites {', '.join(SUITES)}")
+    parser.add_argument("--methods", nargs="+", default=["deepbore"], choices=METHODS)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    rows: list[Row] = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
+    done = {(row["problem"], row["method"], row["seed"]) for row in rows}
+    jobs = [
+        (problem, method, seed, arguments.trials)
+        for problem in chosen(arguments.problems)
+        for method in arguments.methods
+        for seed in range(arguments.seeds)
+        if (problem, method, seed) not in done
+    ]
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
+        for count, row in enumerate(pool.imap_unordered(run, jobs), 1):
+            rows.append(row)
+            part = arguments.out.with_suffix(".part")
+            part.write_text(json.dumps(rows, indent=1))
+            part.replace(arguments.out)
+            print(f"\r{count} of {len(jobs)} runs", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""One line for every export that has a contract; `test_house.py` checks that none is missing."""
+
+from deepbore import acquisition, candidates, classifiers, labels
+
+QUICK = classifiers.Training(steps=50)
+
+CLASSIFIERS = {
+    "MLPClassifier": lambda: classifiers.MLPClassifier(training=QUICK),
+    "DeepEnsemble": lambda: classifiers.DeepEnsemble(training=QUICK),
+    "DeepPLS": lambda: classifiers.DeepPLS(training=QUICK),
+}
+LABELLINGS = {
+    "ThresholdLabels": labels.ThresholdLabels,
+    "ImprovementLabels": labels.ImprovementLabels,
+    "SeveralThresholds": labels.SeveralThresholds,
+    "ValueGradedLabels": labels.ValueGradedLabels,
+    "RankGradedLabels": labels.RankGradedLabels,
+    "EmphasiseChanges": lambda: labels.EmphasiseChanges(labels.ThresholdLabels(0.3)),
+}
+ACQUISITIONS = {
+    "ClassProbability": acquisition.ClassProbability,
+    "UpperConfidenceBound": acquisition.UpperConfidenceBound,
+    "QuantileBound": acquisition.QuantileBound,
+}
+CANDIDATES = {
+    "RandomSearch": candidates.RandomSearch,
+    "LocalSearch": candidates.LocalSearch,
+    "EpsilonGreedy": lambda: candidates.EpsilonGreedy(candidates.LocalSearch(), epsilon=0.5),
+    "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
+}
+CONTINUOUS_ONLY = {"MultiStartLBFGS"}

@@ -1,0 +1,49 @@
+"""The shipped contracts, over every export."""
+
+import pytest
+from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS
+
+from deepbore import testing
+from deepbore.testing import contracts
+
+
+@pytest.mark.parametrize("space", testing.TOY_SPACES)
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifier_scores_and_learns(name, space):
+    contracts.check_shapes(CLASSIFIERS[name](), testing.TOY_SPACES[space])
+    contracts.check_learning(CLASSIFIERS[name](), testing.TOY_SPACES[space])
+
+
+@pytest.mark.parametrize(
+    "check", [contracts.check_same_seed, contracts.check_state_dict, contracts.check_degenerate_data]
+)
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifier_is_reproducible_and_robust(name, check):
+    check(CLASSIFIERS[name])
+
+
+@pytest.mark.parametrize("name", [name for name, make in CLASSIFIERS.items() if make().differentiable])
+def test_classifier_has_the_gradients_it_declares(name):
+    contracts.check_gradient(CLASSIFIERS[name]())
+
+
+@pytest.mark.parametrize("name", LABELLINGS)
+def test_labelling(name):
+    testing.check_labelling(LABELLINGS[name])
+
+
+@pytest.mark.parametrize("classifier", ["DeepEnsemble", "DeepPLS"])
+@pytest.mark.parametrize("name", ACQUISITIONS)
+def test_acquisition(name, classifier):
+    testing.check_acquisition(ACQUISITIONS[name](), CLASSIFIERS[classifier])
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_candidates(name):
+    spaces = ("continuous",) if name in CONTINUOUS_ONLY else ("continuous", "finite", "mixed")
+    testing.check_candidates(CANDIDATES[name](), CLASSIFIERS["DeepEnsemble"], spaces)
+
+
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name not in CONTINUOUS_ONLY])
+def test_candidates_exhaust_a_finite_space(name):
+    contracts.check_exhaustion(CANDIDATES[name](), CLASSIFIERS["DeepEnsemble"])

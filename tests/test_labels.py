@@ -1,0 +1,171 @@
+"""Labels: thresholds, ties, failures, grades, weights, schedules."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from deepbore import Real, SearchSpace
+from deepbore.datamodule import LabelledObservations
+from deepbore.errors import SettingError
+from deepbore.labels import (
+    DecayingGamma,
+    EmphasiseChanges,
+    ImprovementLabels,
+    RankGradedLabels,
+    SeveralThresholds,
+    ThresholdLabels,
+    ValueGradedLabels,
+    changed_rows,
+    graded_by_value,
+    threshold,
+)
+from deepbore.observations import Observations
+
+SPACE = SearchSpace({"x": Real(0, 1)})
+numbers = st.floats(-1e6, 1e6)
+gammas = st.floats(0.01, 0.99)
+
+
+def told(values):
+    observations = Observations(SPACE)
+    observations.add({"x": np.linspace(0, 1, len(values))}, values)
+    return observations
+
+
+@given(st.lists(numbers, min_size=2, max_size=60, unique=True), gammas)
+@settings(deadline=None)
+def test_tau_is_the_smallest_value_that_gamma_of_all_reach(values, gamma):
+    assume(gamma * len(values) <= len(values) - 1)  # else the guarantee of two classes lowers tau
+    tau = threshold(np.sort(values), gamma)
+    reached = sum(value <= tau for value in values) / len(values)
+    below = sum(value < tau for value in values) / len(values)
+    assert below < gamma + 1e-9
+    assert reached >= gamma - 1e-9
+
+
+@given(st.lists(numbers, min_size=2, max_size=40, unique=True), gammas)
+@settings(deadline=None)
+def test_one_new_observation_flips_at_most_one_label(values, gamma):
+    before = ThresholdLabels(gamma)(told(values[:-1])).z[:, 0]
+    after = ThresholdLabels(gamma)(told(values)).z[:, 0]
+    assume(len(values) > 2)
+    assert (before != after[:-1]).sum() <= 1
+
+
+@given(st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=2, max_size=30), gammas)
+@settings(deadline=None)
+def test_both_classes_exist_however_many_ties(values, gamma):
+    for labelling in (ThresholdLabels(gamma), ValueGradedLabels(gamma), RankGradedLabels(gamma), ImprovementLabels(gamma)):
+        labels = labelling(told(values))
+        assert labels.separable == (len(set(values)) > 1)
+        assert (labels.z > 0).any() or isinstance(labelling, ImprovementLabels)
+        if labels.separable:
+            assert (labels.z == 0).any()
+
+
+def test_failures_are_class_0_and_enough_to_learn_from():
+    labels = ThresholdLabels(0.5)(told([1.0, float("nan"), 1.0]))
+    assert labels.z[:, 0].tolist() == [1, 0, 1]
+    assert labels.separable
+
+
+@given(st.lists(numbers, min_size=3, max_size=40, unique=True), gammas)
+@settings(deadline=None)
+def test_grades_by_value_are_the_mean_of_all_threshold_labels(values, gamma):
+    tau, best = threshold(np.sort(values), gamma), min(values)
+    assume(tau - best > 1e-3)
+    thresholds = best + (np.arange(20_000) + 0.5) / 20_000 * (tau - best)  # the midpoint rule for the integral
+    expected = [(value <= thresholds).mean() for value in values]
+    grades = graded_by_value(torch.tensor(values, dtype=torch.float64), best, tau)
+    assert np.allclose(grades, expected, atol=1e-4)
+
+
+def test_grades_by_rank_ignore_monotone_transformations():
+    values = np.random.default_rng(0).normal(size=50)
+    plain, bent = (RankGradedLabels(0.5)(told(v)).z for v in (values, np.exp(3 * values)))
+    assert torch.equal(plain, bent)
+    assert plain.max() == 1
+    assert (plain > 0).sum() == 25
+
+
+def test_improvement_labels_give_the_loss_of_lfbo():
+    values = np.array([0.0, 1.0, 3.0, 4.0, 7.0])
+    labels = ImprovementLabels(0.6)(told(values))
+    p = torch.tensor([0.9, 0.2, 0.4, 0.3, 0.6])
+    loss = torch.nn.functional.binary_cross_entropy(p, labels.z[:, 0], weight=labels.weight, reduction="sum")
+    gain = np.clip(3.0 - values, 0, None)  # tau is 3
+    u = torch.tensor(gain / gain[gain > 0].mean())
+    assert torch.isclose(loss, (-(u * p.log()) - (1 - p).log()).sum().float())  # positives weighted, all as negatives
+
+
+def test_several_thresholds_are_one_column_each():
+    values = np.arange(20.0)
+    z = SeveralThresholds([0.1, 0.5])(told(values)).z
+    assert z.sum(0).tolist() == [2, 10]
+
+
+@pytest.mark.parametrize(("n", "gamma"), [(0, 0.5), (50, 0.3), (10_000, 0.1)])
+def test_gamma_decays_to_its_floor(n, gamma):
+    assert DecayingGamma(0.5, 0.1, half_life=50)(n) == pytest.approx(gamma)
+
+
+def test_a_schedule_drives_the_threshold():
+    labelling = ThresholdLabels(DecayingGamma(0.5, 0.1, half_life=20))
+    assert labelling(told(np.arange(20.0))).z.sum() == 6  # ceil(0.3 * 20)
+
+
+def test_new_and_flipped_rows_weigh_more():
+    labelling = EmphasiseChanges(ThresholdLabels(0.5), boost=3.0)
+    observations = told([1.0, 2.0, 3.0, 4.0])
+    assert labelling(observations).weight.tolist() == [3, 3, 3, 3]
+    observations.add({"x": [0.5]}, [1.5])
+    assert labelling(observations).weight.tolist() == [1, 1, 1, 1, 3]
+    observations.add({"x": [0.6]}, [0.5])  # 2.0 falls out of the best three
+    assert labelling(observations).weight.tolist() == [1, 3, 1, 1, 1, 3]
+    z = torch.tensor([[1.0], [0.0]])
+    assert changed_rows(z[:1], z).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("gamma", [0, 1, 1.5, -0.1, math.nan, "half"])
+def test_gamma_outside_its_range_is_refused(gamma):
+    with pytest.raises(SettingError, match=f"0 < gamma < 1 must hold, but got gamma={gamma}"):
+        ThresholdLabels(gamma)
+
+
+def test_other_bad_settings_are_refused():
+    for make in (
+        lambda: DecayingGamma(0.1, 0.5),
+        lambda: SeveralThresholds([]),
+        lambda: SeveralThresholds([0.1, 1.2]),
+        lambda: EmphasiseChanges(ThresholdLabels(), boost=0.5),
+    ):
+        with pytest.raises(SettingError):
+            make()
+
+
+# --- data module -----------------------------------------------------------------------------------------------------
+
+
+def test_every_epoch_has_one_batch_with_the_labels_of_its_moment():
+    data = LabelledObservations(told([3.0, 1.0, 2.0]), ThresholdLabels(0.3))
+    loader = data.train_dataloader()
+    assert len(loader) == 1
+    assert next(iter(loader)).z[:, 0].tolist() == [0, 1, 0]
+    data.observations.add({"x": [0.5]}, [0.0])
+    assert next(iter(loader)).z[:, 0].tolist() == [0, 1, 0, 1]
+
+
+def test_a_coreset_has_the_newest_the_best_and_a_sample():
+    rng = np.random.default_rng(0)
+    data = LabelledObservations(told(rng.normal(size=1000)), ThresholdLabels(0.02))
+    batch = data.labelled()
+    part = batch.coreset(100, torch.Generator().manual_seed(0))
+    rows = {float(x) for x in part.points[:, 0]}
+    assert len(part) == 100
+    assert {float(x) for x in batch.points[-25:, 0]} <= rows
+    assert {float(x) for x in batch.points[batch.z[:, 0] > 0, 0]} <= rows
+    assert len(batch.coreset(1000, torch.Generator())) == 1000
