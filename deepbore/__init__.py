@@ -5,8 +5,9 @@ evaluate there next.
 
 The flow, and a module imports only from rooms on its left:
 
-    errors < parameters < features < space < journal < observations < labels < datamodule < classifiers
-           < acquisition < candidates < evaluators < loop < study < cli;   beside them: problems, plots, testing
+    errors < parameters < features, moves, conditions < space < journal < observations < thresholds < labels
+           < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer < study < cli < run
+    beside them: problems, plots, testing
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
 members (or posterior samples), s steps, k columns of labels; x point, y value, z label, w weight, tau threshold, gamma
@@ -17,11 +18,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepbore.acquisition import ClassProbability, QuantileBound, UpperConfidenceBound
+    from deepbore.acquisition import ClassProbability, LogExpectedImprovement, QuantileBound, UpperConfidenceBound
     from deepbore.candidates import EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
-    from deepbore.classifiers import DeepEnsemble, DeepPLS, MLPClassifier, Training
+    from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, Training
     from deepbore.labels import (
-        DecayingGamma,
         EmphasiseChanges,
         ImprovementLabels,
         RankGradedLabels,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
     from deepbore.study import Result, Study, maximize, minimize
+    from deepbore.thresholds import DecayingGamma
 
 __version__ = "0.1.0"
 
@@ -43,10 +44,10 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "ValueGradedLabels",
         "RankGradedLabels",
         "EmphasiseChanges",
-        "DecayingGamma",
     ],
-    "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "Training"],
-    "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound"],
+    "thresholds": ["DecayingGamma"],
+    "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "Training"],
+    "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound", "LogExpectedImprovement"],
     "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "EpsilonGreedy"],
     "study": ["Study", "Result", "minimize", "maximize"],
 }
@@ -70,10 +71,12 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "MLPClassifier",
     "DeepEnsemble",
     "DeepPLS",
+    "KernelPLS",
     "Training",
     "ClassProbability",
     "UpperConfidenceBound",
     "QuantileBound",
+    "LogExpectedImprovement",
     "RandomSearch",
     "LocalSearch",
     "MultiStartLBFGS",

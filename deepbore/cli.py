@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deepbore.errors import DeepBoreError, JournalError
 
@@ -34,7 +34,7 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   --loop.batch_size Q      trials proposed in one iteration (default 1)
   --loop.seed N            of everything random in the run (default 0)
   --loop.acquisition CLASS --loop.candidates CLASS
-  --model CLASS            the classifier: DeepPLS (default), DeepEnsemble, MLPClassifier, ...
+  --model CLASS            the classifier: KernelPLS (default), DeepPLS, DeepEnsemble, MLPClassifier, ...
   --data.labels CLASS      ValueGradedLabels (default), ThresholdLabels, ...
   --trainer.*              every setting of Lightning's Trainer: accelerator, devices, max_time, logger, callbacks, ...
 
@@ -51,7 +51,10 @@ def main(args: Sequence[str] | None = None) -> int:
         print(HELP)
         return 0
     if command not in commands:
-        print(f"deepbore: the command must be one of {', '.join(commands)}, but got {command!r}.\n\n{HELP}", file=sys.stderr)
+        print(
+            f"deepbore: the command must be one of {', '.join(commands)}, but got {command!r}.\n\n{HELP}",
+            file=sys.stderr,
+        )
         return 2
     try:
         commands[command](rest)
@@ -117,7 +120,11 @@ def summary(study: "Study", optimum: float | None = None) -> str:
     """What a run has found, in a few lines."""
     statuses = [int(code) for code in study.observations.status]
     failed, pending = statuses.count(1), statuses.count(2)
-    counts = f"{len(statuses)} trials" + (f", {failed} failed" if failed else "") + (f", {pending} pending" if pending else "")
+    counts = (
+        f"{len(statuses)} trials"
+        + (f", {failed} failed" if failed else "")
+        + (f", {pending} pending" if pending else "")
+    )
     best = study.best_trial
     if best is None or best.value is None:
         return f"no value yet ({counts})"

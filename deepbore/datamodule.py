@@ -81,7 +81,7 @@ class LabelledObservations(LightningDataModule):
         labels = self.labels(self.observations)
         return LabelledBatch(self.observations.points, labels.z, labels.weight, labels.tau, labels.separable)
 
-    def setup(self, stage: str) -> None:  # noqa: ARG002
+    def setup(self, stage: str) -> None:
         """Moves the rows to the trainer's device."""
         if self.trainer is not None:
             self.observations.to(self.trainer.strategy.root_device)
@@ -90,7 +90,7 @@ class LabelledObservations(LightningDataModule):
         """One batch an epoch, labelled when the epoch begins."""
         return _FreshLabels(self)
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:  # noqa: ARG002
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """The batch as it is: the rows live on the device."""
         return batch
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from deepbore.parameters import FEW_LEVELS, Categorical, Integer, Ordinal, Parameter
+from deepbore.parameters import Categorical, Integer, Ordinal, Parameter
 
+FEW_LEVELS = 32  # integers with at most this many levels are told to a network level by level
 SCALED, REACHED, EQUAL = 0, 1, 2  # how a feature reads its parameter
 
 
@@ -87,7 +88,7 @@ def _features(parameter: Parameter) -> list[tuple[int, float]]:
     levels = parameter.levels
     if isinstance(parameter, Categorical):
         return [(EQUAL, float(level)) for level in range(len(parameter.choices))]
-    if levels is None or isinstance(parameter, Integer) and levels > FEW_LEVELS:
+    if levels is None or (isinstance(parameter, Integer) and levels > FEW_LEVELS):
         return [(SCALED, 0.0)]
     assert isinstance(parameter, (Ordinal, Integer))
     place = parameter.from_level(torch.arange(levels, dtype=torch.float64))

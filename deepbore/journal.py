@@ -60,7 +60,9 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise JournalError(f"the journal {self.path} can't be written ({error}). Free the disk or name another.") from error
+            raise JournalError(
+                f"the journal {self.path} can't be written ({error}). Free the disk or name another."
+            ) from error
 
     def _end_torn_line(self) -> None:
         """Cuts off half a line that a crash has left, so that the next event starts on its own."""
@@ -92,7 +94,11 @@ class Journal:
         except ValueError:
             event = None
         if not isinstance(event, dict) or "event" not in event:
-            raise JournalError(f"line {number} of {self.path} must be a JSON object with an event, but is {line[:80]!r}.")
+            raise JournalError(
+                f"line {number} of {self.path} must be a JSON object with an event, but is {line[:80]!r}."
+            )
         if number == 1 and (event["event"] != "created" or event.get("version") != VERSION):
-            raise JournalError(f"{self.path} must begin with the event 'created', version {VERSION}, not {line[:80]!r}.")
+            raise JournalError(
+                f"{self.path} must begin with the event 'created', version {VERSION}, not {line[:80]!r}."
+            )
         return event

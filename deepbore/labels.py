@@ -8,7 +8,7 @@ one label of an older one (BORE section 3.1 and appendix F).
 - `ThresholdLabels`: z = [y <= tau], the labels of BORE.
 - `ImprovementLabels`: the same, positives weighted by their improvement, as in LFBO (Song et al., 2022).
 - `SeveralThresholds`: one column [y <= tau_j] for each of several proportions.
-- `ValueGradedLabels`, `RankGradedLabels`: one number that counts how many of *all* thresholds up to tau a value reaches.
+- `ValueGradedLabels`, `RankGradedLabels`: one number, the share of *all* thresholds up to tau that a value reaches.
 """
 
 import math
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from deepbore.errors import SettingError
 from deepbore.observations import Observations, Status
+from deepbore.thresholds import DecayingGamma, Gamma, checked_gamma, threshold
 
 
 @dataclass(frozen=True)
@@ -41,77 +42,7 @@ class Labels:
     separable: bool
 
 
-# --- proportions -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class DecayingGamma:
-    """A proportion that falls from `start` towards `floor`: floor + (start - floor) * 2^(-n / half_life).
-
-    BORE section 3.1 suggests to begin with balanced classes and to focus as the optimisation goes on.
-
-    Args:
-        start: gamma at n = 0, in (0, 1).
-        floor: gamma in the limit, in (0, start].
-        half_life: after how many observations half of the way is gone, > 0.
-
-    Example:
-        >>> DecayingGamma(start=0.5, floor=0.1, half_life=50)(50)
-        0.3
-    """
-
-    start: float = 0.5
-    floor: float = 0.1
-    half_life: float = 50.0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.floor <= self.start < 1 or self.half_life <= 0:
-            raise SettingError(f"0 < floor <= start < 1 and half_life > 0 must hold, but got {self}.")
-
-    def __call__(self, n: int) -> float:
-        """Gamma for n observations."""
-        return self.floor + (self.start - self.floor) * 2.0 ** (-n / self.half_life)
-
-
-Gamma = float | DecayingGamma
-
-
-def checked_gamma(gamma: Gamma) -> Gamma:
-    """The proportion itself, if it is in (0, 1) or a schedule.
-
-    Raises:
-        SettingError: otherwise.
-    """
-    if isinstance(gamma, DecayingGamma) or isinstance(gamma, (int, float)) and 0 < gamma < 1:
-        return gamma
-    raise SettingError(f"0 < gamma < 1 must hold, but got gamma={gamma}. Typical values are 0.1 to 0.5.")
-
-
 # --- formulas --------------------------------------------------------------------------------------------------------
-
-
-def threshold(sorted_values: np.ndarray, gamma: float) -> float:
-    """tau = Phi^-1(gamma), the ceil(gamma n)-th smallest value (BORE, Algorithm 1, line 2).
-
-    Where ties would put every value at or below tau, tau goes down to the largest value below the greatest, so that
-    both classes exist; with all values equal there is none, and tau is that value.
-
-    Args:
-        sorted_values: n >= 1 values, ascending.
-        gamma: proportion in (0, 1).
-
-    Example:
-        >>> threshold(np.array([1.0, 2.0, 3.0, 4.0]), gamma=0.5)
-        2.0
-        >>> threshold(np.array([1.0, 2.0, 2.0, 2.0]), gamma=0.5)  # 2.0 would leave no class 0
-        1.0
-    """
-    n = len(sorted_values)
-    tau = sorted_values[max(math.ceil(gamma * n - 1e-9), 1) - 1]  # 1e-9: 0.15 * 20 is 3, whatever the float says
-    if tau == sorted_values[-1]:
-        below = int(np.searchsorted(sorted_values, tau))
-        tau = sorted_values[below - 1] if below else tau
-    return float(tau)
 
 
 def graded_by_value(values: Tensor, best: float, tau: float) -> Tensor:
@@ -196,7 +127,7 @@ class ThresholdLabels(Labelling):
     def __init__(self, gamma: Gamma = 1 / 3):
         super().__init__(gamma)
 
-    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
         return (values <= tau).to(values), torch.ones_like(values)
 
 
@@ -210,7 +141,7 @@ class ImprovementLabels(Labelling):
     def __init__(self, gamma: Gamma = 1 / 3):
         super().__init__(gamma)
 
-    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
         return improvement_labels(values, tau)
 
 
@@ -231,7 +162,7 @@ class SeveralThresholds(Labelling):
         super().__init__(max(self.gammas))
         self.outputs = len(self.gammas)
 
-    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
         thresholds = torch.tensor([threshold(ranked, gamma) for gamma in self.gammas]).to(values)
         return (values[:, None] <= thresholds).to(values), torch.ones_like(values)
 

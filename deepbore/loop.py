@@ -1,6 +1,6 @@
 """`LoopController`: the optimisation as a Lightning callback, one iteration an epoch.
 
-    epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate -> record
+epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate -> record
 """
 
 import math
@@ -11,7 +11,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from deepbore.acquisition import Acquisition, UpperConfidenceBound
+from deepbore.acquisition import Acquisition, suited_to
 from deepbore.candidates import Candidates, LocalSearch, Search, distinct
 from deepbore.classifiers.base import Classifier
 from deepbore.datamodule import LabelledBatch, LabelledObservations
@@ -32,7 +32,8 @@ class LoopController(Callback):
     Args:
         evaluator: what turns trials into values; None to leave them pending.
         n_trials: stop the trainer when there are so many trials; None to let the trainer decide.
-        acquisition: what is maximised; default `UpperConfidenceBound()`.
+        acquisition: what is maximised; default `LogExpectedImprovement()` for classifiers that estimate labels, else
+            `UpperConfidenceBound()`.
         candidates: how it is maximised; default `LocalSearch()`.
         n_initial: trials before the classifier is asked; default 10.
         batch_size: q, trials proposed in one iteration.
@@ -57,7 +58,7 @@ class LoopController(Callback):
             if count is not None and count < 1:
                 raise SettingError(f"{name} >= 1 must hold, but got {name}={count}.")
         self.evaluator, self.n_trials = evaluator, n_trials
-        self.acquisition = acquisition or UpperConfidenceBound()
+        self.acquisition = acquisition
         self.candidates = candidates or LocalSearch()
         self.n_initial = N_INITIAL if n_initial is None else n_initial
         self.batch_size, self.seed = batch_size, seed
@@ -70,7 +71,7 @@ class LoopController(Callback):
 
     # --- Lightning ---------------------------------------------------------------------------------------------------
 
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:  # noqa: ARG002
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Lends the classifier the run's stream."""
         pl_module.generator = self.generator  # type: ignore[assignment]
         self.data: LabelledObservations = trainer.datamodule  # type: ignore[attr-defined]
@@ -81,12 +82,17 @@ class LoopController(Callback):
             self._evaluate(self.design(min(self.batch_size, self.n_initial - len(self.observations))))
         self._is_over(trainer)
 
-    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Starts the clock."""
         self._started = time.perf_counter()
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: LabelledBatch, batch_idx: int  # noqa: ARG002
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: LabelledBatch,
+        batch_idx: int,
     ) -> None:
         """Notes what the labels were."""
         self._separable, self.tau = batch.separable, self.observations.to_user(batch.tau)
@@ -133,7 +139,8 @@ class LoopController(Callback):
         if not self._separable:
             points = self._explored(q)
         else:
-            search = Search(self.acquisition, classifier, self.observations, self.generator)
+            acquisition = self.acquisition or suited_to(classifier)
+            search = Search(acquisition, classifier, self.observations, self.generator)
             with one_thread():
                 points = self.candidates.propose(search, q)
         self._reserve(points)

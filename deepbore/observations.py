@@ -256,7 +256,9 @@ def as_number(value: Any) -> float:
         ValueTypeError: for anything but a real number.
     """
     if isinstance(value, (str, bytes, bool, type(None))):
-        raise ValueTypeError(f"an objective value must be a number, but got {value!r}. Tell failed=True if there is none.")
+        raise ValueTypeError(
+            f"an objective value must be a number, but got {value!r}. Tell failed=True if there is none."
+        )
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepbore.errors import MissingPackage
-from deepbore.labels import checked_gamma, threshold
+from deepbore.thresholds import checked_gamma, threshold
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

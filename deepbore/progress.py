@@ -19,17 +19,17 @@ class RunProgress(Callback):
         self.loop = loop
         self.bar: tqdm[object] | None = None
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Opens the bar, on the first rank only."""
         hidden = not trainer.is_global_zero
         self.bar = tqdm(total=self.loop.n_trials, desc="trials", unit="trial", disable=hidden, dynamic_ncols=True)
         self._show()
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Moves the bar."""
         self._show()
 
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Closes the bar."""
         if self.bar is not None:
             self._show()

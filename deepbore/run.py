@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jsonargparse import ArgumentError
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
@@ -12,7 +13,7 @@ from lightning.pytorch.loggers import CSVLogger
 from deepbore.classifiers import Classifier
 from deepbore.cli import JOURNAL, summary
 from deepbore.datamodule import LabelledObservations
-from deepbore.errors import JournalError
+from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.evaluators import SerialEvaluator
 from deepbore.journal import Journal
 from deepbore.loop import LoopController
@@ -28,8 +29,13 @@ N_TRIALS = 100
 
 def run_fit(args: Sequence[str]) -> None:
     """Parses the configuration, runs it and prints what it has found."""
-    with quiet():
-        cli = RunCLI(args)
+    try:
+        with quiet():
+            cli = RunCLI(args)
+    except ArgumentError as error:
+        raise SettingError(f"{error}\n`deepbore fit --help-all` lists every setting.") from None
+    except ValueError as error:
+        raise _ours(error) from None
     study = Study.load(cli.run / JOURNAL)
     print(summary(study, cli.problem.optimum))
     print(f"kept in {cli.run}: `deepbore plot {cli.run}` draws it")
@@ -48,6 +54,8 @@ class RunCLI(LightningCLI):
             datamodule_class=LabelledObservations,
             subclass_mode_model=True,
             args=["fit", *args],
+            parser_kwargs={"fit": {"exit_on_error": False}, "exit_on_error": False},
+            auto_configure_optimizers=False,
             seed_everything_default=False,  # the loop owns the run's only stream
             save_config_callback=SaveConfigCallback,
             save_config_kwargs={"overwrite": True},  # the journal is what refuses to be overwritten
@@ -57,14 +65,14 @@ class RunCLI(LightningCLI):
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
         """Only `fit`: there is nothing to validate or test."""
-        return {"fit": {"model", "datamodule"}}
+        return {"fit": {"model", "datamodule", "train_dataloaders", "val_dataloaders", "ckpt_path", "weights_only"}}
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Adds the problem, the loop and the run directory, and says what feeds what."""
         parser.add_subclass_arguments(Problem, "problem", required=True)
         parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
         parser.add_lightning_class_args(LoopController, "loop")
-        parser.set_defaults({"model": {"class_path": "deepbore.classifiers.DeepPLS"}, "loop.n_trials": N_TRIALS})
+        parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}, "loop.n_trials": N_TRIALS})
         parser.link_arguments("problem", "data.observations", _observe, apply_on="instantiate")
         parser.link_arguments("problem", "loop.evaluator", SerialEvaluator, apply_on="instantiate")
 
@@ -105,6 +113,14 @@ class RunCLI(LightningCLI):
             return Path(named)
         stem = type(self.problem).__name__.lower()
         return next(RUNS / f"{stem}-{k}" for k in range(1, 1_000_000) if not (RUNS / f"{stem}-{k}").exists())
+
+
+def _ours(error: BaseException) -> BaseException:
+    """The error of ours that jsonargparse has wrapped while it made the objects, or else the error itself."""
+    inner: BaseException | None = error
+    while inner is not None and not isinstance(inner, DeepBoreError):
+        inner = inner.__cause__ or inner.__context__
+    return inner or error
 
 
 def _observe(problem: Problem) -> Observations:

@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from deepbore.conditions import Conditions
 from deepbore.errors import PointError, ShapeError, SpaceError
 from deepbore.features import Features
-from deepbore.parameters import Categorical, Condition, Integer, Ordinal, Parameter, Real
+from deepbore.moves import moved
+from deepbore.parameters import Categorical, Condition, Integer, Ordinal, Parameter, Real, parameter_from_dict
 
 __all__ = ["Categorical", "Condition", "Integer", "Ordinal", "Real", "SearchSpace"]
 
 Params = dict[str, Any]
-SMALLEST_STEP, LARGEST_STEP = 1e-3, 0.5  # of a neighbour along a numeric parameter, in [0, 1]
 
 
 class SearchSpace:
@@ -42,11 +43,7 @@ class SearchSpace:
         self.parameters = dict(parameters)
         self.names = list(self.parameters)
         self._check()
-        self._by_parent = {name: self._children(name) for name in self.names}
-        self._order = [name for root in self._roots for name in self._below(root)]  # parents before children
-        if len(self._order) < len(self.names):
-            stuck = [name for name in self.names if name not in self._order]
-            raise SpaceError(f"conditions must not form a circle, but these parameters wait for each other: {stuck}.")
+        self._conditions = Conditions(self.parameters)
 
     def _check(self) -> None:
         if not self.parameters:
@@ -57,19 +54,6 @@ class SearchSpace:
             if not isinstance(parameter, Parameter):
                 kinds = "Real, Integer, Ordinal or Categorical"
                 raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.")
-            if parameter.when is not None:
-                self._check_condition(name, parameter.when)
-
-    def _check_condition(self, name: str, when: Condition) -> None:
-        parent = self.parameters.get(when.parent)
-        if parent is None:
-            raise SpaceError(f"{name!r} is conditional on {when.parent!r}, which is not among {self.names}.")
-        if parent.levels is None:
-            raise SpaceError(f"{name!r} is conditional on {when.parent!r}, which is continuous and so has no values to name.")
-        try:
-            parent.encode(when.values)
-        except PointError as error:
-            raise SpaceError(f"the condition of {name!r} names impossible values of {when.parent!r}: {error}") from None
 
     # --- structure ---------------------------------------------------------------------------------------------------
 
@@ -100,35 +84,11 @@ class SearchSpace:
     @cached_property
     def cardinality(self) -> float:
         """The number of distinct configurations; `math.inf` if a parameter is continuous."""
-        return math.prod(self._count(root) for root in self._roots)
-
-    def _count(self, name: str) -> float:
-        """Configurations of a parameter and all that depends on it."""
-        levels, children = self.parameters[name].levels, self._by_parent[name]
-        if levels is None:
-            return math.inf
-        named = {value for child in children for value in self._when(child).values}
-        with_children = sum(math.prod(self._count(c) for c in children if v in self._when(c).values) for v in named)
-        return levels - len(named) + with_children
+        return self._conditions.count()
 
     @property
     def _columns(self) -> list[Parameter]:
         return list(self.parameters.values())
-
-    @property
-    def _roots(self) -> list[str]:
-        return [name for name in self.names if self.parameters[name].when is None]
-
-    def _when(self, name: str) -> Condition:
-        when = self.parameters[name].when
-        assert when is not None
-        return when
-
-    def _children(self, parent: str) -> list[str]:
-        return [name for name, p in self.parameters.items() if p.when is not None and p.when.parent == parent]
-
-    def _below(self, name: str) -> list[str]:
-        return [name, *(below for child in self._by_parent[name] for below in self._below(child))]
 
     # --- native configurations <-> points ----------------------------------------------------------------------------
 
@@ -163,7 +123,7 @@ class SearchSpace:
         if len(set(lengths.values())) > 1:
             raise PointError(f"columns must have one length, but got {lengths}.")
         points = torch.zeros(next(iter(lengths.values())), len(self), dtype=torch.float64)
-        for name in self._order:
+        for name in self._conditions.order:
             active = self.active(points)[:, self.names.index(name)]
             values = columns[name]
             if not bool(active.all()):
@@ -193,7 +153,9 @@ class SearchSpace:
     def _check_active(self, params: Mapping[str, Any], active: Sequence[bool]) -> None:
         wanted = {name for name, on in zip(self.names, active, strict=True) if on}
         if missing := wanted - set(params):
-            raise PointError(f"every active parameter needs a value, but {sorted(missing)} have none in {dict(params)}.")
+            raise PointError(
+                f"every active parameter needs a value, but {sorted(missing)} have none in {dict(params)}."
+            )
         if surplus := set(params) - wanted:
             raise PointError(f"inactive parameters must be left out, but {sorted(surplus)} stand in {dict(params)}.")
 
@@ -205,16 +167,7 @@ class SearchSpace:
 
     def active(self, points: Tensor) -> Tensor:
         """Which parameters are active in each point: n x d booleans."""
-        active = torch.ones(points.shape, dtype=torch.bool, device=points.device)
-        for name in self._order:
-            if (when := self.parameters[name].when) is None:
-                continue
-            parent, column = self.names.index(when.parent), self.names.index(name)
-            level = self.parameters[when.parent].to_level(points[..., parent])
-            places = self.parameters[when.parent].to_level(self.parameters[when.parent].encode(when.values)).tolist()
-            matches = torch.stack([level == place for place in places]).any(0)
-            active[..., column] = active[..., parent] & matches
-        return active
+        return self._conditions.active(points)
 
     def snap(self, points: Tensor) -> Tensor:
         """The points of the configurations that `points` decode to: levels rounded, inactive parameters 0 (n x d).
@@ -223,16 +176,18 @@ class SearchSpace:
         """
         columns = [p.from_level(p.to_level(points[..., i])) for i, p in enumerate(self._columns)]
         snapped = torch.stack(columns, dim=-1)
-        return snapped if not self._conditional else snapped * self.active(snapped)
+        return snapped if not self._conditions.columns else snapped * self.active(snapped)
 
     def identify(self, points: Tensor) -> list[Hashable]:
         """What tells two configurations apart: equal for two points exactly if they decode to equal values (n)."""
         points = points.detach().cpu()
-        active = self.active(points).T.tolist() if self._conditional else None
+        active = self.active(points).T.tolist() if self._conditions.columns else None
         columns: list[list[Any]] = []
         for i, p in enumerate(self._columns):
             values = p.decode(points[:, i]) if isinstance(p, Real) else p.to_level(points[:, i]).tolist()
-            columns.append(values if active is None else [v if on else None for v, on in zip(values, active[i], strict=True)])
+            columns.append(
+                values if active is None else [v if on else None for v, on in zip(values, active[i], strict=True)]
+            )
         return list(zip(*columns, strict=True))
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
@@ -265,41 +220,11 @@ class SearchSpace:
         both = torch.rand(n, 1, generator=generator) < 0.5
         columns = torch.arange(d)
         changed = (columns == first) | ((columns == second) & both)
-        moved = torch.where(changed, self._moved(centres, generator), centres)
-        if self._conditional:  # what the change has switched on starts anywhere
-            switched_on = self.active(moved) & ~self.active(centres)
-            moved = torch.where(switched_on, self.sample(n, generator), moved)
-        return self.snap(moved)
-
-    def _moved(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Every parameter of every point moved to a near or another value."""
-        u, v = (torch.rand(points.shape, dtype=torch.float64, generator=generator) for _ in range(2))
-        scale = SMALLEST_STEP * (LARGEST_STEP / SMALLEST_STEP) ** v
-        stepped = points + scale * torch.randn(points.shape, dtype=torch.float64, generator=generator)
-        moved = 1 - (stepped % 2 - 1).abs()  # mirrored at 0 and 1
-        for column in self._with_levels:
-            moved[:, column] = self._other_level(column, points[:, column], u[:, column], v[:, column])
-        return moved
-
-    def _other_level(self, column: int, place: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Another level of a parameter: half of the time the next one up or down, where levels have an order."""
-        parameter = self._columns[column]
-        count, level = parameter.levels or 1, parameter.to_level(place)
-        other = (u * (count - 1)).floor().clamp(max=count - 2)
-        other = other + (other >= level)
-        if not isinstance(parameter, Categorical):
-            step = torch.where(u < 0.5, -1.0, 1.0)
-            beside = torch.where((level + step < 0) | (level + step >= count), level - step, level + step)
-            other = torch.where(v < 0.5, beside, other)
-        return parameter.from_level(other)
-
-    @cached_property
-    def _with_levels(self) -> list[int]:
-        return [i for i, p in enumerate(self._columns) if p.levels is not None]
-
-    @cached_property
-    def _conditional(self) -> list[int]:
-        return [i for i, p in enumerate(self._columns) if p.when is not None]
+        neighbours = torch.where(changed, moved(self._columns, centres, generator), centres)
+        if self._conditions.columns:  # what the change has switched on starts anywhere
+            switched_on = self.active(neighbours) & ~self.active(centres)
+            neighbours = torch.where(switched_on, self.sample(n, generator), neighbours)
+        return self.snap(neighbours)
 
     def enumerate(self) -> Tensor:
         """Every point of a finite space (cardinality x d).
@@ -311,12 +236,12 @@ class SearchSpace:
             raise SpaceError("only a finite space can be enumerated, but this one has a continuous parameter.")
         columns = [p.from_level(torch.arange(p.levels or 0, dtype=torch.float64)) for p in self._columns]
         grid = torch.cartesian_prod(*columns).reshape(-1, len(self))
-        return grid if not self._conditional else torch.unique(grid * self.active(grid), dim=0)
+        return grid if not self._conditions.columns else torch.unique(grid * self.active(grid), dim=0)
 
     @property
     def features(self) -> Features:
         """A new first layer for a network on this space: points (n x d) -> features (n x e)."""
-        return Features(self._columns, self._conditional, self.active)
+        return Features(self._columns, self._conditions.columns, self.active)
 
     # --- plain data --------------------------------------------------------------------------------------------------
 
@@ -342,4 +267,4 @@ class SearchSpace:
         for name, settings in declared.items():
             if not isinstance(settings, Mapping):
                 raise SpaceError(f"parameter {name!r} must be declared by a mapping with a type, but got {settings!r}.")
-        return cls({name: Parameter.from_dict(name, settings) for name, settings in declared.items()})
+        return cls({name: parameter_from_dict(name, settings) for name, settings in declared.items()})

@@ -10,15 +10,16 @@ from lightning.pytorch import Trainer
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.classifiers import Classifier, DeepPLS
+from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.datamodule import LabelledObservations
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
 from deepbore.journal import Journal
-from deepbore.labels import Gamma, Labelling, ValueGradedLabels
+from deepbore.labels import Labelling, ValueGradedLabels
 from deepbore.loop import LoopController
-from deepbore.observations import Direction, Observations, Status, Trial
+from deepbore.observations import Direction, Observations, Trial
 from deepbore.space import Params, SearchSpace
+from deepbore.thresholds import Gamma
 from deepbore.trainer import new_trainer, quiet
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ class Study:
         direction: "minimize" or "maximize".
         seed: of everything random; the same seed gives the same run on a CPU.
         journal: file that keeps every event; None for none. It must not hold another run: see `Study.load`.
-        classifier: what learns; default `DeepPLS()`.
-        acquisition: what is maximised; default `UpperConfidenceBound()`.
+        classifier: what learns; default `KernelPLS()`.
+        acquisition: what is maximised; default `LogExpectedImprovement()` for classifiers that estimate labels, else
+            `UpperConfidenceBound()`.
         candidates: how it is maximised; default `LocalSearch()`.
         labels: how values become labels; default `ValueGradedLabels()`.
         gamma: proportion of good observations for the default labels, in (0, 1).
@@ -89,11 +91,9 @@ class Study:
         if labels is None:
             labels = ValueGradedLabels() if gamma is None else ValueGradedLabels(gamma)
         self.observations = Observations(space, direction)
-        self.classifier = classifier or DeepPLS()
+        self.classifier = classifier or KernelPLS()
         self._data = LabelledObservations(self.observations, labels)
-        self._loop = LoopController(
-            acquisition=acquisition, candidates=candidates, n_initial=n_initial, seed=seed
-        )
+        self._loop = LoopController(acquisition=acquisition, candidates=candidates, n_initial=n_initial, seed=seed)
         self._loop.data = self._data
         self._trainer: Trainer | None = None
         if journal is not None:

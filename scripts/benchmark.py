@@ -6,8 +6,8 @@
 
 Every run is added to the file as soon as it is done, and a run that stands in it already is not done again, so an
 interrupted benchmark goes on where it stopped. One process per core, one thread each. Rows:
-{"problem", "method", "seed", "regret_after": {"10": ..., ...}, "ms_per_trial"}; regret is the simple regret, best value so far minus
-the optimum.
+{"problem", "method", "seed", "regret_after": {"10": ..., ...}, "ms_per_trial"}; regret is the simple regret,
+best value so far minus the optimum.
 """
 
 import argparse
@@ -42,7 +42,10 @@ PROBLEMS: dict[str, Callable[[], problems.Problem]] = {
         f"hpolib/{name}": lambda name=name: problems.HPOLib(name)
         for name in ("naval_propulsion", "parkinsons_telemonitoring", "protein_structure", "slice_localization")
     },
-    **{f"nasbench201/{name}": lambda name=name: problems.NASBench201(name) for name in ("cifar10", "cifar100", "imagenet")},
+    **{
+        f"nasbench201/{name}": lambda name=name: problems.NASBench201(name)
+        for name in ("cifar10", "cifar100", "imagenet")
+    },
     "branin": problems.Branin,
     "camel": problems.SixHumpCamel,
     "hartmann3": lambda: problems.Hartmann(3),
@@ -94,7 +97,13 @@ def run(job: tuple[str, str, int, int]) -> Row:
     regret = problem.regret(sign * np.fmin.accumulate(sign * values))
     curve = {str(k): float(regret[k - 1]) for k in CHECKPOINTS if k <= len(values)}
     curve |= {str(k): float(regret[-1]) for k in CHECKPOINTS if len(values) < k <= n_trials}  # space exhausted
-    return {"problem": name, "method": method, "seed": seed, "regret_after": curve, "ms_per_trial": 1e3 * seconds / n_trials}
+    return {
+        "problem": name,
+        "method": method,
+        "seed": seed,
+        "regret_after": curve,
+        "ms_per_trial": 1e3 * seconds / n_trials,
+    }
 
 
 def chosen(names: list[str]) -> list[str]:
@@ -116,7 +125,9 @@ def report(rows: list[Row]) -> None:
             spread = statistics.stdev(ends) if len(ends) > 1 else 0.0
             seeds = " ".join(f"{end:.2e}" for end in ends)
             ms = statistics.median(row["ms_per_trial"] for row in runs)
-            print(f"  {method:12s} after {last}: {statistics.mean(ends):.2e} +- {spread:.1e}  [{seeds}]  {ms:.0f} ms a trial")
+            print(
+                f"  {method:12s} after {last}: {statistics.mean(ends):.2e} +- {spread:.1e} [{seeds}] {ms:.0f} ms/trial"
+            )
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ QUICK = classifiers.Training(steps=50)
 CLASSIFIERS = {
     "MLPClassifier": lambda: classifiers.MLPClassifier(training=QUICK),
     "DeepEnsemble": lambda: classifiers.DeepEnsemble(training=QUICK),
+    "KernelPLS": classifiers.KernelPLS,
     "DeepPLS": lambda: classifiers.DeepPLS(training=QUICK),
 }
 LABELLINGS = {
@@ -20,6 +21,7 @@ LABELLINGS = {
 ACQUISITIONS = {
     "ClassProbability": acquisition.ClassProbability,
     "UpperConfidenceBound": acquisition.UpperConfidenceBound,
+    "LogExpectedImprovement": acquisition.LogExpectedImprovement,
     "QuantileBound": acquisition.QuantileBound,
 }
 CANDIDATES = {

@@ -7,7 +7,16 @@ import pytest
 import torch
 from torch import nn
 
-from deepbore import DeepEnsemble, DeepPLS, MLPClassifier, Real, SearchSpace, ThresholdLabels, Training, ValueGradedLabels
+from deepbore import (
+    DeepEnsemble,
+    DeepPLS,
+    MLPClassifier,
+    Real,
+    SearchSpace,
+    ThresholdLabels,
+    Training,
+    ValueGradedLabels,
+)
 from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.errors import SettingError
@@ -62,7 +71,9 @@ def test_our_adam_steps_are_those_of_torch():
 
 
 def test_every_member_of_an_ensemble_learns_and_differs():
-    scores = fit(DeepEnsemble(members=4), toy_data(SPACE, labels=ThresholdLabels())).scores(SPACE.sample(50, generator()))
+    scores = fit(DeepEnsemble(members=4), toy_data(SPACE, labels=ThresholdLabels())).scores(
+        SPACE.sample(50, generator())
+    )
     correlations = np.corrcoef(scores.detach())
     assert (correlations[~np.eye(4, dtype=bool)] > 0.5).all()
     assert len(torch.unique(scores, dim=0)) == 4
@@ -88,7 +99,7 @@ def test_a_users_own_network_is_a_classifier():
 def evidence_by_hand(phi, z, alpha, beta):
     n = len(z)
     covariance = np.eye(n) / beta + phi @ phi.T / alpha
-    sign, logdet = np.linalg.slogdet(covariance)
+    _sign, logdet = np.linalg.slogdet(covariance)
     return -0.5 * (n * math.log(2 * math.pi) + logdet + z @ np.linalg.solve(covariance, z))
 
 

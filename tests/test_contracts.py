@@ -1,8 +1,8 @@
 """The shipped contracts, over every export."""
 
 import pytest
-from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS
 
+from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS
 from deepbore import testing
 from deepbore.testing import contracts
 

@@ -6,16 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cases
 import pytest
 
+import cases
 import deepbore
 from deepbore import acquisition, candidates, classifiers, errors, labels
 
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
-    "errors", "parameters", "features", "space", "journal", "observations", "labels", "datamodule", "classifiers",
-    "acquisition", "candidates", "evaluators", "loop", "trainer", "study", "progress", "cli", "run",
+    "errors", "threads", "parameters", "features", "moves", "conditions", "space", "journal", "observations",
+    "thresholds", "labels", "datamodule", "classifiers", "acquisition", "candidates", "evaluators", "loop", "trainer",
+    "study", "progress", "cli", "run",
 ]  # fmt: skip
 BESIDE = {"problems", "plots", "testing", "integrations"}  # nothing within the house imports them
 ALLOWED = {("run", "problems"), ("cli", "plots"), ("cli", "run"), ("cli", "study")}  # the front door opens every room
@@ -76,7 +77,7 @@ def test_every_error_is_one_of_ours_and_one_of_pythons():
 
 
 def test_files_stay_readable():
-    long = {path.name: n for path in PACKAGE.rglob("*.py") if (n := len(path.read_text().splitlines())) > 330}
+    long = {path.name: n for path in PACKAGE.rglob("*.py") if (n := len(path.read_text().splitlines())) > 300}
     assert not long
 
 

@@ -12,7 +12,6 @@ from deepbore import Real, SearchSpace
 from deepbore.datamodule import LabelledObservations
 from deepbore.errors import SettingError
 from deepbore.labels import (
-    DecayingGamma,
     EmphasiseChanges,
     ImprovementLabels,
     RankGradedLabels,
@@ -21,9 +20,9 @@ from deepbore.labels import (
     ValueGradedLabels,
     changed_rows,
     graded_by_value,
-    threshold,
 )
 from deepbore.observations import Observations
+from deepbore.thresholds import DecayingGamma, threshold
 
 SPACE = SearchSpace({"x": Real(0, 1)})
 numbers = st.floats(-1e6, 1e6)
@@ -59,7 +58,12 @@ def test_one_new_observation_flips_at_most_one_label(values, gamma):
 @given(st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=2, max_size=30), gammas)
 @settings(deadline=None)
 def test_both_classes_exist_however_many_ties(values, gamma):
-    for labelling in (ThresholdLabels(gamma), ValueGradedLabels(gamma), RankGradedLabels(gamma), ImprovementLabels(gamma)):
+    for labelling in (
+        ThresholdLabels(gamma),
+        ValueGradedLabels(gamma),
+        RankGradedLabels(gamma),
+        ImprovementLabels(gamma),
+    ):
         labels = labelling(told(values))
         assert labels.separable == (len(set(values)) > 1)
         assert (labels.z > 0).any() or isinstance(labelling, ImprovementLabels)

@@ -30,7 +30,9 @@ def generator(seed=0):
 def parameters(draw):
     kind = draw(st.sampled_from(["real", "integer", "choice"]))
     if kind == "choice":
-        choices = draw(st.lists(st.one_of(st.integers(), st.text(), st.booleans()), min_size=2, max_size=9, unique_by=repr))
+        choices = draw(
+            st.lists(st.one_of(st.integers(), st.text(), st.booleans()), min_size=2, max_size=9, unique_by=repr)
+        )
         distinct = {(isinstance(c, bool), c) for c in choices}
         if len(distinct) == len(choices):
             return draw(st.sampled_from([Ordinal, Categorical]))(choices)
@@ -42,7 +44,9 @@ def parameters(draw):
     return Real(low, low + draw(st.floats(1e-3, 1e6)), log=log)
 
 
-spaces = st.lists(parameters(), min_size=1, max_size=6).map(lambda ps: SearchSpace({f"p{i}": p for i, p in enumerate(ps)}))
+spaces = st.lists(parameters(), min_size=1, max_size=6).map(
+    lambda ps: SearchSpace({f"p{i}": p for i, p in enumerate(ps)})
+)
 
 
 @given(spaces, st.integers(0, 10_000))

@@ -2,5 +2,19 @@
 
 from deepbore.acquisition.base import Acquisition
 from deepbore.acquisition.bounds import ClassProbability, QuantileBound, UpperConfidenceBound
+from deepbore.acquisition.improvement import LogExpectedImprovement
+from deepbore.classifiers.base import Classifier
 
-__all__ = ["Acquisition", "ClassProbability", "QuantileBound", "UpperConfidenceBound"]
+__all__ = [
+    "Acquisition",
+    "ClassProbability",
+    "LogExpectedImprovement",
+    "QuantileBound",
+    "UpperConfidenceBound",
+    "suited_to",
+]
+
+
+def suited_to(classifier: Classifier) -> Acquisition:
+    """The default: expected improvement for scores that estimate labels, an upper confidence bound for logits."""
+    return LogExpectedImprovement() if classifier.estimates_labels else UpperConfidenceBound()

@@ -18,7 +18,7 @@ class UpperConfidenceBound(Acquisition):
     """mean + kappa * standard deviation of the score, as in BORE++ (Oliveira et al. 2022, eq. 20, unclipped).
 
     Args:
-        kappa: standard deviations above the mean, >= 0; 0 is `ClassProbability`.
+        kappa: standard deviations above the mean, >= 0; None for what suits the classifier (its `kappa`).
 
     Raises:
         SettingError: for kappa < 0.
@@ -31,7 +31,7 @@ class UpperConfidenceBound(Acquisition):
 
     def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
         mean, std = classifier.gaussian(points)
-        return mean + (getattr(classifier,"kappa",1.0) if self.kappa is None else self.kappa) * std
+        return mean + (classifier.kappa if self.kappa is None else self.kappa) * std
 
 
 class QuantileBound(Acquisition):

@@ -80,7 +80,9 @@ def distinct(ranked: Tensor, observations: Observations, q: int, generator: torc
     left = space.cardinality - observations.n_distinct
     if left < q:
         seen, all_ = observations.n_distinct, int(space.cardinality)
-        raise SpaceExhausted(f"{q} new configurations were asked for, but {seen} of all {all_} are evaluated or pending.")
+        raise SpaceExhausted(
+            f"{q} new configurations were asked for, but {seen} of all {all_} are evaluated or pending."
+        )
     chosen: dict[Hashable, Tensor] = {}
     _walk(ranked, observations, q, chosen)
     if len(chosen) < q:

@@ -67,4 +67,5 @@ class MultiStartLBFGS(Candidates):
                 return_best_only=False,
                 options={"maxiter": self.iterations, "batch_limit": len(starts)},
             )
-        return points.squeeze(1).detach().cpu()
+        climbed: Tensor = points.squeeze(1).detach().cpu()
+        return climbed

@@ -18,5 +18,5 @@ class RandomSearch(Candidates):
             raise SettingError(f"samples >= 1 must hold, but got samples={samples}.")
         self.samples = samples
 
-    def ranked(self, search: Search, q: int) -> Tensor:  # noqa: ARG002
+    def ranked(self, search: Search, q: int) -> Tensor:
         return search.rank(search.space.sample(self.samples, search.generator))

@@ -3,6 +3,7 @@
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.deep_pls import DeepPLS
 from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
+from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.network import NetworkClassifier, Training
 
-__all__ = ["Classifier", "DeepEnsemble", "DeepPLS", "MLPClassifier", "NetworkClassifier", "Training"]
+__all__ = ["Classifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "MLPClassifier", "NetworkClassifier", "Training"]

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import torch
 from lightning.pytorch import LightningModule
-from torch import Tensor
+from torch import Tensor, nn
 
 from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError, ShapeError
@@ -17,19 +17,22 @@ class Classifier(LightningModule, ABC):
     """Learns from one labelled batch an epoch, and scores points: the higher, the likelier to be good.
 
     Scores are logits for classifiers that minimise cross-entropy, estimates of the label itself for those that minimise
-    squared error. A subclass implements `build`, `learn` and `scores`, and perhaps `gaussian`; it states in
-    `differentiable` whether its scores have gradients in the points.
+    squared error, which say so in `estimates_labels`. A subclass implements `build`, `learn` and `scores`, and perhaps
+    `gaussian`; it states in `differentiable` whether its scores have gradients in the points.
 
     Attributes:
         generator: the stream of random numbers for weights and minibatches; the loop sets its own.
     """
 
     differentiable: ClassVar[bool] = True
+    estimates_labels: ClassVar[bool] = False
+    kappa: float = 1.0  # standard deviations that an upper bound adds, if nobody says otherwise
 
     def __init__(self) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.generator = torch.Generator().manual_seed(0)
+        self._counter = nn.Parameter(torch.zeros(()), requires_grad=False)
         self.space: SearchSpace | None = None
 
     # --- what a method must say --------------------------------------------------------------------------------------
@@ -76,15 +79,18 @@ class Classifier(LightningModule, ABC):
         self.bind(data.space, data.labels.outputs)
 
     def configure_optimizers(self) -> Any:
-        """No optimizer, unless a subclass has weights to descend on."""
-        return None
+        """An optimizer of nothing, for methods without gradient descent: `step` it once an iteration.
 
-    def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:  # noqa: ARG002
+        Lightning counts steps, and writes a checkpoint only where the count has grown.
+        """
+        return torch.optim.SGD([self._counter], lr=0.0)
+
+    def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
         """Learns the epoch's one batch; nothing, while there is nothing to tell apart."""
         if batch.separable:
             with one_thread():
                 measured = self.learn(batch)
-            self.log_dict(measured, batch_size=len(batch))
+            self.log_dict(measured, on_step=False, on_epoch=True, batch_size=len(batch))
 
     def check_points(self, points: Tensor) -> None:
         """Raises ShapeError unless points are n x d of the bound space."""

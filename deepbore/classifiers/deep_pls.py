@@ -1,7 +1,5 @@
 """`DeepPLS`: deep probabilistic least squares, networks with a Bayesian last layer."""
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -9,9 +7,8 @@ from deepbore.classifiers.fourier import FourierFeatures
 from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.network import NetworkClassifier, Training
 from deepbore.datamodule import LabelledBatch
+from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
-
-LENGTH_SCALES = (0.3, 0.6, 1.2, 2.4, 4.8)
 
 
 class DeepPLS(NetworkClassifier):
@@ -19,35 +16,47 @@ class DeepPLS(NetworkClassifier):
 
     Least squares is a proper scoring rule: it estimates P(y <= tau | x) from labels by one threshold as PLS does
     (Oliveira et al. 2022, section 3.1), and expected improvement from labels graded by value (see
-    `deepbore.labels.graded_by_value`). After each training the last layers are solved again in closed form.
+    `deepbore.labels.graded_by_value`). After each training the last layers are solved again in closed form, on the
+    hidden features and on random Fourier features beside them: the variance of these grows with the distance from all
+    data, so that the upper bound leaves a local optimum where the networks alone agree that the rest is bad.
 
     Args:
         hidden: widths of the hidden layers.
         activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
         members: m >= 1.
+        fourier: number of Fourier features; 0 for none.
         training: steps, learning rate, warm start, ...
+
+    Raises:
+        SettingError: for a number outside its range.
     """
+
+    estimates_labels = True
 
     def __init__(
         self,
         hidden: tuple[int, ...] = (32, 32),
         activation: str = "relu",
         members: int = 3,
-        fourier: int = 0,
+        fourier: int = 100,
         training: Training | None = None,
     ):
         super().__init__(hidden, activation, None, members, training)
+        if fourier < 0:
+            raise SettingError(f"fourier >= 0 must hold, but got fourier={fourier}.")
         self.fourier = fourier
 
-    last_mean: Tensor
-    last_root: Tensor
+    last_mean: Tensor  # m x h
+    last_root: Tensor  # m x h x h
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
-        h = self.hidden[-1] + 1 + self.fourier
-        self.waves = FourierFeatures(self.features.size, self.fourier, self.generator) if self.fourier else None
+        self.waves = FourierFeatures(self.features.size, self.fourier, self.generator)
+        h = self.hidden[-1] + self.fourier + 1
         self.register_buffer("last_mean", torch.zeros(self.members, h))
         self.register_buffer("last_root", torch.eye(h).repeat(self.members, 1, 1))
+
+    # --- learning ----------------------------------------------------------------------------------------------------
 
     def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         return ((outputs - z).square() * weight[:, None]).mean((1, 2)).sum()
@@ -58,11 +67,14 @@ class DeepPLS(NetworkClassifier):
     @torch.no_grad()
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
         """Solves the last layers for the mean label."""
-        if self.waves is not None:
-            self._choose_length_scale(x, batch)
-        posterior = fit_last_layer(self._last_features(x), batch.z.mean(-1), batch.weight)
+        z = batch.z.mean(-1)
+        if self.fourier:
+            self.waves.choose_length_scale(x, z, batch.weight)
+        posterior = fit_last_layer(self._last_features(x), z, batch.weight)
         self.last_mean.copy_(posterior.mean)
         self.last_root.copy_(posterior.root)
+
+    # --- predicting --------------------------------------------------------------------------------------------------
 
     def scores(self, points: Tensor) -> Tensor:
         self.check_points(points)
@@ -74,8 +86,7 @@ class DeepPLS(NetworkClassifier):
         phi = self._last_features(self.encode(points))
         means = self._mean(phi)  # m x n
         variance = (phi @ self.last_root).square().sum(-1)  # m x n
-        spread = means.var(0, correction=0)
-        return means.mean(0), (variance.mean(0) + spread).sqrt()
+        return means.mean(0), (variance.mean(0) + means.var(0, correction=0)).sqrt()
 
     def probability(self, points: Tensor) -> Tensor:
         return self.to_probability(self.scores(points).mean(0))
@@ -85,24 +96,10 @@ class DeepPLS(NetworkClassifier):
         return scores.clamp(0, 1)
 
     def _last_features(self, x: Tensor) -> Tensor:
-        """Features (n x e) -> what the last layers see, with a constant for the bias: m x n x h."""
+        """Features (n x e) -> what the last layers see: hidden units, waves and a constant for the bias (m x n x h)."""
         hidden = self.net.hidden(x)  # type: ignore[operator]
-        parts = [hidden, torch.ones_like(hidden[..., :1])]
-        if self.waves is not None:
-            parts.append(self.waves(x).expand(self.members, -1, -1))
-        return torch.cat(parts, dim=-1)
-
-    def _choose_length_scale(self, x: Tensor, batch: LabelledBatch) -> None:
-        best = -math.inf
-        waves = self.waves
-        for length_scale in LENGTH_SCALES:
-            waves.length_scale.fill_(length_scale)
-            phi = waves(x)
-            phi = torch.cat([phi, torch.ones_like(phi[..., :1])], -1)[None]
-            ev = float(fit_last_layer(phi, batch.z.mean(-1), batch.weight).evidence[0])
-            if ev > best:
-                best, chosen = ev, length_scale
-        waves.length_scale.fill_(chosen)
+        shared = torch.cat([self.waves(x), torch.ones_like(x[:, :1])], dim=-1)
+        return torch.cat([hidden, shared.expand(self.members, -1, -1)], dim=-1)
 
     def _mean(self, phi: Tensor) -> Tensor:
         return (phi @ self.last_mean[..., None]).squeeze(-1)

@@ -1,6 +1,5 @@
 """Cross-entropy networks: one (`MLPClassifier`) or several (`DeepEnsemble`)."""
 
-import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
@@ -46,7 +45,7 @@ class DeepEnsemble(NetworkClassifier):
 
     def scores(self, points: Tensor) -> Tensor:
         self.check_points(points)
-        outputs = self.net(self.encode(points))
+        outputs: Tensor = self.net(self.encode(points))
         if outputs.shape[-1] == 1:
             return outputs.squeeze(-1)
         return outputs.sigmoid().mean(-1).logit(eps=1e-6)

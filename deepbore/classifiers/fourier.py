@@ -5,6 +5,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from deepbore.classifiers.last_layer import fit_last_layer
+
+LENGTH_SCALES = (0.3, 0.6, 1.2, 2.4, 4.8)
+
 
 class FourierFeatures(nn.Module):
     """Features whose inner products approximate a Matern-5/2 kernel: phi_r(x) = sqrt(2 / R) cos(w_r x / l + b_r).
@@ -32,4 +36,20 @@ class FourierFeatures(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (n x e) -> features (n x R)."""
         angles = x @ (self.frequencies / self.length_scale) + self.phases
-        return math.sqrt(2 / len(self.phases)) * angles.cos()
+        return math.sqrt(2 / max(len(self.phases), 1)) * angles.cos()
+
+    @torch.no_grad()
+    def choose_length_scale(self, x: Tensor, z: Tensor, weight: Tensor) -> None:
+        """Takes the length scale of LENGTH_SCALES under which the labels have the greatest evidence.
+
+        Args:
+            x: features, n x e.
+            z: labels, n.
+            weight: weights, n.
+        """
+        evidence = {}
+        for length_scale in LENGTH_SCALES:
+            self.length_scale.fill_(length_scale)
+            phi = torch.cat([self(x), torch.ones_like(x[:, :1])], dim=-1)
+            evidence[length_scale] = float(fit_last_layer(phi[None], z, weight).evidence[0])
+        self.length_scale.fill_(max(evidence, key=lambda length_scale: evidence[length_scale]))

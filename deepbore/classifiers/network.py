@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.optim.adam import Adam, adam
 from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.stacked import Members, StackedMLP
 from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
@@ -60,7 +62,7 @@ class Training:
         """Gradient steps of an iteration, counted from 0."""
         if self.half_life is None:
             return self.steps
-        return math.ceil(self.steps * (0.25 + 0.75 * 2.0 ** (-iteration / self.half_life)))
+        return math.ceil(self.steps * (0.25 + 0.75 * math.exp2(-iteration / self.half_life)))
 
     def epochs(self, n: int, steps: int) -> int:
         """Effective epochs over n rows, E = floor(S / ceil(n / B)) (BORE J.3)."""
@@ -95,6 +97,7 @@ class NetworkClassifier(Classifier):
         self._adam: Adam | None = None
 
     iteration: Tensor
+    net: StackedMLP | Members
 
     # --- what a method must say --------------------------------------------------------------------------------------
 
@@ -117,9 +120,7 @@ class NetworkClassifier(Classifier):
         self.outputs = outputs
         self.net = self._new_network()
 
-    def _new_network(self) -> nn.Module:
-        from deepbore.classifiers.stacked import Members, StackedMLP  # noqa: PLC0415
-
+    def _new_network(self) -> StackedMLP | Members:
         if self.factory is not None:
             return Members(self.factory, (self.features.size, self.outputs), self.members, self.generator)
         activation = self.activation
@@ -133,9 +134,7 @@ class NetworkClassifier(Classifier):
         """Adam, its state kept over all fits of the same classifier."""
         if self._adam is None:
             plan = self.training_plan
-            self._adam = Adam(
-                self.net.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True
-            )
+            self._adam = Adam(self.net.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True)
         return self._adam
 
     # --- training ----------------------------------------------------------------------------------------------------
@@ -164,7 +163,7 @@ class NetworkClassifier(Classifier):
         rows: Tensor | slice = slice(None)
         for step, rows in enumerate(self._minibatches(len(batch), steps)):
             z, weight = batch.z[rows], batch.weight[rows]
-            self.net.backpropagate(x[rows], lambda outputs, z=z, weight=weight: self.loss_gradient(outputs, z, weight))
+            self.net.backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight))
             self._step(first=step == 0)
             if self.training_plan.patience is not None:
                 loss = float(self._loss(x[rows], z, weight))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -47,8 +48,7 @@ class StackedMLP(nn.Module):
         super().__init__()
         if activation not in ACTIVATIONS:
             raise SettingError(f"activation must be one of {sorted(ACTIVATIONS)}, but got {activation!r}.")
-        pairs = zip(sizes[:-1], sizes[1:], strict=True)
-        self.layers = nn.ModuleList(StackedLinear(members, i, o, generator) for i, o in pairs)
+        self.layers = nn.ModuleList(StackedLinear(members, i, o, generator) for i, o in pairwise(sizes))
         self.activation, self.derivative = ACTIVATIONS[activation]
 
     def hidden(self, x: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class Members(nn.Module):
         """Features (n x e) -> outputs (m x n x k)."""
         return torch.stack([member(x) for member in self.members])
 
-    @torch.enable_grad()  # type: ignore[untyped-decorator]
+    @torch.enable_grad()
     def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor]) -> None:
         """Sets the gradients of all weights; as `StackedMLP.backpropagate`, by autograd."""
         self.zero_grad(set_to_none=True)

@@ -68,7 +68,7 @@ class Digits(Problem):
             for batch in torch.split(torch.randperm(TRAINING, generator=generator), BATCH):
                 logits = _logits(self._images[batch], layers, params["dropout"], generator)
                 optimizer.zero_grad()
-                cross_entropy(logits, self._labels[batch]).backward()  # type: ignore[no-untyped-call]
+                cross_entropy(logits, self._labels[batch]).backward()
                 optimizer.step()
         held_out = _logits(self._images[TRAINING:], layers)
         return float(cross_entropy(held_out, self._labels[TRAINING:]).detach())

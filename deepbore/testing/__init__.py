@@ -1,7 +1,7 @@
 """Contracts that a plug-in must keep, and toys to test them on; shipped, so that a plug-in can test itself.
 
-    from deepbore.testing import check_classifier
-    check_classifier(lambda: MyClassifier())
+from deepbore.testing import check_classifier
+check_classifier(lambda: MyClassifier())
 """
 
 from deepbore.testing.contracts import check_acquisition, check_candidates, check_classifier, check_labelling

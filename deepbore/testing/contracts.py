@@ -1,4 +1,4 @@
-"""What every classifier, labelling, acquisition and search for candidates must do, as checks that raise AssertionError."""
+"""What every classifier, labelling, acquisition and search for candidates must do; checks raise AssertionError."""
 
 from collections.abc import Callable
 
@@ -92,15 +92,15 @@ def check_gradient(classifier: Classifier) -> None:
     classifier = fit(classifier, toy_data(space), epochs=3)
     points = space.sample(20, torch.Generator().manual_seed(2))
     for part in (0, 1):
-        value = lambda x, part=part: classifier.gaussian(x)[part].sum()  # noqa: E731
         leaf = points.clone().requires_grad_(True)
-        if not (total := value(leaf)).requires_grad:
+        if not (total := classifier.gaussian(leaf)[part].sum()).requires_grad:
             continue  # a constant, such as the spread of one member
         (gradient,) = torch.autograd.grad(total, leaf)
         direction = torch.randn(points.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
         step = 1e-3 * direction
         with torch.no_grad():
-            slope = (value(points + step) - value(points - step)) / 2
+            above, below = (classifier.gaussian(x)[part].sum() for x in (points + step, points - step))
+            slope = (above - below) / 2
         assert torch.allclose((gradient * step).sum().to(slope), slope, rtol=0.1, atol=1e-4)
 
 
@@ -154,9 +154,7 @@ def check_candidates(
         space = TOY_SPACES[name]
         data = toy_data(space, 30)
         classifier = fit(make(), data, epochs=3)
-        one, other = (
-            candidates.propose(_search(classifier, data.observations), q=5) for _ in range(2)
-        )
+        one, other = (candidates.propose(_search(classifier, data.observations), q=5) for _ in range(2))
         assert torch.equal(one, other)
         assert len(set(space.identify(one))) == 5
         assert all(data.observations.unseen(one))

@@ -1,0 +1,127 @@
+#!/usr/bin/env python
+"""What a suggestion (relabel, train, propose) costs, on one thread: against a bare loop, and against n.
+
+    python scripts/bench_suggest.py [--rounds 15]
+
+1. Lightning's share: `Study.ask` with one 2 x 32 network (100 steps of batch 64) and random candidates, beside the same
+   steps and candidates in a bare torch loop.
+2. The cost of every classifier at n = 100 and n = 1 000 000 observations, in the same process.
+
+Problems: nine ordinals of six levels, and twenty real numbers. Medians in milliseconds.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+from torch import nn
+
+from deepbore import (
+    ClassProbability,
+    DeepEnsemble,
+    DeepPLS,
+    KernelPLS,
+    MLPClassifier,
+    Ordinal,
+    RandomSearch,
+    Real,
+    SearchSpace,
+    Study,
+    ThresholdLabels,
+)
+
+SPACES = {
+    "d = 9 table": SearchSpace({f"x{i}": Ordinal(list(range(6))) for i in range(9)}),
+    "d = 20 continuous": SearchSpace({f"x{i}": Real(0, 1) for i in range(20)}),
+}
+CLASSIFIERS = {
+    "KernelPLS (default)": KernelPLS,
+    "DeepPLS": DeepPLS,
+    "DeepEnsemble": DeepEnsemble,
+    "MLPClassifier": MLPClassifier,
+}
+
+
+def median_ms(call: Callable[[], object], rounds: int) -> float:
+    """Median wall time of a call, after two to warm up."""
+    times = []
+    for _ in range(rounds + 2):
+        started = time.perf_counter()
+        call()
+        times.append(1e3 * (time.perf_counter() - started))
+    return statistics.median(times[2:])
+
+
+def study_with(space: SearchSpace, n: int, **settings: object) -> Study:
+    """A study that knows n random results of a bowl."""
+    points = space.sample(n, torch.Generator().manual_seed(0))
+    columns = {name: parameter.decode(points[:, i]) for i, (name, parameter) in enumerate(space.parameters.items())}
+    study = Study(space, seed=0, **settings)
+    study.add(columns, (points / space.bounds[1] - 0.4).square().sum(1).numpy())
+    return study
+
+
+def suggest_and_tell(study: Study) -> None:
+    """One suggestion, told at once."""
+    (trial,) = study.ask()
+    study.tell(trial, sum(np.asarray(list(trial.params.values()), dtype=float) ** 2))
+
+
+def bare_suggestion(space: SearchSpace, n: int) -> Callable[[], object]:
+    """The same work without deepbore's loop: 100 steps of Adam by autograd, then the best of 2000 random points."""
+    generator = torch.Generator().manual_seed(0)
+    features = space.features
+    x = features(space.sample(n, generator)).float()
+    z = (torch.arange(n) < n / 3).float()[:, None]
+    net = nn.Sequential(nn.Linear(features.size, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+    adam = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
+
+    def suggest() -> torch.Tensor:
+        for rows in torch.randint(n, (100, 64), generator=generator):
+            loss = nn.functional.binary_cross_entropy_with_logits(net(x[rows]), z[rows])
+            adam.zero_grad(set_to_none=True)
+            loss.backward()
+            adam.step()
+        candidates = space.sample(2000, generator)
+        with torch.no_grad():
+            return candidates[net(features(candidates).float()).argmax()]
+
+    return suggest
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    torch.set_num_threads(1)
+    print("1. Lightning's share: one 2 x 32 network, 100 steps, 2000 random candidates, n = 100")
+    for name, space in SPACES.items():
+        bare = median_ms(bare_suggestion(space, 100), rounds)
+        study = study_with(
+            space,
+            100,
+            classifier=MLPClassifier(),
+            labels=ThresholdLabels(1 / 3),
+            acquisition=ClassProbability(),
+            candidates=RandomSearch(),
+        )
+        ours = median_ms(lambda study=study: suggest_and_tell(study), rounds)
+        print(f"   {name:18s} bare {bare:6.1f} ms, ask + tell {ours:6.1f} ms: {ours / bare:.2f} times")
+    print("2. A suggestion at n = 100 and n = 1 000 000, and times the bare loop of part 1 at n = 100")
+    for name, space in SPACES.items():
+        bare = median_ms(bare_suggestion(space, 100), rounds)
+        for label, classifier in CLASSIFIERS.items():
+            studies = [study_with(space, n, classifier=classifier()) for n in (100, 1_000_000)]
+            few, many = (median_ms(lambda study=study: suggest_and_tell(study), rounds) for study in studies)
+            ratios = f"{many / few:.2f} times; {few / bare:.2f} bare"
+            print(f"   {name:18s} {label:20s} {few:6.1f} ms, {many:6.1f} ms: {ratios}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Searches for candidates, on acquisitions whose maximum is known."""
+
+import pytest
+import torch
+
+from deepbore import Categorical, Integer, LocalSearch, MultiStartLBFGS, Ordinal, RandomSearch, Real, SearchSpace
+from deepbore.acquisition import Acquisition
+from deepbore.acquisition.botorch import BoTorchAcquisition
+from deepbore.candidates import EpsilonGreedy, Search, distinct
+from deepbore.classifiers import MLPClassifier
+from deepbore.errors import ShapeError, SpaceExhausted
+from deepbore.observations import Observations
+
+PLANE = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
+MIXED = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "n": Integer(1, 50), "c": Categorical(list("abcdef"))})
+GRID = SearchSpace({f"k{i}": Ordinal(list(range(5))) for i in range(3)})
+
+
+class Peak(Acquisition):
+    """A smooth peak at a given point, whatever the classifier says."""
+
+    def __init__(self, top):
+        self.top = top
+
+    def __call__(self, classifier, points):
+        return -(points - self.top.to(points)).square().sum(-1)
+
+
+def search(space, top, observed=0, seed=0):
+    observations = Observations(space)
+    if observed:
+        rows = observations.reserve(space.sample(observed, torch.Generator().manual_seed(seed + 1)))
+        for row in rows:
+            observations.tell(row, float(-Peak(top)(None, observations.points[row : row + 1])))
+    return Search(Peak(top), MLPClassifier().bind(space), observations, torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(
+    ("candidates", "within"), [(LocalSearch(), 0.02), (MultiStartLBFGS(), 1e-4), (RandomSearch(), 0.5)]
+)
+def test_continuous_searches_find_the_top(candidates, within):
+    top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
+    found = candidates.propose(search(PLANE, top, observed=10), q=1)
+    assert (found[0] - top).norm() < within
+
+
+def test_tops_beyond_the_bounds_are_found_on_them():
+    top = torch.tensor([-0.5, 1.5, 0.5, 0.5, 0.5])
+    for candidates in (LocalSearch(), MultiStartLBFGS()):
+        (found,) = candidates.propose(search(PLANE, top, observed=5), q=1)
+        assert (found[:2] - torch.tensor([0.0, 1.0])).norm() < 0.02
+
+
+def test_mixed_searches_find_levels_and_climb_numbers():
+    top = MIXED.encode([{"x": 0.3, "y": 0.6, "n": 20, "c": "d"}])[0]
+    (found,) = LocalSearch().propose(search(MIXED, top, observed=20), q=1)
+    assert MIXED.decode(found[None])[0]["c"] == "d"
+    assert (found - top).norm() < 0.1
+
+
+def test_a_small_space_is_ranked_whole():
+    top = torch.tensor([4.0, 0.0, 2.0])
+    ranked = LocalSearch().ranked(search(GRID, top), q=1)
+    assert len(ranked) == 125
+    assert torch.equal(ranked[0], top.double())
+
+
+def test_the_walk_passes_over_seen_and_pending_points():
+    top = torch.tensor([4.0, 0.0, 2.0])
+    at = search(GRID, top)
+    first = LocalSearch().propose(at, q=1)
+    (row,) = at.observations.reserve(first)
+    second = LocalSearch().propose(at, q=1)
+    at.observations.tell(row, 1.0)
+    assert torch.equal(second, LocalSearch().propose(at, q=1))
+    assert (second - top).abs().sum() == 1
+
+
+def test_distinct_compares_configurations_and_fills_up():
+    observations = Observations(GRID)
+    observations.reserve(GRID.encode([{"k0": 1, "k1": 1, "k2": 1}]))
+    ranked = torch.tensor([[1.2, 0.9, 1.0], [2.0, 2.0, 2.0], [2.1, 1.9, 2.0]], dtype=torch.float64)
+    found = distinct(ranked, observations, 4, torch.Generator().manual_seed(0))
+    assert torch.equal(found[0], ranked[1])
+    assert len(set(GRID.identify(found))) == 4
+    assert all(observations.unseen(found))
+    with pytest.raises(SpaceExhausted, match="125 new configurations were asked for, but 1 of all 125"):
+        distinct(ranked, observations, 125, torch.Generator())
+
+
+def test_epsilon_greedy_explores_that_often():
+    top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
+    at = search(PLANE, top, observed=10)
+    greedy = EpsilonGreedy(LocalSearch(samples=200), epsilon=0.4)
+    far = sum(bool((greedy.propose(at, q=1)[0] - top).norm() > 0.1) for _ in range(100))
+    assert 25 < far < 55
+
+
+def test_botorch_gets_an_acquisition_function():
+    top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
+    acquisition = BoTorchAcquisition(Peak(top), MLPClassifier().bind(PLANE))
+    points = PLANE.sample(6, torch.Generator().manual_seed(0))
+    assert torch.equal(acquisition(points[:, None]), Peak(top)(None, points))
+    with pytest.raises(ShapeError, match="b x 1 x d"):
+        acquisition(points.reshape(3, 2, 5))

@@ -1,0 +1,163 @@
+"""The command line, as a user runs it: in processes of its own."""
+
+import csv
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+
+BRANIN = """
+problem: {class_path: deepbore.problems.Branin}
+loop: {n_trials: 14}
+"""
+
+
+def deepbore(*args, cwd):
+    command = [sys.executable, "-m", "deepbore.cli", *map(str, args)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One run of `deepbore fit` and its directory."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "branin.yaml").write_text(BRANIN)
+    done = deepbore("fit", "--config", "branin.yaml", "--run", "runs/mine", "--loop.seed", 3, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "runs" / "mine", done
+
+
+def test_a_run_is_kept_whole(run):
+    folder, done = run
+    events = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events[1:]] == ["asked", "told"] * 14
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["loop"]["n_trials"] == 14
+    assert config["loop"]["seed"] == 3
+    assert (folder / "last.ckpt").exists()
+    rows = list(csv.DictReader((folder / "metrics.csv").open()))
+    assert [float(row["trials"]) for row in rows] == [11, 12, 13, 14]
+    assert all(float(row["tau"]) and float(row["loss"]) for row in rows)
+    best = min(event["value"] for event in events if event["event"] == "told")
+    assert f"best value {best:.8g}" in done.stdout
+
+
+def test_the_console_shows_one_bar_and_a_summary(run):
+    _, done = run
+    assert len(done.stdout.splitlines()) == 4  # best value, two parameters, where it is kept
+    bars = done.stderr.replace("\r", "\n").strip().splitlines()
+    assert all(line.startswith("trials:") for line in bars if line.strip())
+    assert "14/14" in bars[-1]
+    assert "best=" in bars[-1]
+
+
+def test_a_finished_run_can_be_looked_at(run):
+    folder, done = run
+    best = deepbore("best", folder, cwd=folder)
+    assert best.stdout.splitlines()[1:3] == done.stdout.splitlines()[1:3]
+    plot = deepbore("plot", folder, cwd=folder)
+    assert plot.returncode == 0
+    assert (folder / "history.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_configuration_and_seed_give_the_same_run(run, tmp_path):
+    folder, _ = run
+    again = deepbore("fit", "--config", folder / "config.yaml", "--run", tmp_path / "again", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again" / "journal.jsonl").read_text() == (folder / "journal.jsonl").read_text()
+
+
+def test_a_run_is_not_written_over(run):
+    folder, _ = run
+    before = (folder / "journal.jsonl").read_text()
+    again = deepbore("fit", "--config", folder / "config.yaml", "--run", folder, cwd=folder)
+    assert again.returncode == 2
+    assert "holds a run already" in again.stderr
+    assert (folder / "journal.jsonl").read_text() == before
+
+
+def test_help_comes_at_once(tmp_path):
+    started = time.perf_counter()
+    for args in (["--help"], ["fit", "--help"], []):
+        shown = deepbore(*args, cwd=tmp_path)
+        assert shown.returncode == 0
+        assert "deepbore fit --config" in shown.stdout
+    assert time.perf_counter() - started < 15
+
+
+def test_print_config_shows_what_would_run(tmp_path):
+    (tmp_path / "branin.yaml").write_text(BRANIN)
+    shown = deepbore("fit", "--config", "branin.yaml", "--print_config", cwd=tmp_path)
+    config = yaml.safe_load(shown.stdout)
+    assert config["model"]["class_path"].startswith("deepbore.")
+    assert config["loop"]["n_trials"] == 14
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_users_function_needs_no_class(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def objective(params):\n    return (params['lr'] - 0.01) ** 2 + params['depth']\n"
+    )
+    (tmp_path / "mine.yaml").write_text(
+        """
+problem:
+  class_path: deepbore.problems.FunctionProblem
+  init_args:
+    function: mine.objective
+    direction: maximize
+    space:
+      lr: {type: real, low: 1.0e-5, high: 0.1, log: true}
+      depth: {type: integer, low: 1, high: 4}
+      momentum: {type: real, low: 0, high: 0.99, when: {depth: [1, 2]}}
+loop: {n_trials: 12, batch_size: 2}
+model: {class_path: deepbore.classifiers.DeepEnsemble, init_args: {members: 2, training: {steps: 20}}}
+data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 0.25}}}
+"""
+    )
+    done = deepbore("fit", "--config", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "depth: 4" in done.stdout
+    assert (tmp_path / "runs" / "functionproblem-1" / "journal.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--loop.n_trails", "5"], "n_trails"),
+        (["--loop.n_initial", "0"], "n_initial >= 1 must hold, but got n_initial=0"),
+        (["--model", "NoSuchModel"], "NoSuchModel"),
+        (
+            ["--data.labels", "ThresholdLabels", "--data.labels.gamma", "1.5"],
+            "0 < gamma < 1 must hold, but got gamma=1.5",
+        ),
+        (["--config", "missing.yaml"], "missing.yaml"),
+        (["--problem", "Hartmann", "--problem.dim", "4"], "but got dim=4"),
+    ],
+)
+def test_bad_configurations_are_refused_before_any_work(tmp_path, args, says):
+    (tmp_path / "branin.yaml").write_text(BRANIN)
+    done = deepbore("fit", "--config", "branin.yaml", *args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) < 15
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"), [(["best"], "usage"), (["best", "nowhere"], "nowhere"), (["fitt"], "must be one of")]
+)
+def test_bad_commands_are_refused(tmp_path, args, says):
+    done = deepbore(*args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+@pytest.mark.slow
+def test_every_shipped_configuration_runs(tmp_path, pytestconfig):
+    for path in sorted((pytestconfig.rootpath / "configs").glob("*.yaml")):
+        done = deepbore("fit", "--config", path, "--loop.n_trials", 12, "--run", path.stem, cwd=tmp_path)
+        assert done.returncode == 0, f"{path.name}: {done.stderr}"
