@@ -10,6 +10,7 @@ from deepbore.errors import MissingPackage
 from deepbore.thresholds import checked_gamma, threshold
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 GOOD, BAD, BEST, TAU = "#1a7f5a", "#b8bcc2", "#1f3b73", "#d9822b"
@@ -64,11 +65,24 @@ def history(
     if optimum is not None:
         axes.axhline(optimum, color="black", lw=0.8, ls=":", label="optimum")
     axes.set(xlabel="evaluation", ylabel="value", title=title)
+    _hide_outliers(axes, sign * shown, sign)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
+
+
+def _hide_outliers(axes: "Axes", values: np.ndarray, sign: float) -> None:
+    """Ends the axis where nine in ten values (to minimise) end, if the others would squeeze these together."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return
+    best, most, worst = np.quantile(finite, [0.0, 0.9, 1.0])
+    if worst - best > 3 * (most - best) > 0:
+        ends = sign * np.array([best - 0.05 * (most - best), most + 0.3 * (most - best)])
+        axes.set_ylim(ends.min(), ends.max())
+        axes.set_ylabel("value (outliers are outside)")
 
 
 def best_and_tau(values: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:

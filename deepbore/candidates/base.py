@@ -1,6 +1,5 @@
 """`Candidates`: how the acquisition is maximised, and the walk down its ranking past what has been seen."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from deepbore.errors import SpaceExhausted
 from deepbore.observations import Observations
 from deepbore.space import SearchSpace
 
+CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
 ENUMERABLE = 1_000_000  # a finite space up to this size is searched for its last unseen points one by one
 
 
@@ -43,9 +43,11 @@ class Search:
         return self.acquisition(self.classifier, points.to(self.classifier.device))
 
     @torch.no_grad()
-    def rank(self, points: Tensor) -> Tensor:
-        """Points (n x d), best first."""
-        return points[self.value(points).cpu().argsort(descending=True, stable=True)]
+    def rank(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Points (n x d), best first, and their values (n)."""
+        values = torch.cat([self.value(part) for part in points.split(CHUNK)]).cpu()
+        order = values.argsort(descending=True, stable=True)
+        return points[order], values[order]
 
 
 class Candidates(ABC):
@@ -106,13 +108,3 @@ def _walk(ranked: Tensor, observations: Observations, q: int, chosen: dict[Hasha
                 return
             if new:
                 chosen.setdefault(identity, point)
-
-
-def restarts_from(search: Search, pool: Tensor, k: int) -> Tensor:
-    """The k best points of a pool by the acquisition (k x d)."""
-    return search.rank(pool)[: max(1, min(k, len(pool)))]
-
-
-def is_small(space: SearchSpace, limit: int) -> bool:
-    """Whether a space is finite with at most `limit` configurations."""
-    return not math.isinf(space.cardinality) and space.cardinality <= limit

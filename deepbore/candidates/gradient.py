@@ -5,7 +5,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search, restarts_from
+from deepbore.candidates.base import Candidates, Search
 from deepbore.errors import SettingError
 
 
@@ -32,9 +32,9 @@ class MultiStartLBFGS(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         self._check(search)
-        pool = self._pool(search)
-        climbed = self._optimised(search, restarts_from(search, pool, max(self.restarts, q)))
-        return search.rank(torch.cat([search.space.snap(climbed), pool]))
+        pool, _ = search.rank(self._pool(search))
+        climbed = self._optimised(search, pool[: max(self.restarts, q)])
+        return torch.cat([search.rank(search.space.snap(climbed))[0], pool])
 
     def _check(self, search: Search) -> None:
         if not search.space.is_continuous or not search.classifier.differentiable:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search, is_small
+from deepbore.candidates.base import Candidates, Search
 from deepbore.errors import SettingError
 from deepbore.parameters import Real
 
@@ -34,14 +34,15 @@ class LocalSearch(Candidates):
         self.climbers, self.steps = climbers, steps
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        if is_small(search.space, EXHAUSTIVE):
-            return search.rank(search.space.enumerate())
-        pool = search.rank(self._pool(search))
+        if search.space.cardinality <= EXHAUSTIVE:
+            return search.rank(search.space.enumerate())[0]
+        pool, values = search.rank(self._pool(search))
         numeric = [i for i, p in enumerate(search.space.parameters.values()) if isinstance(p, Real)]
         if not numeric or not search.classifier.differentiable or not self.climbers:
             return pool
-        climbed = self._climb(search, pool[: max(self.climbers, q)], numeric)
-        return search.rank(torch.cat([climbed, pool]))
+        climbed, climbed_values = search.rank(self._climb(search, pool[: max(self.climbers, q)], numeric))
+        order = torch.cat([climbed_values, values]).argsort(descending=True, stable=True)
+        return torch.cat([climbed, pool])[order]
 
     def _pool(self, search: Search) -> Tensor:
         space, observations, generator = search.space, search.observations, search.generator

@@ -19,4 +19,4 @@ class RandomSearch(Candidates):
         self.samples = samples
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        return search.rank(search.space.sample(self.samples, search.generator))
+        return search.rank(search.space.sample(self.samples, search.generator))[0]

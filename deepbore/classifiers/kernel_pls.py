@@ -15,6 +15,7 @@ from deepbore.errors import SettingError
 from deepbore.space import Real, SearchSpace
 
 JITTER = 1e-8
+FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE, LAMBDA = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0), (-6.0, 3.0)
 BOUNDS = {"length_scale": (-4.6, 4.6), "amplitude": (-4.0, 4.0), "lambda": (-13.0, 1.0)}
@@ -38,7 +39,7 @@ class KernelPLS(Classifier):
         length_scale: fixed for all parameters, with amplitude 1, in units of a parameter's whole range; None to learn.
         regularisation: lambda > 0, fixed; None to learn it.
         rows: how many observations it learns from at most.
-        iterations: of L-BFGS on the marginal likelihood, per iteration of the run.
+        iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -62,7 +63,7 @@ class KernelPLS(Classifier):
         kernel: str = "matern",
         length_scale: float | None = None,
         regularisation: float | None = None,
-        rows: int = 400,
+        rows: int = 200,
         iterations: int = 15,
     ):
         super().__init__()
@@ -109,7 +110,7 @@ class KernelPLS(Classifier):
             jac=True,
             method="L-BFGS-B",
             bounds=self._bounds,
-            options={"maxiter": self.iterations},
+            options={"maxiter": math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(batch)) ** 2)},
         )
         self.theta.copy_(torch.from_numpy(found.x))
         self._remember(self._x, self._data)

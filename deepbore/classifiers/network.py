@@ -19,7 +19,7 @@ from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 
 NetworkFactory = Callable[[int, int], nn.Module]
-CORESET = 4096  # rows an iteration learns from at most, so that its cost does not grow with n
+CORESET = 1024  # rows an iteration learns from at most, so that its cost does not grow with n
 METRIC_ROWS = 512
 
 
