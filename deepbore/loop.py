@@ -79,7 +79,7 @@ class LoopController(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Evaluates the initial design, or what is left of it."""
         while self.evaluator is not None and self.needs_design and not self._is_over(trainer):
-            self._evaluate(self.design(min(self.batch_size, self.n_initial - len(self.observations))))
+            self._evaluate(self.design(min(self._room(), self.n_initial - len(self.observations))))
         self._is_over(trainer)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -59,7 +59,13 @@ class RunCLI(LightningCLI):
             seed_everything_default=False,  # the loop owns the run's only stream
             save_config_callback=SaveConfigCallback,
             save_config_kwargs={"overwrite": True},  # the journal is what refuses to be overwritten
-            trainer_defaults={"max_epochs": -1, "devices": 1, "enable_model_summary": False, "log_every_n_steps": 1},
+            trainer_defaults={
+                "accelerator": "cpu",
+                "max_epochs": -1,
+                "devices": 1,
+                "enable_model_summary": False,
+                "log_every_n_steps": 1,
+            },
         )
 
     @staticmethod

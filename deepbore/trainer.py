@@ -9,10 +9,10 @@ from lightning.pytorch import Callback, Trainer
 
 
 def new_trainer(callbacks: Sequence[Callback] = ()) -> Trainer:
-    """A trainer that only trains: on one device, without logger, checkpoints or bars."""
+    """A trainer that only trains, without logger, checkpoints or bars, on the CPU: the fastest for small models."""
     with quiet():
         return Trainer(
-            accelerator="auto",
+            accelerator="cpu",
             devices=1,
             max_epochs=-1,
             logger=False,

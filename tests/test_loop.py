@@ -35,6 +35,16 @@ def test_a_run_is_one_fit_an_iteration_an_epoch(tmp_path, classifier):
     assert torch.equal(checkpoint["callbacks"]["LoopController"]["generator"], loop.generator.get_state())
 
 
+def test_a_run_never_evaluates_more_than_it_was_given():
+    data = LabelledObservations(Observations(PLANE))
+    loop = LoopController(SerialEvaluator(bowl), n_trials=5, batch_size=4)
+    with quiet():
+        Trainer(callbacks=[loop], max_epochs=-1, logger=False, enable_checkpointing=False).fit(
+            KernelPLS(), datamodule=data
+        )
+    assert len(data.observations) == 5
+
+
 def test_the_trainer_may_end_the_run_too():
     data = LabelledObservations(Observations(PLANE))
     with quiet():
