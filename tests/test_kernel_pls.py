@@ -1,0 +1,127 @@
+"""KernelPLS against dense solves, scikit-learn, finite differences and Theorem 1 by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import check_grad
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.kernel_ridge import KernelRidge
+
+from deepbore import Categorical, Condition, KernelPLS, Ordinal, Real, SearchSpace, ThresholdLabels, ValueGradedLabels
+from deepbore.classifiers.kernels import Coordinates
+from deepbore.errors import SettingError
+from deepbore.testing import TOY_SPACES, fit, toy_data
+
+SPACE = TOY_SPACES["continuous"]
+LENGTH, LAMBDA = 0.4, 0.05
+
+
+def fixed(kernel="rbf", n=30, labels=None):
+    """A fit with given length scale and lambda, and its data."""
+    data = toy_data(SPACE, n, labels or ThresholdLabels(0.3))
+    return fit(KernelPLS(kernel, length_scale=LENGTH, regularisation=LAMBDA), data, epochs=1), data.labelled()
+
+
+def test_the_mean_is_kernel_ridge_regression():
+    classifier, batch = fixed()
+    points = SPACE.sample(20, torch.Generator().manual_seed(1))
+    ridge = KernelRidge(alpha=LAMBDA, kernel="rbf", gamma=1 / (2 * LENGTH**2)).fit(batch.points, batch.z[:, 0])
+    assert np.allclose(classifier.scores(points)[0], ridge.predict(points), atol=1e-5)
+
+
+@pytest.mark.parametrize(("kernel", "theirs"), [("rbf", RBF(LENGTH)), ("matern", Matern(LENGTH, nu=2.5))])
+def test_mean_and_deviation_are_a_gaussian_processs(kernel, theirs):
+    classifier, batch = fixed(kernel)
+    points = SPACE.sample(20, torch.Generator().manual_seed(1))
+    process = GaussianProcessRegressor(theirs, alpha=LAMBDA, optimizer=None).fit(batch.points, batch.z[:, 0])
+    for ours, expected in zip(classifier.gaussian(points), process.predict(points, return_std=True), strict=True):
+        assert np.allclose(ours, expected, atol=1e-5)
+
+
+def test_the_evidence_and_its_gradient_are_right():
+    classifier = KernelPLS("matern")
+    batch = fit(classifier, toy_data(SPACE, 25, ValueGradedLabels()), epochs=1).trainer.datamodule.labelled()
+    theta = classifier.theta.numpy() + 0.3
+    value, gradient = lambda t: classifier._negative_evidence(t)[0], lambda t: classifier._negative_evidence(t)[1]
+    assert check_grad(value, gradient, theta) < 1e-4 * np.abs(gradient(theta)).max()
+    ours = []
+    theirs = []
+    for shift in (0.0, 0.5):  # differences, in which constants and priors of what stays fixed drop out
+        moved = theta.copy()
+        moved[0] += shift
+        score = (moved - classifier._prior[:, 0]) / classifier._prior[:, 1]
+        ours.append(value(moved) - score @ score / 2)
+        kernel = Matern(np.exp(moved[:3]), nu=2.5) * math.exp(moved[3])
+        process = GaussianProcessRegressor(kernel, alpha=math.exp(moved[4]), optimizer=None)
+        process.fit(batch.points, batch.z[:, 0])
+        theirs.append(-process.log_marginal_likelihood_value_)
+    assert ours[1] - ours[0] == pytest.approx(theirs[1] - theirs[0], rel=1e-4)
+
+
+def test_hyperparameters_learn_which_parameters_matter():
+    space = SearchSpace({"relevant": Real(0, 1), "idle": Real(0, 1)})
+    data = toy_data(space, 0, ValueGradedLabels())
+    rng = np.random.default_rng(0)
+    x, y = rng.random((2, 60))
+    data.observations.add({"relevant": x, "idle": y}, np.sin(9 * x))
+    relevant, idle = fit(KernelPLS(), data, epochs=5).theta[:2].exp()
+    assert idle > 5 * relevant
+
+
+def test_beta_of_theorem_1_by_hand_for_three_points():
+    classifier, batch = fixed(n=3)
+    squared = ((batch.points[:, None] - batch.points) ** 2).sum(-1).numpy()
+    determinant = np.linalg.det(np.eye(3) + np.exp(-squared / (2 * LENGTH**2)) / LAMBDA)
+    expected = 2.0 + math.sqrt(2 / LAMBDA * math.log(math.sqrt(determinant) / 0.1))
+    assert classifier.beta(delta=0.1, norm=2.0) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_weight_of_two_is_two_rows():
+    classifier, batch = fixed(n=10)
+    weight = torch.ones(10)
+    weight[4] = 2
+    twice = torch.tensor([*range(10), 4])
+    points = SPACE.sample(5, torch.Generator().manual_seed(1))
+    predictions = []
+    for rows, weights in ((torch.arange(10), weight), (twice, torch.ones(11))):
+        x, z = classifier.coordinates(batch.points[rows]), batch.z[rows].mean(-1)
+        classifier._remember(x, torch.stack([z.double(), weights.double()], -1))
+        predictions.append(classifier.scores(points))
+    assert torch.allclose(*predictions, atol=1e-6)
+
+
+def test_uncertainty_grows_away_from_the_data():
+    space = SearchSpace({"x": Real(0, 1)})
+    data = toy_data(space, 0)
+    data.observations.add({"x": [0.0, 0.05, 0.1]}, [1.0, 2.0, 3.0])
+    _, std = fit(KernelPLS(), data, epochs=2).gaussian(torch.tensor([[0.05], [0.3], [1.0]], dtype=torch.float64))
+    assert std[0] < std[1] < std[2]
+
+
+def test_coordinates_put_categories_one_apart_and_mark_what_is_active():
+    space = SearchSpace(
+        {"c": Categorical(["a", "b", "c"]), "k": Ordinal([1, 2, 4]), "x": Real(0, 1, when=Condition("c", "a"))}
+    )
+    coordinates = Coordinates(space)
+    a, b = coordinates(space.encode([{"c": "a", "k": 2, "x": 0.3}, {"c": "b", "k": 4}]))
+    assert (a[:3] - b[:3]).square().sum() == pytest.approx(1)
+    assert a[3:].tolist() == [0.5, 0.3, 1]
+    assert b[3:].tolist() == [1, 0, 0]
+    assert coordinates.owner.tolist() == [0, 0, 0, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"kernel": "linear"}, "kernel must be one of"),
+        ({"regularisation": 0}, "regularisation > 0"),
+        ({"length_scale": -1}, "length_scale > 0"),
+        ({"rows": 0}, "rows > 0"),
+    ],
+)
+def test_bad_settings_are_refused(settings, says):
+    with pytest.raises(SettingError, match=says):
+        KernelPLS(**settings)
