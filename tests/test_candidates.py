@@ -36,7 +36,7 @@ def search(space, top, observed=0, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("candidates", "within"), [(LocalSearch(), 0.02), (MultiStartLBFGS(), 1e-4), (RandomSearch(), 0.5)]
+    ("candidates", "within"), [(LocalSearch(focus=0), 0.02), (MultiStartLBFGS(), 1e-4), (RandomSearch(), 0.5)]
 )
 def test_continuous_searches_find_the_top(candidates, within):
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
@@ -46,16 +46,24 @@ def test_continuous_searches_find_the_top(candidates, within):
 
 def test_tops_beyond_the_bounds_are_found_on_them():
     top = torch.tensor([-0.5, 1.5, 0.5, 0.5, 0.5])
-    for candidates in (LocalSearch(), MultiStartLBFGS()):
+    for candidates in (LocalSearch(focus=0), MultiStartLBFGS()):
         (found,) = candidates.propose(search(PLANE, top, observed=5), q=1)
         assert (found[:2] - torch.tensor([0.0, 1.0])).norm() < 0.02
 
 
 def test_mixed_searches_find_levels_and_climb_numbers():
     top = MIXED.encode([{"x": 0.3, "y": 0.6, "n": 20, "c": "d"}])[0]
-    (found,) = LocalSearch().propose(search(MIXED, top, observed=20), q=1)
+    (found,) = LocalSearch(focus=0).propose(search(MIXED, top, observed=20), q=1)
     assert MIXED.decode(found[None])[0]["c"] == "d"
     assert (found - top).norm() < 0.1
+
+
+def test_a_focused_search_looks_only_near_the_three_best():
+    top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
+    at = search(PLANE, top, observed=30)
+    best = at.observations.points[at.observations.best_rows(3)]
+    changed = (LocalSearch(focus=1).ranked(at, q=1)[:, None] != best).sum(-1).min(1).values
+    assert set(changed.tolist()) <= {1, 2}
 
 
 def test_a_small_space_is_ranked_whole():
@@ -91,7 +99,7 @@ def test_distinct_compares_configurations_and_fills_up():
 def test_epsilon_greedy_explores_that_often():
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
     at = search(PLANE, top, observed=10)
-    greedy = EpsilonGreedy(LocalSearch(samples=200), epsilon=0.4)
+    greedy = EpsilonGreedy(LocalSearch(samples=200, focus=0), epsilon=0.4)
     far = sum(bool((greedy.propose(at, q=1)[0] - top).norm() > 0.1) for _ in range(100))
     assert 25 < far < 55
 

@@ -18,7 +18,7 @@ JITTER = 1e-8
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 # least squares on values without noise is the common case, so the prior of lambda is small
-LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE, LAMBDA = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0), (-8.0, 2.0)
+LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE, LAMBDA = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0), (-7.0, 2.0)
 BOUNDS = {"length_scale": (-4.6, 4.6), "amplitude": (-4.0, 4.0), "lambda": (-13.0, 1.0)}
 
 
