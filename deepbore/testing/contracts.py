@@ -89,7 +89,7 @@ def check_degenerate_data(make: Callable[[], Classifier]) -> None:
 def check_gradient(classifier: Classifier) -> None:
     """The gradients of mean and standard deviation in the points agree with finite differences."""
     space = TOY_SPACES["continuous"]
-    classifier = fit(classifier, toy_data(space), epochs=3)
+    classifier = fit(classifier, toy_data(space), epochs=3).double()
     points = space.sample(20, torch.Generator().manual_seed(2))
     for part in (0, 1):
         leaf = points.clone().requires_grad_(True)
@@ -97,11 +97,11 @@ def check_gradient(classifier: Classifier) -> None:
             continue  # a constant, such as the spread of one member
         (gradient,) = torch.autograd.grad(total, leaf)
         direction = torch.randn(points.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-        step = 1e-3 * direction
+        step = 1e-6 * direction
         with torch.no_grad():
             above, below = (classifier.gaussian(x)[part].sum() for x in (points + step, points - step))
             slope = (above - below) / 2
-        assert torch.allclose((gradient * step).sum().to(slope), slope, rtol=0.1, atol=1e-4)
+        assert torch.allclose((gradient * step).sum().to(slope), slope, rtol=1e-3, atol=1e-10)
 
 
 @torch.no_grad()
