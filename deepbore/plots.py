@@ -67,7 +67,8 @@ def history(
     axes.set(xlabel="evaluation", ylabel="value", title=title)
     _hide_outliers(axes, sign * shown, sign)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(frameon=False, fontsize=9)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure

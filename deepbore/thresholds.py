@@ -20,7 +20,7 @@ class DecayingGamma:
         half_life: after how many observations half of the way is gone, > 0.
 
     Example:
-        >>> DecayingGamma(start=0.5, floor=0.1, half_life=50)(50)
+        >>> round(DecayingGamma(start=0.5, floor=0.1, half_life=50)(50), 6)
         0.3
     """
 

@@ -20,6 +20,7 @@ class DeepEnsemble(NetworkClassifier):
         training: steps, learning rate, warm start, ...
 
     Example:
+        >>> import torch
         >>> from deepbore import Real, SearchSpace
         >>> ensemble = DeepEnsemble(members=5).bind(SearchSpace({"x": Real(0, 1)}))
         >>> ensemble.scores(torch.rand(7, 1, dtype=torch.float64)).shape

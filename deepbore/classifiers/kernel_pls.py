@@ -125,7 +125,7 @@ class KernelPLS(Classifier):
         """
         z, weight = self._data.unbind(-1)
         with torch.enable_grad():
-            theta = torch.from_numpy(theta_array).to(self._x).requires_grad_(True)
+            theta = torch.tensor(theta_array).to(self._x).requires_grad_(True)
             covariance = self._gram(self._x, self._x, theta) + torch.diag(theta[-1].exp() / weight + JITTER)
         factor, failed = torch.linalg.cholesky_ex(covariance.detach())
         if bool(failed):
