@@ -17,8 +17,9 @@ class LocalSearch(Candidates):
     Climbing is by Adam on the real parameters, where the classifier has gradients; the others stay. The climbed
     points are snapped to configurations and ranked among the rest, so the walk down the ranking has all of them.
 
-    A share of the proposals looks at nothing but neighbours of the three best observed points. On rugged functions,
-    where the uncertainty is greatest far from all that is known, this keeps the best of it from being left unrefined.
+    With real parameters, a share of the proposals looks at nothing but neighbours of the three best observed points:
+    on rugged functions the uncertainty is always greatest far from all data, and the best would be left unrefined.
+    Without any, passing over what has been seen refines by itself.
 
     Args:
         samples: uniform random points.
@@ -52,16 +53,21 @@ class LocalSearch(Candidates):
     def ranked(self, search: Search, q: int) -> Tensor:
         if search.space.cardinality <= EXHAUSTIVE:
             return search.rank(search.space.enumerate())[0]
-        if float(torch.rand(1, generator=search.generator)) < self.focus and search.observations.n_complete:
+        real = [i for i, p in enumerate(search.space.parameters.values()) if isinstance(p, Real)]
+        if real and self._focuses(search):
             best = search.observations.points[search.observations.best_rows(FOCUSED)].cpu()
             return search.rank(search.space.neighbours(best, self.samples, search.generator))[0]
         pool, values = search.rank(self._pool(search))
-        numeric = [i for i, p in enumerate(search.space.parameters.values()) if isinstance(p, Real)]
-        if not numeric or not search.classifier.differentiable or not self.climbers:
+        if not real or not search.classifier.differentiable or not self.climbers:
             return pool
-        climbed, climbed_values = search.rank(self._climb(search, pool[: max(self.climbers, q)], numeric))
+        climbed, climbed_values = search.rank(self._climb(search, pool[: max(self.climbers, q)], real))
         order = torch.cat([climbed_values, values]).argsort(descending=True, stable=True)
         return torch.cat([climbed, pool])[order]
+
+    def _focuses(self, search: Search) -> bool:
+        """Whether this proposal looks only near the best."""
+        drawn = float(torch.rand(1, generator=search.generator)) < self.focus
+        return drawn and search.observations.n_complete > 0
 
     def _pool(self, search: Search) -> Tensor:
         space, observations, generator = search.space, search.observations, search.generator
@@ -71,11 +77,11 @@ class LocalSearch(Candidates):
             return samples
         return torch.cat([samples, space.neighbours(best, self.neighbours, generator)])
 
-    def _climb(self, search: Search, starts: Tensor, numeric: list[int]) -> Tensor:
+    def _climb(self, search: Search, starts: Tensor, real: list[int]) -> Tensor:
         """Points after ascent on their real columns, within [0, 1] (k x d)."""
         points = starts.clone().to(search.classifier.device)
         first, second = torch.zeros_like(points), torch.zeros_like(points)
-        mask = torch.zeros_like(points[0]).index_fill(0, torch.tensor(numeric, device=points.device), 1.0)
+        mask = torch.zeros_like(points[0]).index_fill(0, torch.tensor(real, device=points.device), 1.0)
         for step in range(1, self.steps + 1):
             points.requires_grad_(True)
             (gradient,) = torch.autograd.grad(search.value(points).sum(), points)

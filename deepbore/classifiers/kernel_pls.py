@@ -17,8 +17,8 @@ from deepbore.space import Real, SearchSpace
 JITTER = 1e-8
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
-# least squares on values without noise is the common case, so the prior of lambda is small
-LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE, LAMBDA = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0), (-7.0, 2.0)
+LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
+LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
 BOUNDS = {"length_scale": (-4.6, 4.6), "amplitude": (-4.0, 4.0), "lambda": (-13.0, 1.0)}
 
 
@@ -83,7 +83,8 @@ class KernelPLS(Classifier):
         d = len(space)
         self.coordinates = Coordinates(space)
         real = [isinstance(p, Real) for p in space.parameters.values()]
-        self._prior = np.array([*(LENGTH_SCALE if r else LEVEL_LENGTH_SCALE for r in real), AMPLITUDE, LAMBDA])
+        scales = [LENGTH_SCALE if r else LEVEL_LENGTH_SCALE for r in real]
+        self._prior = np.array([*scales, AMPLITUDE, LAMBDA if any(real) else LEVEL_LAMBDA])
         self._prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
         self._bounds = [BOUNDS["length_scale"]] * d + [BOUNDS["amplitude"], BOUNDS["lambda"]]
         start = self._prior[:, 0].copy()
