@@ -10,6 +10,7 @@ from torch import nn
 from deepbore import (
     DeepEnsemble,
     DeepPLS,
+    KernelPLS,
     MLPClassifier,
     Real,
     SearchSpace,
@@ -177,10 +178,10 @@ def test_patience_stops_when_the_loss_no_longer_falls():
 
 
 def test_metrics_of_each_iteration_are_logged():
-    classifier = fit(DeepEnsemble(), toy_data(SPACE, labels=ThresholdLabels(0.3)), epochs=5)
-    metrics = classifier.trainer.callback_metrics
-    assert {"loss", "epochs", "accuracy", "calibration_error", "auroc"} <= set(metrics)
-    assert metrics["auroc"] > 0.9
+    for make, own in ((DeepEnsemble, "epochs"), (KernelPLS, "rows")):
+        metrics = fit(make(), toy_data(SPACE, labels=ThresholdLabels(0.3)), epochs=5).trainer.callback_metrics
+        assert {"loss", own, "accuracy", "calibration_error", "auroc"} <= set(metrics)
+        assert metrics["auroc"] > 0.9
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
 """`Classifier`: what every method to learn from labelled points has in common."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor, nn
+from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
 from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError, ShapeError
 from deepbore.space import SearchSpace
 from deepbore.threads import one_thread
+
+QUALITY_ROWS = 512
 
 
 class Classifier(LightningModule, ABC):
@@ -89,8 +93,20 @@ class Classifier(LightningModule, ABC):
         """Learns the epoch's one batch; nothing, while there is nothing to tell apart."""
         if batch.separable:
             with one_thread():
-                measured = self.learn(batch)
+                measured = {**self.learn(batch), **self.quality(batch)}
             self.log_dict(measured, on_step=False, on_epoch=True, batch_size=len(batch))
+
+    @torch.no_grad()
+    def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
+        """Accuracy, calibration error and AUROC on the training data, of up to 512 rows; labels >= 1/2 are class 1."""
+        step = math.ceil(len(batch) / QUALITY_ROWS)
+        points, good = batch.points[::step], (batch.z[::step].mean(-1) >= 0.5).long()
+        probability = self.probability(points)
+        return {
+            "accuracy": ((probability >= 0.5) == good).float().mean(),
+            "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
+            "auroc": binary_auroc(self.scores(points).mean(0).sigmoid(), good, validate_args=False),
+        }
 
     def check_points(self, points: Tensor) -> None:
         """Raises ShapeError unless points are n x d of the bound space."""

@@ -89,11 +89,8 @@ class DeepPLS(NetworkClassifier):
         return means.mean(0), (variance.mean(0) + means.var(0, correction=0)).sqrt()
 
     def probability(self, points: Tensor) -> Tensor:
-        return self.to_probability(self.scores(points).mean(0))
-
-    def to_probability(self, scores: Tensor) -> Tensor:
         """The estimated label itself, clipped where it is shown (Oliveira et al. 2022, eq. 20)."""
-        return scores.clamp(0, 1)
+        return self.scores(points).mean(0).clamp(0, 1)
 
     def _last_features(self, x: Tensor) -> Tensor:
         """Features (n x e) -> what the last layers see: hidden units, waves and a constant for the bias (m x n x h)."""

@@ -114,7 +114,7 @@ class KernelPLS(Classifier):
             bounds=self._bounds,
             options={"maxiter": math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(batch)) ** 2)},
         )
-        self.theta.copy_(torch.from_numpy(found.x))
+        self.theta.copy_(torch.tensor(found.x))
         self._remember(self._x, self._data)
         self.optimizers().step()  # type: ignore[union-attr]  # Lightning counts it, and so writes checkpoints
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim.adam import Adam, adam
-from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.stacked import Members, StackedMLP
@@ -20,7 +19,6 @@ from deepbore.space import SearchSpace
 
 NetworkFactory = Callable[[int, int], nn.Module]
 CORESET = 1024  # rows an iteration learns from at most, so that its cost does not grow with n
-METRIC_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -109,10 +107,6 @@ class NetworkClassifier(Classifier):
     def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         """The derivative of `loss` in the outputs (m x B x k)."""
 
-    def to_probability(self, scores: Tensor) -> Tensor:
-        """Scores -> probabilities, for metrics and pictures."""
-        return scores.sigmoid()
-
     # --- building ----------------------------------------------------------------------------------------------------
 
     def build(self, space: SearchSpace, outputs: int) -> None:
@@ -148,7 +142,7 @@ class NetworkClassifier(Classifier):
         loss = self._descend(x, batch, steps)
         self.after_training(x, batch)
         self.iteration += 1
-        return {"loss": loss, "epochs": self.training_plan.epochs(len(batch), steps), **self._metrics(batch)}
+        return {"loss": loss, "epochs": self.training_plan.epochs(len(batch), steps)}
 
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
         """What a method does with the trained networks, if anything; x are the batch's features (n x e)."""
@@ -220,16 +214,3 @@ class NetworkClassifier(Classifier):
         self.net.load_state_dict(fresh.state_dict())
         if self._adam is not None:
             self._adam.state.clear()
-
-    @torch.no_grad()
-    def _metrics(self, batch: LabelledBatch) -> dict[str, Tensor]:
-        """Accuracy, calibration error and AUROC on (up to 512 rows of) the training data."""
-        step = math.ceil(len(batch) / METRIC_ROWS)
-        scores = self.scores(batch.points[::step]).mean(0)
-        good = (batch.z[::step].mean(-1) >= 0.5).long()
-        probability = self.to_probability(scores)
-        return {
-            "accuracy": ((probability >= 0.5) == good).float().mean(),
-            "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
-            "auroc": binary_auroc(scores.sigmoid(), good, validate_args=False),
-        }

@@ -147,7 +147,7 @@ def _check_range(low: float, high: float, log: bool) -> None:
 def _numbers(values: Sequence[Any], low: float, high: float) -> np.ndarray:
     """Values as float64, checked to be numbers in [low, high]."""
     try:
-        column = np.asarray(values, dtype=np.float64)
+        column = np.array(values, dtype=np.float64)  # a copy: a data frame's own is read-only
     except (TypeError, ValueError):
         raise PointError(f"values must be numbers in [{low}, {high}], but got {list(values)[:3]!r}.") from None
     outside = ~((column >= low) & (column <= high))
