@@ -118,13 +118,13 @@ def _gamma(run: Path) -> float:
 
 def summary(study: "Study", optimum: float | None = None) -> str:
     """What a run has found, in a few lines."""
-    statuses = [int(code) for code in study.observations.status]
-    failed, pending = statuses.count(1), statuses.count(2)
-    counts = (
-        f"{len(statuses)} trials"
-        + (f", {failed} failed" if failed else "")
-        + (f", {pending} pending" if pending else "")
-    )
+    observations = study.observations
+    statuses = [int(code) for code in observations.status]
+    parts = [f"{len(statuses)} trials"]
+    parts += [f"{n} {name}" for name, code in (("failed", 1), ("pending", 2)) if (n := statuses.count(code))]
+    if observations.n_distinct == study.space.cardinality:
+        parts.append("every configuration of the space")
+    counts = ", ".join(parts)
     best = study.best_trial
     if best is None or best.value is None:
         return f"no value yet ({counts})"

@@ -1,7 +1,7 @@
 """`SearchSpace`: named parameters, and the traffic between native configurations and points."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -27,11 +27,11 @@ class SearchSpace:
     out of the configuration, so equal configurations are equal points.
 
     Args:
-        parameters: name -> parameter, in the order of a point's columns.
+        parameters: name -> parameter, or pairs of them, in the order of a point's columns.
 
     Raises:
-        SpaceError: for an empty space, a name that is no string, or a condition on an unknown, continuous, later
-            deactivated or circular parent.
+        SpaceError: for an empty space, a name that is no string or stands twice, or a condition on an unknown,
+            continuous or circular parent.
 
     Example:
         >>> space = SearchSpace({"lr": Real(1e-5, 1e-1, log=True), "act": Categorical(["relu", "tanh"])})
@@ -39,8 +39,13 @@ class SearchSpace:
         [{'lr': 0.001, 'act': 'tanh'}]
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter]):
-        self.parameters = dict(parameters)
+    def __init__(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]):
+        pairs = list(parameters.items() if isinstance(parameters, Mapping) else parameters)
+        self.parameters: dict[str, Parameter] = dict(pairs)
+        if len(self.parameters) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise SpaceError(f"parameter names must differ, but {twice} stand more than once.")
         self.names = list(self.parameters)
         self._check()
         self._conditions = Conditions(self.parameters)

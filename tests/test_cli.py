@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pytest
 import yaml
 
-from deepbore.cli import main
+from deepbore import Ordinal, SearchSpace, Study
+from deepbore.cli import main, summary
 
 BRANIN = """
 problem: {class_path: deepbore.problems.Branin}
@@ -119,6 +120,13 @@ def test_print_config_shows_what_would_run(tmp_path):
     assert config["model"]["class_path"].startswith("deepbore.")
     assert config["loop"]["n_trials"] == 14
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_summary_says_when_the_space_is_exhausted(tmp_path):
+    study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}), journal=tmp_path / "run.jsonl")
+    with pytest.warns(RuntimeWarning, match="trial"):
+        study.optimize(lambda params: 1 / (params["k"] - 2), n_trials=10)
+    assert summary(study).splitlines()[0].endswith("(3 trials, 1 failed, every configuration of the space)")
 
 
 def test_a_users_function_needs_no_class(tmp_path):

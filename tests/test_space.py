@@ -218,6 +218,10 @@ def test_conditions_survive_plain_data():
     ("make", "says"),
     [
         (lambda: SearchSpace({}), "at least one parameter"),
+        (
+            lambda: SearchSpace([("x", Real(0, 1)), ("y", Real(0, 1)), ("x", Real(0, 2))]),
+            r"\['x'\] stand more than once",
+        ),
         (lambda: Real(1, 1), "low < high must hold, but got low=1, high=1"),
         (lambda: Real(0, 1, log=True), "low > 0, but got low=0"),
         (lambda: Real(0, float("inf")), "finite"),
