@@ -118,10 +118,13 @@ def _gamma(run: Path) -> float:
 
 def summary(study: "Study", optimum: float | None = None) -> str:
     """What a run has found, in a few lines."""
+    from deepbore.observations import Status  # noqa: PLC0415  # this module is light to import
+
     observations = study.observations
     statuses = [int(code) for code in observations.status]
     parts = [f"{len(statuses)} trials"]
-    parts += [f"{n} {name}" for name, code in (("failed", 1), ("pending", 2)) if (n := statuses.count(code))]
+    unfinished = (Status.FAILED, Status.PENDING)
+    parts += [f"{n} {status.name.lower()}" for status in unfinished if (n := statuses.count(status))]
     if observations.n_distinct == study.space.cardinality:
         parts.append("every configuration of the space")
     counts = ", ".join(parts)

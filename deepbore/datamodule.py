@@ -54,7 +54,7 @@ class LabelledObservations(LightningDataModule):
     """Holds the observations and yields one batch an epoch: all of them, freshly labelled, already on the device.
 
     Args:
-        observations: the rows to label; see `for_space` to begin with none.
+        observations: the rows to label.
         labels: how values become labels.
 
     Example:

@@ -13,7 +13,7 @@ from lightning.pytorch.loggers import CSVLogger
 from deepbore.classifiers import Classifier
 from deepbore.cli import JOURNAL, summary
 from deepbore.datamodule import LabelledObservations
-from deepbore.errors import DeepBoreError, JournalError, SettingError
+from deepbore.errors import DeepBoreError, SettingError
 from deepbore.evaluators import SerialEvaluator
 from deepbore.journal import Journal
 from deepbore.loop import LoopController
@@ -86,24 +86,19 @@ class RunCLI(LightningCLI):
         """The trainer with the run directory behind it."""
         self.problem = self._get(self.config_init, "problem")
         self.run = self._run_directory()
-        loop = self._get(self.config_init, "loop")
         settings = self._get(self.config_init, "trainer")
         if settings.get("logger") in (None, True):
             kwargs["logger"] = CSVLogger(self.run, name="", version="")
         keep = ModelCheckpoint(self.run, filename="last", enable_version_counter=False)
-        bar = [] if settings.get("enable_progress_bar") is False else [RunProgress(loop)]
+        bar = [] if settings.get("enable_progress_bar") is False else [RunProgress(self._loop)]
         kwargs["enable_progress_bar"] = False  # Lightning's, which counts batches
         kwargs["callbacks"] = [*(settings.get("callbacks") or []), *bar, keep]
         return super().instantiate_trainer(**kwargs)
 
     def before_fit(self) -> None:
-        """Opens the journal, before any work is done."""
+        """Opens the journal, before any work is done or anything is written; it refuses a directory with a run."""
         observations = self.datamodule.observations
         observations.journal = Journal.begin(self.run / JOURNAL, observations.header(self._loop.seed))
-
-    def fit(self, model: Classifier, **kwargs: Any) -> None:
-        """Hook for LightningCLI's `fit` subcommand."""
-        self.trainer.fit(model, **kwargs)
 
     @property
     def _loop(self) -> LoopController:
@@ -114,8 +109,6 @@ class RunCLI(LightningCLI):
     def _run_directory(self) -> Path:
         named = self._get(self.config_init, "run")
         if named is not None:
-            if (Path(named) / JOURNAL).exists():
-                raise JournalError(f"{named} holds a run already. Name another directory with --run, or remove it.")
             return Path(named)
         stem = type(self.problem).__name__.lower()
         return next(RUNS / f"{stem}-{k}" for k in range(1, 1_000_000) if not (RUNS / f"{stem}-{k}").exists())

@@ -138,7 +138,7 @@ class SearchSpace:
 
     def decode(self, points: Tensor) -> list[Params]:
         """Points (n x d) -> configurations (n dicts), numbers between two levels going to the nearer one."""
-        self._check_points(points)
+        self.check_points(points)
         points = points.detach().cpu()
         active = self.active(points).tolist()
         natives = [p.decode(points[:, column]) for column, p in enumerate(self._columns)]
@@ -164,7 +164,8 @@ class SearchSpace:
         if surplus := set(params) - wanted:
             raise PointError(f"inactive parameters must be left out, but {sorted(surplus)} stand in {dict(params)}.")
 
-    def _check_points(self, points: Tensor) -> None:
+    def check_points(self, points: Tensor) -> None:
+        """Raises ShapeError unless points are n x d."""
         if points.ndim != 2 or points.shape[-1] != len(self):
             raise ShapeError(f"points must have shape n x {len(self)}, but got {tuple(points.shape)}.")
 
@@ -180,8 +181,7 @@ class SearchSpace:
         Keeps gradients in the columns of real parameters.
         """
         columns = [p.from_level(p.to_level(points[..., i])) for i, p in enumerate(self._columns)]
-        snapped = torch.stack(columns, dim=-1)
-        return snapped if not self._conditions.columns else snapped * self.active(snapped)
+        return self._masked(torch.stack(columns, dim=-1))
 
     def identify(self, points: Tensor) -> list[Hashable]:
         """What tells two configurations apart: equal for two points exactly if they decode to equal values (n)."""
@@ -206,7 +206,11 @@ class SearchSpace:
 
     def _from_uniform(self, u: Tensor) -> Tensor:
         points = torch.stack([p.from_uniform(u[:, i]) for i, p in enumerate(self._columns)], dim=-1)
-        return points * self.active(points)
+        return self._masked(points)
+
+    def _masked(self, points: Tensor) -> Tensor:
+        """The points with 0 in place of inactive parameters."""
+        return points * self.active(points) if self._conditions.columns else points
 
     def neighbours(self, points: Tensor, n: int, generator: torch.Generator) -> Tensor:
         """n random neighbours of the given points, each with one or two parameters changed (n x d).
@@ -217,7 +221,7 @@ class SearchSpace:
         Args:
             points: centres, k x d; each neighbour picks one at random.
         """
-        self._check_points(points)
+        self.check_points(points)
         d = len(self)
         centres = points[torch.randint(len(points), (n,), generator=generator)]
         first = torch.randint(d, (n, 1), generator=generator)
@@ -241,7 +245,7 @@ class SearchSpace:
             raise SpaceError("only a finite space can be enumerated, but this one has a continuous parameter.")
         columns = [p.from_level(torch.arange(p.levels or 0, dtype=torch.float64)) for p in self._columns]
         grid = torch.cartesian_prod(*columns).reshape(-1, len(self))
-        return grid if not self._conditions.columns else torch.unique(grid * self.active(grid), dim=0)
+        return torch.unique(self._masked(grid), dim=0) if self._conditions.columns else grid
 
     @property
     def features(self) -> Features:

@@ -12,7 +12,7 @@ from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.datamodule import LabelledObservations
-from deepbore.errors import JournalError, SettingError
+from deepbore.errors import JournalError, MissingPackage, SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
 from deepbore.journal import Journal
 from deepbore.labels import Labelling, ValueGradedLabels
@@ -190,8 +190,6 @@ class Study:
         Raises:
             MissingPackage: without pandas.
         """
-        from deepbore.errors import MissingPackage  # noqa: PLC0415
-
         try:
             import pandas as pd  # noqa: PLC0415
         except ImportError:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
 from deepbore.datamodule import LabelledBatch
-from deepbore.errors import SettingError, ShapeError
+from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.threads import one_thread
 
@@ -112,5 +112,4 @@ class Classifier(LightningModule, ABC):
         """Raises ShapeError unless points are n x d of the bound space."""
         if self.space is None:
             raise SettingError("a classifier must know its space first: fit it, or call bind(space).")
-        if points.ndim != 2 or points.shape[1] != len(self.space):
-            raise ShapeError(f"points must have shape n x {len(self.space)}, but got {tuple(points.shape)}.")
+        self.space.check_points(points)

@@ -124,10 +124,10 @@ class KernelPLS(Classifier):
 
         The derivative in the Gram matrix is (K^-1 - a a^T) / 2 with a = K^-1 z; autograd only carries it on to theta.
         """
-        z, weight = self._data.unbind(-1)
+        z = self._data[:, 0]
         with torch.enable_grad():
             theta = torch.tensor(theta_array).to(self._x).requires_grad_(True)
-            covariance = self._gram(self._x, self._x, theta) + torch.diag(theta[-1].exp() / weight + JITTER)
+            covariance = self._covariance(theta)
         factor, failed = torch.linalg.cholesky_ex(covariance.detach())
         if bool(failed):
             return 1e10, np.zeros_like(theta_array)
@@ -142,15 +142,17 @@ class KernelPLS(Classifier):
         scale = (-theta[:-2]).exp()[self.coordinates.owner]
         return theta[-2].exp() * self.kernel(squared_distances(x * scale, y * scale))
 
+    def _covariance(self, theta: Tensor) -> Tensor:
+        """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
+        return self._gram(self._x, self._x, theta) + torch.diag(theta[-1].exp() / self._data[:, 1] + JITTER)
+
     def _remember(self, x: Tensor, data: Tensor) -> None:
         """Keeps the rows x (n x c) with labels and weights (n x 2), and what predictions need of them."""
         self._x, self._data = x, data
-        z, weight = data.unbind(-1)
-        covariance = self._gram(x, x, self.theta) + torch.diag(self.theta[-1].exp() / weight + JITTER)
-        self._factor = torch.linalg.cholesky(covariance)
+        self._factor = torch.linalg.cholesky(self._covariance(self.theta))
         identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
         self._root = torch.linalg.solve_triangular(self._factor, identity, upper=False)  # root^T root = K^-1
-        self._coefficients = self._root.mT @ (self._root @ z)
+        self._coefficients = self._root.mT @ (self._root @ data[:, 0])
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
