@@ -44,7 +44,9 @@ class Search:
 
     @torch.no_grad()
     def rank(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Points (n x d), best first, and their values (n)."""
+        """Points (n x d), best first, and their values (n); those of trees, which are often equal, in random order."""
+        if not self.classifier.differentiable:
+            points = points[torch.randperm(len(points), generator=self.generator)]
         values = torch.cat([self.value(part) for part in points.split(CHUNK)]).cpu()
         order = values.argsort(descending=True, stable=True)
         return points[order], values[order]

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
@@ -28,8 +28,8 @@ class Classifier(LightningModule, ABC):
         generator: the stream of random numbers for weights and minibatches; the loop sets its own.
     """
 
-    differentiable: ClassVar[bool] = True
-    estimates_labels: ClassVar[bool] = False
+    differentiable: bool = True
+    estimates_labels: bool = False
     kappa: float = 1.0  # standard deviations that an upper bound adds, if nobody says otherwise
 
     def __init__(self) -> None:
@@ -37,6 +37,7 @@ class Classifier(LightningModule, ABC):
         self.automatic_optimization = False
         self.generator = torch.Generator().manual_seed(0)
         self._counter = nn.Parameter(torch.zeros(()), requires_grad=False)
+        self._optimizer: torch.optim.Optimizer | None = None
         self.space: SearchSpace | None = None
 
     # --- what a method must say --------------------------------------------------------------------------------------
@@ -59,8 +60,13 @@ class Classifier(LightningModule, ABC):
         return scores.mean(0), scores.std(0, correction=0)
 
     def probability(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> probability of class 1, or expected label (n), for showing, not for maximising."""
-        return self.scores(points).sigmoid().mean(0)
+        """Points (n x d) -> probability of class 1, or expected label (n), for showing, not for maximising.
+
+        Estimated labels are clipped to [0, 1] here and only here (Oliveira et al. 2022, eq. 20): a clipped score has no
+        gradient.
+        """
+        scores = self.scores(points)
+        return scores.mean(0).clamp(0, 1) if self.estimates_labels else scores.sigmoid().mean(0)
 
     # --- Lightning ---------------------------------------------------------------------------------------------------
 
@@ -87,7 +93,15 @@ class Classifier(LightningModule, ABC):
 
         Lightning counts steps, and writes a checkpoint only where the count has grown.
         """
-        return torch.optim.SGD([self._counter], lr=0.0)
+        if self._optimizer is None:
+            self._optimizer = torch.optim.SGD([self._counter], lr=0.0)
+        return self._optimizer
+
+    def lightning_optimizer(self) -> Any:
+        """This classifier's own optimizer as Lightning wraps it: the steps of the wrapper are counted."""
+        wrapped: Any = self.optimizers()
+        every = wrapped if isinstance(wrapped, list) else [wrapped]  # several, where one classifier contains another
+        return next(each for each in every if each.optimizer is self._optimizer)
 
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
         """Learns the epoch's one batch; nothing, while there is nothing to tell apart."""

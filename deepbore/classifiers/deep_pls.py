@@ -88,10 +88,6 @@ class DeepPLS(NetworkClassifier):
         variance = (phi @ self.last_root).square().sum(-1)  # m x n
         return means.mean(0), (variance.mean(0) + means.var(0, correction=0)).sqrt()
 
-    def probability(self, points: Tensor) -> Tensor:
-        """The estimated label itself, clipped where it is shown (Oliveira et al. 2022, eq. 20)."""
-        return self.scores(points).mean(0).clamp(0, 1)
-
     def _last_features(self, x: Tensor) -> Tensor:
         """Features (n x e) -> what the last layers see: hidden units, waves and a constant for the bias (m x n x h)."""
         hidden = self.net.hidden(x)  # type: ignore[operator]

@@ -116,7 +116,7 @@ class KernelPLS(Classifier):
         )
         self.theta.copy_(torch.tensor(found.x))
         self._remember(self._x, self._data)
-        self.optimizers().step()  # type: ignore[union-attr]  # Lightning counts it, and so writes checkpoints
+        self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
@@ -169,10 +169,6 @@ class KernelPLS(Classifier):
         k = self._gram(self.coordinates(points), self._x, self.theta)
         score: Tensor = k @ self._coefficients
         return score.expand(1, -1)
-
-    def probability(self, points: Tensor) -> Tensor:
-        """pi_t, clipped to [0, 1] where it is shown (ibid., eq. 20)."""
-        return self.scores(points)[0].clamp(0, 1)
 
     def beta(self, delta: float, norm: float) -> float:
         """beta_t(delta) of Theorem 1: with probability 1 - delta, |pi - pi_t| <= beta_t sigma_t everywhere.

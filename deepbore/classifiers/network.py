@@ -92,7 +92,6 @@ class NetworkClassifier(Classifier):
         self.hidden, self.activation, self.factory, self.members = tuple(hidden), activation, network, members
         self.training_plan = training or Training()
         self.register_buffer("iteration", torch.tensor(0))
-        self._adam: Adam | None = None
 
     iteration: Tensor
     net: StackedMLP | Members
@@ -126,10 +125,11 @@ class NetworkClassifier(Classifier):
 
     def configure_optimizers(self) -> Adam:
         """Adam, its state kept over all fits of the same classifier."""
-        if self._adam is None:
-            plan = self.training_plan
-            self._adam = Adam(self.net.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True)
-        return self._adam
+        if self._optimizer is None:
+            plan, weights = self.training_plan, self.net.parameters()
+            self._optimizer = Adam(weights, lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True)
+        assert isinstance(self._optimizer, Adam)
+        return self._optimizer
 
     # --- training ----------------------------------------------------------------------------------------------------
 
@@ -176,11 +176,10 @@ class NetworkClassifier(Classifier):
         The first of an iteration goes through Lightning, which counts it (and so writes checkpoints); the others call
         what `Adam.step` itself calls, without its inquiries about devices, which take longer than the step.
         """
-        wrapped: Any = self.optimizers()
         if first:
-            wrapped.step()
+            self.lightning_optimizer().step()
             return
-        optimizer = wrapped.optimizer
+        optimizer = self.configure_optimizers()
         (group,) = optimizer.param_groups
         states = [optimizer.state[p] for p in group["params"]]
         adam(
@@ -212,5 +211,5 @@ class NetworkClassifier(Classifier):
         """New weights in place, and a new Adam state."""
         fresh = self._new_network().to(self.device)
         self.net.load_state_dict(fresh.state_dict())
-        if self._adam is not None:
-            self._adam.state.clear()
+        if self._optimizer is not None:
+            self._optimizer.state.clear()
