@@ -18,9 +18,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepbore.acquisition import ClassProbability, LogExpectedImprovement, QuantileBound, UpperConfidenceBound
+    from deepbore.acquisition import (
+        ClassProbability,
+        ExpectedProbability,
+        LogExpectedImprovement,
+        PosteriorSample,
+        QuantileBound,
+        TheoremBound,
+        UpperConfidenceBound,
+    )
     from deepbore.candidates import EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
-    from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, Training
+    from deepbore.classifiers import (
+        DeepEnsemble,
+        DeepPLS,
+        HyperDeepEnsemble,
+        KernelPLS,
+        LaplaceGGN,
+        MCDropout,
+        MLPClassifier,
+        Training,
+    )
     from deepbore.labels import (
         EmphasiseChanges,
         ImprovementLabels,
@@ -46,8 +63,25 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "EmphasiseChanges",
     ],
     "thresholds": ["DecayingGamma"],
-    "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "Training"],
-    "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound", "LogExpectedImprovement"],
+    "classifiers": [
+        "MLPClassifier",
+        "DeepEnsemble",
+        "HyperDeepEnsemble",
+        "MCDropout",
+        "LaplaceGGN",
+        "DeepPLS",
+        "KernelPLS",
+        "Training",
+    ],
+    "acquisition": [
+        "ClassProbability",
+        "ExpectedProbability",
+        "UpperConfidenceBound",
+        "TheoremBound",
+        "QuantileBound",
+        "PosteriorSample",
+        "LogExpectedImprovement",
+    ],
     "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "EpsilonGreedy"],
     "study": ["Study", "Result", "minimize", "maximize"],
 }
@@ -70,12 +104,18 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "DecayingGamma",
     "MLPClassifier",
     "DeepEnsemble",
+    "HyperDeepEnsemble",
+    "MCDropout",
+    "LaplaceGGN",
     "DeepPLS",
     "KernelPLS",
     "Training",
     "ClassProbability",
+    "ExpectedProbability",
     "UpperConfidenceBound",
+    "TheoremBound",
     "QuantileBound",
+    "PosteriorSample",
     "LogExpectedImprovement",
     "RandomSearch",
     "LocalSearch",

@@ -7,6 +7,9 @@ QUICK = classifiers.Training(steps=50)
 CLASSIFIERS = {
     "MLPClassifier": lambda: classifiers.MLPClassifier(training=QUICK),
     "DeepEnsemble": lambda: classifiers.DeepEnsemble(training=QUICK),
+    "HyperDeepEnsemble": lambda: classifiers.HyperDeepEnsemble(training=QUICK),
+    "MCDropout": lambda: classifiers.MCDropout(training=QUICK),
+    "LaplaceGGN": lambda: classifiers.LaplaceGGN(training=QUICK),
     "KernelPLS": classifiers.KernelPLS,
     "DeepPLS": lambda: classifiers.DeepPLS(training=QUICK),
 }
@@ -23,7 +26,11 @@ ACQUISITIONS = {
     "UpperConfidenceBound": acquisition.UpperConfidenceBound,
     "LogExpectedImprovement": acquisition.LogExpectedImprovement,
     "QuantileBound": acquisition.QuantileBound,
+    "ExpectedProbability": acquisition.ExpectedProbability,
+    "PosteriorSample": acquisition.PosteriorSample,
+    "TheoremBound": acquisition.TheoremBound,
 }
+ONLY_FOR = {"TheoremBound": "KernelPLS"}  # acquisitions of one classifier
 CANDIDATES = {
     "RandomSearch": candidates.RandomSearch,
     "LocalSearch": candidates.LocalSearch,

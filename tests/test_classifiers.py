@@ -94,6 +94,16 @@ def test_a_users_own_network_is_a_classifier():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+def test_the_relative_density_ratio_is_bounded_by_one_over_gamma():
+    classifier = fit(DeepEnsemble(), toy_data(SPACE, labels=ThresholdLabels(0.3)))
+    points = SPACE.sample(200, generator())
+    ratio = classifier.density_ratio(points, gamma=0.3)
+    assert torch.allclose(ratio, classifier.probability(points) / 0.3)
+    assert 2.5 < ratio.max() <= 1 / 0.3
+    with pytest.raises(SettingError, match="0 < gamma < 1"):
+        classifier.density_ratio(points, gamma=1.0)
+
+
 # --- the last layer --------------------------------------------------------------------------------------------------
 
 

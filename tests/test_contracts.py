@@ -2,7 +2,7 @@
 
 import pytest
 
-from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS
+from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS, ONLY_FOR
 from deepbore import testing
 from deepbore.testing import contracts
 
@@ -32,8 +32,11 @@ def test_labelling(name):
     testing.check_labelling(LABELLINGS[name])
 
 
-@pytest.mark.parametrize("classifier", ["DeepEnsemble", "DeepPLS"])
-@pytest.mark.parametrize("name", ACQUISITIONS)
+ONLY = [(name, ONLY_FOR[name]) for name in ONLY_FOR]
+ANY = [(name, head) for name in ACQUISITIONS for head in ("DeepEnsemble", "DeepPLS") if name not in ONLY_FOR]
+
+
+@pytest.mark.parametrize(("name", "classifier"), [*ANY, *ONLY])
 def test_acquisition(name, classifier):
     testing.check_acquisition(ACQUISITIONS[name](), CLASSIFIERS[classifier])
 

@@ -1,15 +1,19 @@
 """From scores to the value of a point: what the candidates are searched by. Nothing here searches."""
 
 from deepbore.acquisition.base import Acquisition
-from deepbore.acquisition.bounds import ClassProbability, QuantileBound, UpperConfidenceBound
+from deepbore.acquisition.bounds import ClassProbability, QuantileBound, TheoremBound, UpperConfidenceBound
 from deepbore.acquisition.improvement import LogExpectedImprovement
+from deepbore.acquisition.posterior import ExpectedProbability, PosteriorSample
 from deepbore.classifiers.base import Classifier
 
 __all__ = [
     "Acquisition",
     "ClassProbability",
+    "ExpectedProbability",
     "LogExpectedImprovement",
+    "PosteriorSample",
     "QuantileBound",
+    "TheoremBound",
     "UpperConfidenceBound",
     "suited_to",
 ]

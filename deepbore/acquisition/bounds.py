@@ -4,6 +4,7 @@ from torch import Tensor
 
 from deepbore.acquisition.base import Acquisition
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.errors import SettingError
 
 
@@ -32,6 +33,35 @@ class UpperConfidenceBound(Acquisition):
     def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
         mean, std = classifier.gaussian(points)
         return mean + (classifier.kappa if self.kappa is None else self.kappa) * std
+
+
+class TheoremBound(Acquisition):
+    """pi_t + beta_t(delta) sigma_t of probabilistic least squares, the bound of BORE++ (Oliveira et al. 2022, eq. 20).
+
+    beta_t grows with the information in the data as Theorem 1 says, so with probability 1 - delta the true pi is below
+    the bound everywhere, at all iterations. The experiments of the paper fix beta_t to 3: `UpperConfidenceBound(3)`.
+
+    Args:
+        delta: probability of failure, in (0, 1).
+        norm: b > 0, a bound on the RKHS norm of pi.
+
+    Raises:
+        SettingError: for a number outside its range; when asked of a classifier other than `KernelPLS`.
+    """
+
+    def __init__(self, delta: float = 0.1, norm: float = 1.0):
+        if not 0 < delta < 1:
+            raise SettingError(f"0 < delta < 1 must hold, but got delta={delta}.")
+        if not norm > 0:
+            raise SettingError(f"norm > 0 must hold, but got norm={norm}.")
+        self.delta, self.norm = delta, norm
+
+    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
+        if not isinstance(classifier, KernelPLS):
+            what = type(classifier).__name__
+            raise SettingError(f"TheoremBound needs KernelPLS, but got {what}. Use UpperConfidenceBound.")
+        mean, std = classifier.gaussian(points)
+        return mean + classifier.beta(self.delta, self.norm) * std
 
 
 class QuantileBound(Acquisition):

@@ -3,7 +3,21 @@
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.deep_pls import DeepPLS
 from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
+from deepbore.classifiers.hyper_ensemble import HyperDeepEnsemble
 from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.laplace import LaplaceGGN
+from deepbore.classifiers.mc_dropout import MCDropout
 from deepbore.classifiers.network import NetworkClassifier, Training
 
-__all__ = ["Classifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "MLPClassifier", "NetworkClassifier", "Training"]
+__all__ = [
+    "Classifier",
+    "DeepEnsemble",
+    "DeepPLS",
+    "HyperDeepEnsemble",
+    "KernelPLS",
+    "LaplaceGGN",
+    "MCDropout",
+    "MLPClassifier",
+    "NetworkClassifier",
+    "Training",
+]

@@ -68,6 +68,20 @@ class Classifier(LightningModule, ABC):
         scores = self.scores(points)
         return scores.mean(0).clamp(0, 1) if self.estimates_labels else scores.sigmoid().mean(0)
 
+    def density_ratio(self, points: Tensor, gamma: float) -> Tensor:
+        """r_gamma(x) = pi(x) / gamma, the relative density ratio of good to all points, at most 1 / gamma (BORE eq. 8).
+
+        Args:
+            points: n x d.
+            gamma: the proportion of good points that the labels were made with, in (0, 1).
+
+        Raises:
+            SettingError: for a gamma outside (0, 1).
+        """
+        if not 0 < gamma < 1:
+            raise SettingError(f"0 < gamma < 1 must hold, but got gamma={gamma}.")
+        return self.probability(points) / gamma
+
     # --- Lightning ---------------------------------------------------------------------------------------------------
 
     def bind(self, space: SearchSpace, outputs: int = 1) -> "Classifier":

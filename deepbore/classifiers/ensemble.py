@@ -46,7 +46,7 @@ class DeepEnsemble(NetworkClassifier):
 
     def scores(self, points: Tensor) -> Tensor:
         self.check_points(points)
-        outputs: Tensor = self.net(self.encode(points))
+        outputs = self._outputs(self.encode(points))
         if outputs.shape[-1] == 1:
             return outputs.squeeze(-1)
         return outputs.sigmoid().mean(-1).logit(eps=1e-6)

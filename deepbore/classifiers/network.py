@@ -157,7 +157,7 @@ class NetworkClassifier(Classifier):
         rows: Tensor | slice = slice(None)
         for step, rows in enumerate(self._minibatches(len(batch), steps)):
             z, weight = batch.z[rows], batch.weight[rows]
-            self.net.backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight))
+            self._backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight))
             self._step(first=step == 0)
             if self.training_plan.patience is not None:
                 loss = float(self._loss(x[rows], z, weight))
@@ -166,9 +166,18 @@ class NetworkClassifier(Classifier):
                     break
         return self._loss(x[rows], batch.z[rows], batch.weight[rows])
 
+    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor]) -> None:
+        self.net.backpropagate(x, loss_gradient)
+
     @torch.no_grad()
     def _loss(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        return self.loss(self.net(x), z, weight) / self.members
+        outputs = self._outputs(x)
+        return self.loss(outputs, z, weight) / len(outputs)
+
+    def _outputs(self, x: Tensor) -> Tensor:
+        """Features (n x e) -> outputs of every member or sample (m x n x k)."""
+        outputs: Tensor = self.net(x)
+        return outputs
 
     def _step(self, first: bool) -> None:
         """One step of Adam on the gradients at hand.

@@ -1,0 +1,143 @@
+"""`HyperDeepEnsemble`: members that differ in their hyperparameters as well as in their weights."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy
+
+from deepbore.classifiers.ensemble import DeepEnsemble
+from deepbore.classifiers.mc_dropout import keep
+from deepbore.classifiers.network import Training
+from deepbore.classifiers.stacked import StackedMLP
+from deepbore.datamodule import LabelledBatch
+from deepbore.errors import SettingError
+from deepbore.space import SearchSpace
+
+WINDOW = 64  # rows by whose predictions members are chosen
+
+
+class HyperDeepEnsemble(DeepEnsemble):
+    """A pool of networks with widths, dropout rates and weight decays of their own, of which the best m together score.
+
+    The meta-hyperparameters of BORE-MLP are integrated out rather than tuned (BORE L.3; Wenzel et al., Hyperparameter
+    ensembles for robustness and uncertainty quantification, 2020). Every new row is predicted by the whole pool before
+    it is learnt, so that the run itself is the validation set: members are chosen one by one, each the one that most
+    lowers the loss of the mean probability on the last 64 rows, which favours those that err differently.
+
+    Args:
+        width: least and greatest width of the two hidden layers.
+        dropout: least and greatest dropout rate, in [0, 1).
+        weight_decay: least and greatest weight decay, positive.
+        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        pool: networks that are trained.
+        members: m <= pool, networks that score.
+        training: steps, learning rate, warm start, ...; its weight decay is added to the members' own.
+
+    Raises:
+        SettingError: for a number outside its range.
+    """
+
+    def __init__(
+        self,
+        width: tuple[int, int] = (16, 64),
+        dropout: tuple[float, float] = (0.0, 0.2),
+        weight_decay: tuple[float, float] = (1e-6, 1e-2),
+        activation: str = "auto",
+        pool: int = 10,
+        members: int = 5,
+        training: Training | None = None,
+    ):
+        super().__init__((width[1], width[1]), activation, None, pool, training)
+        if not 1 <= width[0] <= width[1]:
+            raise SettingError(f"1 <= least <= greatest width must hold, but got width={width}.")
+        if not 0 <= dropout[0] <= dropout[1] < 1:
+            raise SettingError(f"0 <= least <= greatest dropout < 1 must hold, but got dropout={dropout}.")
+        if not 0 < weight_decay[0] <= weight_decay[1]:
+            raise SettingError(f"0 < least <= greatest weight decay must hold, but got weight_decay={weight_decay}.")
+        if not 1 <= members <= pool:
+            raise SettingError(f"1 <= members <= pool must hold, but got members={members} and pool={pool}.")
+        self.width_range, self.dropout_range, self.decay_range = width, dropout, weight_decay
+        self.register_buffer("chosen", torch.arange(members))
+        self.register_buffer("foretold", torch.full((pool, WINDOW), 0.5))  # probabilities of the last rows, once new
+        self.register_buffer("seen", torch.tensor(0))
+
+    chosen: Tensor
+    foretold: Tensor
+    seen: Tensor
+    units: Tensor  # pool x 1 x h, 1 for the units that a member has
+    rate: Tensor  # pool x 1 x 1
+    decay: Tensor  # pool x 1 x 1
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        super().build(space, outputs)
+        draws = torch.rand(3, self.members, 1, 1, generator=self.generator)
+        widths = log_uniform(self.width_range, draws[0]).round()
+        low, high = self.dropout_range
+        self.register_buffer("units", (torch.arange(self.hidden[0]) < widths).float())
+        self.register_buffer("rate", low + (high - low) * draws[1])
+        self.register_buffer("decay", log_uniform(self.decay_range, draws[2]))
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+        if int(self.iteration):
+            self._choose(batch)
+        self.seen.fill_(len(batch))
+        return super().learn(batch)
+
+    @torch.no_grad()
+    def _choose(self, batch: LabelledBatch) -> None:
+        """Predicts the rows that are new, and chooses members by all predictions of the last rows."""
+        new = min(len(batch) - int(self.seen), WINDOW)
+        if new > 0:
+            probability = self._all_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1)
+            self.foretold.copy_(torch.cat([self.foretold, probability], dim=1)[:, -WINDOW:])
+        z = batch.z[-WINDOW:].mean(-1)
+        self.chosen.copy_(greedy_choice(self.foretold[:, -len(z) :], z, len(self.chosen)))
+
+    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor]) -> None:
+        assert isinstance(self.net, StackedMLP)
+        rate = self.rate.cpu()
+        dropped = [keep((self.members, len(x), width), rate, self.generator) for width in self.hidden]
+        self.net.backpropagate(x, loss_gradient, [self.units * mask.to(x) for mask in dropped])
+        for p in self.net.parameters():
+            assert p.grad is not None
+            p.grad.add_(p.detach() * self.decay)
+
+    # --- predicting --------------------------------------------------------------------------------------------------
+
+    def _outputs(self, x: Tensor) -> Tensor:
+        return self._all_outputs(x)[self.chosen]
+
+    def _all_outputs(self, x: Tensor) -> Tensor:
+        outputs: Tensor = self.net(x, [self.units] * len(self.hidden))
+        return outputs
+
+
+def log_uniform(bounds: tuple[float, float], u: Tensor) -> Tensor:
+    """Uniform numbers u in [0, 1] -> log-uniform ones within the bounds."""
+    low, high = math.log(bounds[0]), math.log(bounds[1])
+    return (low + (high - low) * u).exp()
+
+
+def greedy_choice(probability: Tensor, z: Tensor, count: int) -> Tensor:
+    """Which members to take, one by one, each for the least cross-entropy of the mean probability of all taken so far.
+
+    Args:
+        probability: of each member for each row, m x n.
+        z: labels, n.
+        count: how many, <= m.
+
+    Returns:
+        Indices of members, in the order of choice.
+    """
+    chosen: list[int] = []
+    for size in range(1, count + 1):
+        means = (probability[chosen].sum(0) + probability) / size  # m x n, with each member added
+        losses = binary_cross_entropy(means.clamp(1e-6, 1 - 1e-6), z.expand_as(means), reduction="none").mean(-1)
+        losses[chosen] = math.inf
+        chosen.append(int(losses.argmin()))
+    return torch.tensor(chosen, device=probability.device)

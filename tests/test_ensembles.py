@@ -1,0 +1,162 @@
+"""Dropout masks and ensembles whose members differ in their hyperparameters."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from deepbore import HyperDeepEnsemble, MCDropout, ThresholdLabels, Training
+from deepbore.classifiers.hyper_ensemble import greedy_choice
+from deepbore.classifiers.mc_dropout import keep
+from deepbore.classifiers.stacked import StackedMLP
+from deepbore.errors import SettingError
+from deepbore.testing import TOY_SPACES, fit, toy_data
+
+SPACE = TOY_SPACES["continuous"]
+QUICK = Training(steps=50)
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def data(n=60):
+    return toy_data(SPACE, n, ThresholdLabels(0.3))
+
+
+# --- dropout ---------------------------------------------------------------------------------------------------------
+
+
+def test_backpropagation_through_masks_agrees_with_autograd():
+    net = StackedMLP([5, 8, 6, 1], 2, "tanh", generator())
+    x = torch.randn(11, 5, generator=generator(1))
+    masks = [keep((2, 11, 8), 0.3, generator(2)), keep((2, 1, 6), 0.5, generator(3))]
+    net.backpropagate(x, lambda outputs: 2 * outputs, masks)
+    by_hand = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    net(x, masks).square().sum().backward()
+    for ours, theirs in zip(by_hand, net.parameters(), strict=True):
+        assert torch.allclose(ours, theirs.grad, atol=1e-5)
+
+
+def test_masks_keep_the_mean_and_drop_at_their_rate():
+    masks = keep((200_000,), 0.2, generator())
+    assert masks.unique().tolist() == pytest.approx([0, 1.25])
+    assert float((masks == 0).float().mean()) == pytest.approx(0.2, abs=5 * math.sqrt(0.16 / 200_000))
+    assert float(masks.mean()) == pytest.approx(1, abs=0.01)
+
+
+def dropout_network(features, outputs):
+    return nn.Sequential(nn.Linear(features, 32), nn.Tanh(), nn.Dropout(0.3), nn.Linear(32, outputs))
+
+
+@pytest.mark.parametrize("settings", [{}, {"network": dropout_network}], ids=["built in", "a user's own"])
+def test_masks_are_the_same_for_all_points_and_new_in_each_iteration(settings):
+    classifier = fit(MCDropout(samples=5, training=QUICK, **settings), data(), epochs=2)
+    points = SPACE.sobol(12, seed=0)
+    with torch.no_grad():
+        scores = classifier.scores(points)
+        assert scores.shape == (5, 12)
+        assert torch.equal(scores, classifier.scores(points))
+        one_by_one = torch.cat([classifier.scores(point[None]) for point in points], dim=1)
+        assert torch.allclose(scores, one_by_one, atol=1e-5)
+        assert len(scores.unique(dim=0)) == 5
+        seed = int(classifier.seed)
+        fit(classifier, data(), epochs=1)
+        assert int(classifier.seed) != seed
+
+
+def test_a_sample_is_the_network_without_the_dropped_units():
+    classifier = fit(MCDropout(hidden=(6,), samples=3, training=QUICK), data(), epochs=2)
+    points = SPACE.sobol(4, seed=0)
+    (masks,) = classifier._masks(3, 1, generator(int(classifier.seed)))
+    first, last = classifier.net.layers
+    hidden = classifier.net.activation(classifier.encode(points) @ first.weight[0] + first.bias[0])
+    for score, mask in zip(classifier.scores(points), masks, strict=True):
+        kept = mask[0] > 0
+        expected = hidden[:, kept] / 0.9 @ last.weight[0][kept] + last.bias[0]
+        assert torch.allclose(score, expected[:, 0], atol=1e-5)
+
+
+def test_dropout_needs_a_network_that_drops():
+    with pytest.raises(SettingError, match=r"nn.Dropout"):
+        MCDropout(network=nn.Linear).bind(SPACE)
+    with pytest.raises(SettingError, match="0 < rate < 1"):
+        MCDropout(rate=1.0)
+    with pytest.raises(SettingError, match="samples >= 1"):
+        MCDropout(samples=0)
+
+
+# --- members with hyperparameters of their own -----------------------------------------------------------------------
+
+
+def test_members_have_widths_rates_and_decays_of_their_own():
+    ensemble = HyperDeepEnsemble(
+        width=(4, 32), dropout=(0.1, 0.3), weight_decay=(1e-5, 1e-1), pool=20, members=4, training=QUICK
+    ).bind(SPACE)
+    widths = ensemble.units.sum(-1).flatten()
+    assert 4 <= widths.min() < 10
+    assert 20 < widths.max() <= 32
+    assert ((ensemble.rate >= 0.1) & (ensemble.rate <= 0.3)).all()
+    assert ((ensemble.decay >= 1e-5) & (ensemble.decay <= 1e-1)).all()
+    assert ensemble.scores(SPACE.sobol(3, seed=0)).shape == (4, 3)
+
+
+def test_a_narrow_member_is_a_narrow_network():
+    ensemble = fit(HyperDeepEnsemble(width=(3, 16), pool=6, members=6, training=QUICK), data(), epochs=3)
+    points = SPACE.sobol(5, seed=0)
+    scores = ensemble.scores(points)
+    for row, member in zip(scores, ensemble.chosen.tolist(), strict=True):
+        w = int(ensemble.units[member].sum())
+        first, second, last = ensemble.net.layers
+        act = ensemble.net.activation
+        hidden = act(ensemble.encode(points) @ first.weight[member][:, :w] + first.bias[member][:, :w])
+        hidden = act(hidden @ second.weight[member][:w, :w] + second.bias[member][:, :w])
+        assert torch.allclose(row, (hidden @ last.weight[member][:w] + last.bias[member])[:, 0], atol=1e-4)
+
+
+def test_a_greater_weight_decay_makes_smaller_weights():
+    ensemble = HyperDeepEnsemble(dropout=(0, 0), weight_decay=(1e-6, 1.0), pool=20, members=5, training=QUICK)
+    fit(ensemble, data(), epochs=20)
+    norms = ensemble.net.layers[0].weight.square().sum((1, 2))
+    decay = ensemble.decay.flatten()
+    assert norms[decay > 0.05].max() < norms[decay < 1e-4].min()
+
+
+def test_the_choice_prefers_members_that_predict_well_and_err_differently():
+    z = torch.tensor([1.0, 1.0, 0.0, 0.0])
+    good_left = torch.tensor([0.9, 0.5, 0.1, 0.5])
+    good_right = torch.tensor([0.5, 0.9, 0.5, 0.1])
+    worse_left = torch.tensor([0.85, 0.5, 0.15, 0.5])
+    wrong = 1 - z
+    pool = torch.stack([wrong, good_left, worse_left, good_right])
+    assert greedy_choice(pool, z, 2).tolist() == [1, 3]
+    assert sorted(greedy_choice(pool, z, 4).tolist()) == [0, 1, 2, 3]
+
+
+def test_members_are_chosen_by_rows_before_they_are_learnt():
+    ensemble = HyperDeepEnsemble(pool=6, members=2, training=QUICK)
+    growing = data(30)
+    fit(ensemble, growing, epochs=1)
+    new = SPACE.sobol(3, seed=9)
+    with torch.no_grad():
+        expected = ensemble._all_outputs(ensemble.encode(new)).sigmoid().mean(-1)
+    for row in growing.observations.reserve(new):
+        growing.observations.tell(row, 0.5)
+    fit(ensemble, growing, epochs=1)
+    assert torch.allclose(ensemble.foretold[:, -3:], expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"width": (8, 4)}, "least <= greatest width"),
+        ({"dropout": (0.5, 1.0)}, "dropout < 1"),
+        ({"weight_decay": (0.0, 0.1)}, "0 < least"),
+        ({"members": 11}, "members <= pool"),
+    ],
+)
+def test_bad_settings_are_refused(settings, says):
+    with pytest.raises(SettingError, match=says):
+        HyperDeepEnsemble(**settings)
