@@ -27,7 +27,8 @@ class LoopController(Callback):
     """Proposes, evaluates and records at the end of each training epoch.
 
     The first `n_initial` trials are a scrambled Sobol design, and so are all later ones while there is nothing to
-    tell apart. Without an evaluator the proposals stay pending: that is how `Study.ask` drives it.
+    tell apart, or the classifier could not be fitted. Without an evaluator the proposals stay pending: that is how
+    `Study.ask` drives it.
 
     Args:
         evaluator: what turns trials into values; None to leave them pending.
@@ -66,7 +67,6 @@ class LoopController(Callback):
         self.proposed: list[int] = []  # rows of the latest proposals
         self.seconds = math.nan  # the latest iteration took so long to train and propose
         self.tau = math.nan  # the latest threshold, in the user's sign
-        self._separable = False
         self._started = time.perf_counter()
 
     # --- Lightning ---------------------------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ class LoopController(Callback):
         batch: LabelledBatch,
         batch_idx: int,
     ) -> None:
-        """Notes what the labels were."""
-        self._separable, self.tau = batch.separable, self.observations.to_user(batch.tau)
+        """Notes the threshold."""
+        self.tau = self.observations.to_user(batch.tau)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
@@ -136,7 +136,7 @@ class LoopController(Callback):
 
     def _propose(self, classifier: LightningModule, q: int) -> None:
         assert isinstance(classifier, Classifier)
-        if not self._separable:
+        if not classifier.ready:
             points = self._explored(q)
         else:
             acquisition = self.acquisition or suited_to(classifier)

@@ -15,7 +15,13 @@ def test_classifier_scores_and_learns(name, space):
 
 
 @pytest.mark.parametrize(
-    "check", [contracts.check_same_seed, contracts.check_state_dict, contracts.check_degenerate_data]
+    "check",
+    [
+        contracts.check_same_seed,
+        contracts.check_state_dict,
+        contracts.check_degenerate_data,
+        contracts.check_wide_spaces,
+    ],
 )
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_classifier_is_reproducible_and_robust(name, check):

@@ -1,5 +1,6 @@
 """The loop as a Lightning callback: a run is one fit of an ordinary Trainer."""
 
+import numpy as np
 import pytest
 import torch
 from lightning.pytorch import Trainer
@@ -80,3 +81,19 @@ def test_results_do_not_depend_on_the_number_of_threads():
         values.append(minimize(bowl, PLANE, n_trials=14, seed=0).values.tolist())
     torch.set_num_threads(threads)
     assert values[0] == values[1]
+
+
+def test_a_classifier_that_cannot_be_fitted_leaves_the_loop_exploring_and_says_so_once(caplog):
+    class Singular(KernelPLS):
+        """Fails as a matrix that is not positive definite does."""
+
+        def learn(self, batch):
+            torch.linalg.cholesky(-torch.eye(2))
+
+    space = SearchSpace({"x": Real(0, 1)})
+    result = minimize(lambda p: p["x"], space, n_trials=15, classifier=Singular())
+    assert np.isfinite(result.values).all()
+    assert len(set(result.values)) == 15
+    said = [record.message for record in caplog.records if "could not be fitted" in record.message]
+    assert len(said) == 1
+    assert said[0].startswith("Singular could not be fitted, exploring instead")

@@ -1,5 +1,6 @@
 """`Classifier`: what every method to learn from labelled points has in common."""
 
+import logging
 import math
 from abc import ABC, abstractmethod
 from typing import Any
@@ -15,6 +16,7 @@ from deepbore.space import SearchSpace
 from deepbore.threads import one_thread
 
 QUALITY_ROWS = 512
+log = logging.getLogger(__name__)
 
 
 class Classifier(LightningModule, ABC):
@@ -26,6 +28,7 @@ class Classifier(LightningModule, ABC):
 
     Attributes:
         generator: the stream of random numbers for weights and minibatches; the loop sets its own.
+        ready: whether the latest training succeeded; if not, the loop explores.
     """
 
     differentiable: bool = True
@@ -39,6 +42,8 @@ class Classifier(LightningModule, ABC):
         self._counter = nn.Parameter(torch.zeros(()), requires_grad=False)
         self._optimizer: torch.optim.Optimizer | None = None
         self.space: SearchSpace | None = None
+        self.ready = False
+        self._said: set[str] = set()
 
     # --- what a method must say --------------------------------------------------------------------------------------
 
@@ -118,11 +123,24 @@ class Classifier(LightningModule, ABC):
         return next(each for each in every if each.optimizer is self._optimizer)
 
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
-        """Learns the epoch's one batch; nothing, while there is nothing to tell apart."""
-        if batch.separable:
+        """Learns the epoch's one batch, if there is anything to tell apart; `ready` says whether it did."""
+        self.ready = False
+        if not batch.separable:
+            self._say_once(logging.INFO, "no value is better than another yet: exploring until one is")
+            return
+        try:
             with one_thread():
                 measured = {**self.learn(batch), **self.quality(batch)}
-            self.log_dict(measured, on_step=False, on_epoch=True, batch_size=len(batch))
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+            self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
+            return
+        self.ready = True
+        self.log_dict(measured, on_step=False, on_epoch=True, batch_size=len(batch))
+
+    def _say_once(self, level: int, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            log.log(level, message)
 
     @torch.no_grad()
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:

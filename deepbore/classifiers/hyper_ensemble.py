@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy
 
 from deepbore.classifiers.ensemble import DeepEnsemble
@@ -42,7 +43,7 @@ class HyperDeepEnsemble(DeepEnsemble):
 
     def __init__(
         self,
-        width: tuple[int, int] = (16, 64),
+        width: tuple[int, int] = (8, 32),
         dropout: tuple[float, float] = (0.0, 0.2),
         weight_decay: tuple[float, float] = (1e-6, 1e-2),
         activation: str = "auto",
@@ -110,7 +111,10 @@ class HyperDeepEnsemble(DeepEnsemble):
     # --- predicting --------------------------------------------------------------------------------------------------
 
     def _outputs(self, x: Tensor) -> Tensor:
-        return self._all_outputs(x)[self.chosen]
+        weights = {name: weight[self.chosen] for name, weight in self.net.named_parameters()}
+        masks = [self.units[self.chosen]] * len(self.hidden)
+        outputs: Tensor = functional_call(self.net, weights, (x, masks))
+        return outputs
 
     def _all_outputs(self, x: Tensor) -> Tensor:
         outputs: Tensor = self.net(x, [self.units] * len(self.hidden))

@@ -12,7 +12,7 @@ from deepbore.classifiers import Classifier
 from deepbore.errors import DeepBoreError, ShapeError, SpaceExhausted
 from deepbore.labels import Labelling, ThresholdLabels
 from deepbore.observations import Observations
-from deepbore.space import SearchSpace
+from deepbore.space import Categorical, Real, SearchSpace
 from deepbore.testing.toys import TOY_SPACES, fit, toy_data
 
 # --- classifiers -----------------------------------------------------------------------------------------------------
@@ -30,6 +30,7 @@ def check_classifier(make: Callable[[], Classifier]) -> None:
     check_same_seed(make)
     check_state_dict(make)
     check_degenerate_data(make)
+    check_wide_spaces(make)
     if make().differentiable:
         check_gradient(make())
 
@@ -77,13 +78,21 @@ def check_state_dict(make: Callable[[], Classifier]) -> None:
 
 
 def check_degenerate_data(make: Callable[[], Classifier]) -> None:
-    """Two rows, equal rows and equal values leave finite scores."""
+    """Two rows, equal rows, equal values and failures leave finite scores."""
     space = TOY_SPACES["mixed"]
     for n, values in [(2, [1.0, 2.0]), (5, [1.0] * 5), (1, [1.0]), (4, [1.0, float("nan"), float("nan"), 3.0])]:
         data = toy_data(space, 0)
         configuration = {"lr": 0.01, "units": 64, "optimizer": "adam", "momentum": None, "nesterov": None}
         data.observations.add({name: [value] * n for name, value in configuration.items()}, values)
         assert _scores(fit(make(), data, epochs=2), space).isfinite().all()
+
+
+def check_wide_spaces(make: Callable[[], Classifier]) -> None:
+    """A category of 1000 levels and 200 parameters leave finite scores, from two rows and from twenty."""
+    wide = {f"x{i}": Real(0, 1) for i in range(200)}
+    for space in (SearchSpace({"c": Categorical([f"level {i}" for i in range(1000)])}), SearchSpace(wide)):
+        for n in (2, 20):
+            assert _scores(fit(make(), toy_data(space, n), epochs=2), space).isfinite().all()
 
 
 def check_gradient(classifier: Classifier) -> None:
