@@ -7,7 +7,7 @@
 Every run is added to the file as soon as it is done, and a run that stands in it already is not done again, so an
 interrupted benchmark goes on where it stopped. One process per core, one thread each. Rows:
 {"problem", "method", "seed", "regret_after": {"10": ..., ...}, "ms_per_trial"}; regret is the simple regret,
-best value so far minus the optimum.
+best value so far minus the optimum, and 0 from the evaluation that finds it, where the run ends.
 """
 
 import argparse
@@ -25,17 +25,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from deepbore import (
-    ClassProbability,
-    DeepEnsemble,
-    LocalSearch,
-    MLPClassifier,
-    SeveralThresholds,
-    Study,
-    ThresholdLabels,
-    Training,
-    problems,
-)
+import deepbore as db
+from deepbore import Study, problems
 
 PROBLEMS: dict[str, Callable[[], problems.Problem]] = {
     **{
@@ -60,29 +51,58 @@ SUITES = {
     "continuous": [name for name in PROBLEMS if "/" not in name],
     "all": list(PROBLEMS),
 }
-METHODS: dict[str, Callable[[], dict[str, object]]] = {
-    "deepbore": dict,  # the defaults
-    "random": dict,  # see `values_of`
-    "bore_mlp": lambda: {
-        "classifier": MLPClassifier(training=Training(learning_rate=1e-3)),
-        "labels": ThresholdLabels(1 / 3),
-        "acquisition": ClassProbability(),
-        "candidates": LocalSearch(neighbours=0),
-    },
-    "ensemble": lambda: {"classifier": DeepEnsemble(), "labels": ThresholdLabels(0.15)},
-    "thresholds": lambda: {"classifier": DeepEnsemble(), "labels": SeveralThresholds()},
+Settings = dict[str, object]
+
+
+def bore(classifier: "db.classifiers.Classifier", searched_by: "db.candidates.Candidates | None" = None) -> Settings:
+    """A head with BORE's labels and acquisition: one threshold at gamma 1/3, the class probability."""
+    settings = {"classifier": classifier, "labels": db.ThresholdLabels(1 / 3), "acquisition": db.ClassProbability()}
+    return settings | ({"candidates": searched_by} if searched_by else {})
+
+
+METHODS: dict[str, Callable[[], Settings]] = {
+    "deepbore": dict,  # the defaults: KernelPLS
+    "random": dict,  # see `trials`
+    # every other head with its defaults
+    "DeepPLS": lambda: {"classifier": db.DeepPLS()},
+    "DeepEnsemble": lambda: {"classifier": db.DeepEnsemble()},
+    "HyperDeepEnsemble": lambda: {"classifier": db.HyperDeepEnsemble()},
+    "MCDropout": lambda: {"classifier": db.MCDropout()},
+    "LaplaceGGN": lambda: {"classifier": db.LaplaceGGN()},
+    "FourierLogistic": lambda: {"classifier": db.FourierLogistic()},
+    "GPClassifier": lambda: {"classifier": db.GPClassifier()},
+    "RandomForest": lambda: {"classifier": db.RandomForest()},
+    "XGBoost": lambda: {"classifier": db.XGBoost()},
+    "Calibrated": lambda: {"classifier": db.Calibrated(db.DeepEnsemble())},
+    # the papers' methods
+    "BORE-MLP": lambda: bore(db.MLPClassifier(training=db.Training(learning_rate=1e-3)), db.LocalSearch(neighbours=0)),
+    "BORE-RF": lambda: bore(db.RandomForest(), db.RandomSearch(500)),
+    "BORE-XGB": lambda: bore(db.XGBoost(), db.RandomSearch(500)),
+    "BORE-PLS": lambda: bore(db.KernelPLS()),
+    "BORE++": lambda: bore(db.KernelPLS()) | {"acquisition": db.UpperConfidenceBound(3)},
+    "BOGGN": lambda: (
+        bore(
+            db.LaplaceGGN(activation="relu", training=db.Training(batch_size=32, learning_rate=1e-3)),
+            db.EpsilonGreedy(db.LocalSearch(neighbours=0)),
+        )
+        | {"acquisition": db.ExpectedProbability()}
+    ),
 }
 CHECKPOINTS = (10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200)
 Row = dict[str, object]
 
 
-def values_of(problem: problems.Problem, method: str, seed: int, n_trials: int) -> np.ndarray:
-    """All values of one run, in the order of evaluation."""
+def trials(problem: problems.Problem, method: str, seed: int, n_trials: int) -> np.ndarray:
+    """All values of one run, in the order of evaluation; it ends early when the optimum is found."""
     if method == "random":
         points = problem.space.sample(n_trials, torch.Generator().manual_seed(seed))
         return np.array([problem(params) for params in problem.space.decode(points)])
     study = Study(problem.space, direction=problem.direction, seed=seed, **METHODS[method]())
-    return study.optimize(problem, n_trials).values
+    while (left := n_trials - len(study.observations)) > 0:
+        values = study.optimize(problem, min(10, left)).values
+        if min(problem.regret(values)) <= 0 or len(study.observations) == problem.space.cardinality:
+            break
+    return values
 
 
 def run(job: tuple[str, str, int, int]) -> Row:
@@ -91,18 +111,15 @@ def run(job: tuple[str, str, int, int]) -> Row:
     torch.set_num_threads(1)
     problem = PROBLEMS[name]()
     started = time.perf_counter()
-    values = values_of(problem, method, seed, n_trials)
+    values = trials(problem, method, seed, n_trials)
     seconds = time.perf_counter() - started
-    sign = 1 if problem.direction == "minimize" else -1
-    regret = problem.regret(sign * np.fmin.accumulate(sign * values))
-    curve = {str(k): float(regret[k - 1]) for k in CHECKPOINTS if k <= len(values)}
-    curve |= {str(k): float(regret[-1]) for k in CHECKPOINTS if len(values) < k <= n_trials}  # space exhausted
+    regret = np.fmin.accumulate(problem.regret(values))
     return {
         "problem": name,
         "method": method,
         "seed": seed,
-        "regret_after": curve,
-        "ms_per_trial": 1e3 * seconds / n_trials,
+        "regret_after": {str(k): float(regret[min(k, len(regret)) - 1]) for k in CHECKPOINTS if k <= n_trials},
+        "ms_per_trial": 1e3 * seconds / len(values),
     }
 
 
@@ -130,6 +147,27 @@ def report(rows: list[Row]) -> None:
             )
 
 
+def markdown(rows: list[Row], checkpoints: tuple[str, ...] = ("50", "100", "200")) -> str:
+    """Tables of mean regrets, a method a row and a problem a column, one for each checkpoint."""
+    names, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("problem", "method"))
+    tables = []
+    for k in checkpoints:
+        lines = [f"After {k} evaluations:", "", "| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+        for method in methods:
+            cells = []
+            for name in names:
+                ends = [
+                    row["regret_after"][k]
+                    for row in rows
+                    if (row["problem"], row["method"]) == (name, method) and k in row["regret_after"]
+                ]
+                cells.append(f"{statistics.mean(ends):.2g}" if ends else "")
+            if any(cells):
+                lines.append(f"| {method} | " + " | ".join(cells) + " |")
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", nargs="+", default=["all"], help=f"names, or the suites {', '.join(SUITES)}")
@@ -138,6 +176,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
     arguments = parser.parse_args()
     rows: list[Row] = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
     done = {(row["problem"], row["method"], row["seed"]) for row in rows}
@@ -156,7 +195,7 @@ def main() -> None:
             part.replace(arguments.out)
             print(f"\r{count} of {len(jobs)} runs", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    report(rows)
+    print(markdown(rows)) if arguments.markdown else report(rows)
 
 
 if __name__ == "__main__":
