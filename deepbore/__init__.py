@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepbore.acquisition import ClassProbability, LogExpectedImprovement, QuantileBound, UpperConfidenceBound
-    from deepbore.candidates import EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
-    from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, Training
+    from deepbore.candidates import DifferentialEvolution, EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
+    from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, RandomForest, Training, XGBoost
     from deepbore.labels import (
         EmphasiseChanges,
         ImprovementLabels,
@@ -46,9 +46,9 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "EmphasiseChanges",
     ],
     "thresholds": ["DecayingGamma"],
-    "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "Training"],
+    "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "RandomForest", "XGBoost", "Training"],
     "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound", "LogExpectedImprovement"],
-    "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "EpsilonGreedy"],
+    "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "DifferentialEvolution", "EpsilonGreedy"],
     "study": ["Study", "Result", "minimize", "maximize"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -72,6 +72,8 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "DeepEnsemble",
     "DeepPLS",
     "KernelPLS",
+    "RandomForest",
+    "XGBoost",
     "Training",
     "ClassProbability",
     "UpperConfidenceBound",
@@ -80,6 +82,7 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "RandomSearch",
     "LocalSearch",
     "MultiStartLBFGS",
+    "DifferentialEvolution",
     "EpsilonGreedy",
     "Study",
     "Result",

@@ -9,6 +9,8 @@ CLASSIFIERS = {
     "DeepEnsemble": lambda: classifiers.DeepEnsemble(training=QUICK),
     "KernelPLS": classifiers.KernelPLS,
     "DeepPLS": lambda: classifiers.DeepPLS(training=QUICK),
+    "RandomForest": lambda: classifiers.RandomForest(trees=30),
+    "XGBoost": lambda: classifiers.XGBoost(rounds=30),
 }
 LABELLINGS = {
     "ThresholdLabels": labels.ThresholdLabels,
@@ -29,5 +31,6 @@ CANDIDATES = {
     "LocalSearch": candidates.LocalSearch,
     "EpsilonGreedy": lambda: candidates.EpsilonGreedy(candidates.LocalSearch(), epsilon=0.5),
     "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
+    "DifferentialEvolution": lambda: candidates.DifferentialEvolution(evaluations=400, population=20),
 }
 CONTINUOUS_ONLY = {"MultiStartLBFGS"}

@@ -3,7 +3,19 @@
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.deep_pls import DeepPLS
 from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
+from deepbore.classifiers.forest import RandomForest
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.network import NetworkClassifier, Training
+from deepbore.classifiers.xgboost import XGBoost
 
-__all__ = ["Classifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "MLPClassifier", "NetworkClassifier", "Training"]
+__all__ = [
+    "Classifier",
+    "DeepEnsemble",
+    "DeepPLS",
+    "KernelPLS",
+    "MLPClassifier",
+    "NetworkClassifier",
+    "RandomForest",
+    "Training",
+    "XGBoost",
+]
