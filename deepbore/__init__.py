@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deepbore.acquisition import ClassProbability, LogExpectedImprovement, QuantileBound, UpperConfidenceBound
     from deepbore.candidates import DifferentialEvolution, EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
-    from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, RandomForest, Training, XGBoost
+    from deepbore.classifiers import (
+        Calibrated,
+        DeepEnsemble,
+        DeepPLS,
+        KernelPLS,
+        MLPClassifier,
+        RandomForest,
+        Training,
+        XGBoost,
+    )
     from deepbore.labels import (
         EmphasiseChanges,
         ImprovementLabels,
@@ -46,7 +55,16 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "EmphasiseChanges",
     ],
     "thresholds": ["DecayingGamma"],
-    "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "RandomForest", "XGBoost", "Training"],
+    "classifiers": [
+        "MLPClassifier",
+        "DeepEnsemble",
+        "DeepPLS",
+        "KernelPLS",
+        "RandomForest",
+        "XGBoost",
+        "Calibrated",
+        "Training",
+    ],
     "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound", "LogExpectedImprovement"],
     "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "DifferentialEvolution", "EpsilonGreedy"],
     "study": ["Study", "Result", "minimize", "maximize"],
@@ -74,6 +92,7 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "KernelPLS",
     "RandomForest",
     "XGBoost",
+    "Calibrated",
     "Training",
     "ClassProbability",
     "UpperConfidenceBound",

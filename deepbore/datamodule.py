@@ -34,20 +34,27 @@ class LabelledBatch:
     def __len__(self) -> int:
         return len(self.points)
 
+    def take(self, rows: Tensor) -> "LabelledBatch":
+        """The batch of some rows only, given by number."""
+        return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
+
     def coreset(self, size: int, generator: torch.Generator) -> "LabelledBatch":
         """At most `size` rows to learn from: a quarter the newest, a quarter the best, the rest drawn at random.
 
         Drawing by label shifts the logit of a classifier by a constant and keeps its ranking (case-control sampling),
         so what a suggestion costs need not grow with n.
         """
+        return self if len(self) <= size else self.take(self.coreset_rows(size, generator))
+
+    def coreset_rows(self, size: int, generator: torch.Generator) -> Tensor:
+        """The numbers of these rows; all, if there are no more."""
         n = len(self)
         if n <= size:
-            return self
+            return torch.arange(n, device=self.points.device)
         newest = torch.arange(n - size // 4, n)
         best = self.z.sum(-1).topk(size // 4).indices.cpu()
         others = torch.randint(n, (size - 2 * (size // 4),), generator=generator)
-        rows = torch.cat([newest, best, others]).to(self.points.device)
-        return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
+        return torch.cat([newest, best, others]).to(self.points.device)
 
 
 class LabelledObservations(LightningDataModule):

@@ -11,6 +11,7 @@ CLASSIFIERS = {
     "DeepPLS": lambda: classifiers.DeepPLS(training=QUICK),
     "RandomForest": lambda: classifiers.RandomForest(trees=30),
     "XGBoost": lambda: classifiers.XGBoost(rounds=30),
+    "Calibrated": lambda: classifiers.Calibrated(classifiers.MLPClassifier(training=QUICK)),
 }
 LABELLINGS = {
     "ThresholdLabels": labels.ThresholdLabels,

@@ -1,6 +1,7 @@
 """What learns from labelled points: one file one method."""
 
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.calibrated import Calibrated
 from deepbore.classifiers.deep_pls import DeepPLS
 from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
 from deepbore.classifiers.forest import RandomForest
@@ -9,6 +10,7 @@ from deepbore.classifiers.network import NetworkClassifier, Training
 from deepbore.classifiers.xgboost import XGBoost
 
 __all__ = [
+    "Calibrated",
     "Classifier",
     "DeepEnsemble",
     "DeepPLS",
