@@ -44,17 +44,13 @@ class LabelledBatch:
         Drawing by label shifts the logit of a classifier by a constant and keeps its ranking (case-control sampling),
         so what a suggestion costs need not grow with n.
         """
-        return self if len(self) <= size else self.take(self.coreset_rows(size, generator))
-
-    def coreset_rows(self, size: int, generator: torch.Generator) -> Tensor:
-        """The numbers of these rows; all, if there are no more."""
         n = len(self)
         if n <= size:
-            return torch.arange(n, device=self.points.device)
+            return self
         newest = torch.arange(n - size // 4, n)
         best = self.z.sum(-1).topk(size // 4).indices.cpu()
         others = torch.randint(n, (size - 2 * (size // 4),), generator=generator)
-        return torch.cat([newest, best, others]).to(self.points.device)
+        return self.take(torch.cat([newest, best, others]).to(self.points.device))
 
 
 class LabelledObservations(LightningDataModule):

@@ -14,16 +14,18 @@ from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 
+POOL = 10_000  # observations that the folds share at most: enough to draw coresets from as the base does from all
+
 log = logging.getLogger("deepbore")
 
 
 class Calibrated(Classifier):
     """A classifier behind a rising map of its mean score, fitted to scores of observations that it has not learned.
 
-    EI is a class probability only as far as this is calibrated (BORE sections 3.2 and 5, appendix G.2). Beside the
-    base, which learns everything, there is one copy of it for each fold, warm as the base, that never learns
-    an observation of its own fold: row i, for ever in fold i mod `folds`. It scores these, and the map that fits all
-    such scores to their labels is applied to the base's. So an iteration costs 1 + `folds` times the base's.
+    A class probability stands for EI only as far as it is calibrated (BORE sections 3.2 and 5, appendix G.2). The base
+    learns everything. Beside it, each fold has a copy of it, trained as warm, that never learns an observation of its
+    own fold, to which row i belongs for ever if i mod `folds` says so. The copy scores these; the map that fits all
+    such held-out scores to their labels is applied to the base's. An iteration costs 1 + `folds` times the base's.
 
     Platt's map is a logistic function, the isotonic one any rising function: without gradients, and prone to
     overfitting below a thousand observations (BORE section 5). Scores become calibrated logits, or, for a base that
@@ -36,7 +38,7 @@ class Calibrated(Classifier):
         method: "platt" or "isotonic".
         folds: >= 2.
         min_per_class: observations with labels >= 1/2, and with labels < 1/2, that it takes to calibrate, >= 1.
-        rows: how many observations the folds learn from, and how many the map is fitted to, at most.
+        rows: how many held-out observations the map is fitted to at most.
 
     Raises:
         SettingError: for an unknown method, a number below its least, or a base that is bound already.
@@ -110,15 +112,19 @@ class Calibrated(Classifier):
 
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         logged = self.base.learn(batch)
-        have_learned = self._learn_folds(batch)
-        self._map = self._fitted(batch) if have_learned else NO_MAP
+        rows = self._drawn(len(batch), POOL).sort().values.to(batch.points.device)  # by age, as in a batch
+        have_learned = self._learn_folds(batch, rows)
+        self._map = self._fitted(batch, rows) if have_learned else NO_MAP
         if not self._map.numel():
             self._tell()
         return {**logged, "calibrated": float(self._map.numel() > 0)}
 
-    def _learn_folds(self, batch: LabelledBatch) -> bool:
+    def _drawn(self, n: int, size: int) -> Tensor:
+        """All of n rows, or if there are more than `size`, so many drawn uniformly."""
+        return torch.arange(n) if n <= size else torch.randint(n, (size,), generator=self.generator)
+
+    def _learn_folds(self, batch: LabelledBatch, rows: Tensor) -> bool:
         """Lets each fold's classifier learn the other folds' rows; whether all had something to tell apart."""
-        rows = batch.coreset_rows(self.rows, self.generator).sort().values  # by age, as in a batch
         shares = [batch.take(rows[rows % len(self.folds) != number]) for number in range(len(self.folds))]
         learnable = [len(share.z.unique(dim=0)) > 1 for share in shares]
         for fold, share, can in zip(self.folds, shares, learnable, strict=True):
@@ -127,15 +133,13 @@ class Calibrated(Classifier):
         return all(learnable)
 
     @torch.no_grad()
-    def _fitted(self, batch: LabelledBatch) -> Tensor:
+    def _fitted(self, batch: LabelledBatch, rows: Tensor) -> Tensor:
         """The map from held-out mean scores to labels, if there are enough of both classes.
 
-        It is fitted to all rows, or beyond `rows` to some drawn uniformly: the folds, like the base, learn a coreset
-        with more good rows than there are, and the map takes that back.
+        Where the base learns from a coreset, with more good rows than there are, so does each fold; the map is fitted
+        to rows in their true proportions, and so takes that back.
         """
-        rows = torch.arange(len(batch), device=batch.points.device)
-        if len(batch) > self.rows:
-            rows = rows[torch.randint(len(batch), (self.rows,), generator=self.generator).to(rows.device)]
+        rows = rows[self._drawn(len(rows), self.rows).to(rows.device)]
         sample = batch.take(rows)
         z = sample.z.mean(-1)
         good = int((z >= 0.5).sum())
