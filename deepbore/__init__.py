@@ -27,8 +27,9 @@ if TYPE_CHECKING:
         TheoremBound,
         UpperConfidenceBound,
     )
-    from deepbore.candidates import EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
+    from deepbore.candidates import DifferentialEvolution, EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
     from deepbore.classifiers import (
+        Calibrated,
         DeepEnsemble,
         DeepPLS,
         HyperDeepEnsemble,
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
         LaplaceGGN,
         MCDropout,
         MLPClassifier,
+        RandomForest,
         Training,
+        XGBoost,
     )
     from deepbore.labels import (
         EmphasiseChanges,
@@ -71,6 +74,9 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "LaplaceGGN",
         "DeepPLS",
         "KernelPLS",
+        "RandomForest",
+        "XGBoost",
+        "Calibrated",
         "Training",
     ],
     "acquisition": [
@@ -82,7 +88,7 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "PosteriorSample",
         "LogExpectedImprovement",
     ],
-    "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "EpsilonGreedy"],
+    "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "DifferentialEvolution", "EpsilonGreedy"],
     "study": ["Study", "Result", "minimize", "maximize"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -109,6 +115,9 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "LaplaceGGN",
     "DeepPLS",
     "KernelPLS",
+    "RandomForest",
+    "XGBoost",
+    "Calibrated",
     "Training",
     "ClassProbability",
     "ExpectedProbability",
@@ -120,6 +129,7 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "RandomSearch",
     "LocalSearch",
     "MultiStartLBFGS",
+    "DifferentialEvolution",
     "EpsilonGreedy",
     "Study",
     "Result",

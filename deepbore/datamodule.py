@@ -34,6 +34,10 @@ class LabelledBatch:
     def __len__(self) -> int:
         return len(self.points)
 
+    def take(self, rows: Tensor) -> "LabelledBatch":
+        """The batch of some rows only, given by number."""
+        return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
+
     def coreset(self, size: int, generator: torch.Generator) -> "LabelledBatch":
         """At most `size` rows to learn from: a quarter the newest, a quarter the best, the rest drawn at random.
 
@@ -46,8 +50,7 @@ class LabelledBatch:
         newest = torch.arange(n - size // 4, n)
         best = self.z.sum(-1).topk(size // 4).indices.cpu()
         others = torch.randint(n, (size - 2 * (size // 4),), generator=generator)
-        rows = torch.cat([newest, best, others]).to(self.points.device)
-        return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
+        return self.take(torch.cat([newest, best, others]).to(self.points.device))
 
 
 class LabelledObservations(LightningDataModule):

@@ -12,6 +12,9 @@ CLASSIFIERS = {
     "LaplaceGGN": lambda: classifiers.LaplaceGGN(training=QUICK),
     "KernelPLS": classifiers.KernelPLS,
     "DeepPLS": lambda: classifiers.DeepPLS(training=QUICK),
+    "RandomForest": lambda: classifiers.RandomForest(trees=30),
+    "XGBoost": lambda: classifiers.XGBoost(rounds=30),
+    "Calibrated": lambda: classifiers.Calibrated(classifiers.MLPClassifier(training=QUICK)),
 }
 LABELLINGS = {
     "ThresholdLabels": labels.ThresholdLabels,
@@ -36,5 +39,6 @@ CANDIDATES = {
     "LocalSearch": candidates.LocalSearch,
     "EpsilonGreedy": lambda: candidates.EpsilonGreedy(candidates.LocalSearch(), epsilon=0.5),
     "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
+    "DifferentialEvolution": lambda: candidates.DifferentialEvolution(evaluations=400, population=20),
 }
 CONTINUOUS_ONLY = {"MultiStartLBFGS"}

@@ -3,17 +3,34 @@
 import pytest
 import torch
 
-from deepbore import Categorical, Integer, LocalSearch, MultiStartLBFGS, Ordinal, RandomSearch, Real, SearchSpace
-from deepbore.acquisition import Acquisition
+from deepbore import (
+    Categorical,
+    Condition,
+    DifferentialEvolution,
+    Integer,
+    LocalSearch,
+    MultiStartLBFGS,
+    Ordinal,
+    RandomForest,
+    RandomSearch,
+    Real,
+    SearchSpace,
+    XGBoost,
+)
+from deepbore.acquisition import Acquisition, ClassProbability
 from deepbore.acquisition.botorch import BoTorchAcquisition
 from deepbore.candidates import EpsilonGreedy, Search, distinct
 from deepbore.classifiers import MLPClassifier
-from deepbore.errors import ShapeError, SpaceExhausted
+from deepbore.errors import SettingError, ShapeError, SpaceExhausted
 from deepbore.observations import Observations
 
 PLANE = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
 MIXED = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "n": Integer(1, 50), "c": Categorical(list("abcdef"))})
 GRID = SearchSpace({f"k{i}": Ordinal(list(range(5))) for i in range(3)})
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
 
 
 class Peak(Acquisition):
@@ -36,7 +53,13 @@ def search(space, top, observed=0, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("candidates", "within"), [(LocalSearch(focus=0), 0.02), (MultiStartLBFGS(), 1e-4), (RandomSearch(), 0.5)]
+    ("candidates", "within"),
+    [
+        (LocalSearch(focus=0), 0.02),
+        (MultiStartLBFGS(), 1e-4),
+        (DifferentialEvolution(), 0.05),
+        (RandomSearch(), 0.5),
+    ],
 )
 def test_continuous_searches_find_the_top(candidates, within):
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
@@ -111,3 +134,71 @@ def test_botorch_gets_an_acquisition_function():
     assert torch.equal(acquisition(points[:, None]), Peak(top)(None, points))
     with pytest.raises(ShapeError, match="b x 1 x d"):
         acquisition(points.reshape(3, 2, 5))
+
+
+# --- without gradients -----------------------------------------------------------------------------------------------
+
+
+def test_evolution_finds_levels_and_numbers_together():
+    top = MIXED.encode([{"x": 0.3, "y": 0.6, "n": 20, "c": "d"}])[0]
+    ranked = DifferentialEvolution().ranked(search(MIXED, top), q=1)
+    assert (ranked[0] - top).norm() < 0.05
+    assert torch.equal(ranked, MIXED.snap(ranked))
+    assert set(ranked[:, 3].tolist()) == set(range(6))
+
+
+def test_evolution_scores_only_configurations():
+    space = SearchSpace({"c": Categorical(["a", "b"]), "x": Real(0, 1, when=Condition("c", "a")), "n": Integer(1, 4)})
+    at = search(space, torch.tensor([1.0, 0.9, 0.5]))  # nearest to x = 0.9, which is inactive there
+    (found,) = space.decode(DifferentialEvolution(evaluations=200, population=10).propose(at, q=1))
+    assert found["c"] == "b"
+    assert set(found) == {"c", "n"}
+
+
+@pytest.mark.parametrize(("evaluations", "population"), [(200, 20), (219, 20), (5, 5)])
+def test_evolution_spends_its_evaluations_and_no_more(evaluations, population):
+    top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
+    ranked = DifferentialEvolution(evaluations, population).ranked(search(PLANE, top, observed=30), q=1)
+    assert len(ranked) == evaluations // population * population
+    values = Peak(top)(None, ranked)
+    assert (values.diff() <= 0).all()
+
+
+def test_evolution_begins_with_the_best_observed_points():
+    top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
+    at = search(PLANE, top, observed=30)
+    first = DifferentialEvolution(evaluations=10, population=10).ranked(at, q=1)
+    best = at.observations.points[at.observations.best_rows(3)]
+    assert [bool((first - point).norm(dim=-1).min() < 1e-9) for point in best] == [True, True, False]
+
+
+@pytest.mark.parametrize("settings", [{"population": 4}, {"evaluations": 10, "population": 11}])
+def test_evolution_needs_a_population_within_its_evaluations(settings):
+    with pytest.raises(SettingError, match="5 <= population <= evaluations must hold"):
+        DifferentialEvolution(**settings)
+
+
+@pytest.mark.parametrize("candidates", [LocalSearch(), RandomSearch(50), DifferentialEvolution(50, 10)])
+def test_equal_points_of_trees_are_taken_at_random(candidates):
+    def winners(classifier):
+        at = [Search(ClassProbability(), classifier.bind(GRID), Observations(GRID), generator(s)) for s in range(30)]
+        return [tuple(candidates.propose(each, q=1)[0].tolist()) for each in at]
+
+    drawn = winners(XGBoost())  # not trained: all scores are equal
+    assert len(set(drawn)) > 15
+    assert drawn == winners(XGBoost())
+
+
+def test_equal_points_of_networks_stay_in_order():
+    at = Search(ClassProbability(), MLPClassifier().bind(GRID), Observations(GRID), generator())
+    points = GRID.enumerate()
+    assert torch.equal(at.sort(points, torch.zeros(125))[0], points)
+    order = at.sort(points, torch.arange(125) // 5)[1]
+    assert (order.diff() <= 0).all()
+
+
+@pytest.mark.parametrize("make", [RandomForest, XGBoost])
+def test_gradients_on_trees_are_refused_with_what_to_use_instead(make):
+    at = Search(ClassProbability(), make().bind(PLANE), Observations(PLANE), generator())
+    with pytest.raises(SettingError, match=rf"{make.__name__} on .* Use LocalSearch, DifferentialEvolution or Random"):
+        MultiStartLBFGS().propose(at, q=1)

@@ -43,13 +43,21 @@ class Search:
         return self.acquisition(self.classifier, points.to(self.classifier.device))
 
     @torch.no_grad()
-    def rank(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Points (n x d), best first, and their values (n); those of trees, which are often equal, in random order."""
+    def values(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk, on the CPU."""
+        return torch.cat([self.value(part) for part in points.split(CHUNK)]).cpu()
+
+    def sort(self, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Points (n x d) and their values (n), best first; those of trees, which are often equal, in random order."""
+        order = torch.arange(len(points))
         if not self.classifier.differentiable:
-            points = points[torch.randperm(len(points), generator=self.generator)]
-        values = torch.cat([self.value(part) for part in points.split(CHUNK)]).cpu()
-        order = values.argsort(descending=True, stable=True)
+            order = torch.randperm(len(points), generator=self.generator)
+        order = order[values[order].argsort(descending=True, stable=True)]
         return points[order], values[order]
+
+    def rank(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Points (n x d), best first, and their values (n)."""
+        return self.sort(points, self.values(points))
 
 
 class Candidates(ABC):

@@ -41,7 +41,7 @@ class MultiStartLBFGS(Candidates):
             what = type(search.classifier).__name__
             raise SettingError(
                 "MultiStartLBFGS needs real parameters without conditions and a differentiable classifier, but got "
-                f"{what} on {search.space.to_dict()}. Use LocalSearch or RandomSearch."
+                f"{what} on {search.space.to_dict()}. Use LocalSearch, DifferentialEvolution or RandomSearch."
             )
 
     def _pool(self, search: Search) -> Tensor:

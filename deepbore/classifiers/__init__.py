@@ -1,15 +1,20 @@
 """What learns from labelled points: one file one method."""
 
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.calibrated import Calibrated
 from deepbore.classifiers.deep_pls import DeepPLS
 from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
+from deepbore.classifiers.forest import RandomForest
 from deepbore.classifiers.hyper_ensemble import HyperDeepEnsemble
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.laplace import LaplaceGGN
 from deepbore.classifiers.mc_dropout import MCDropout
 from deepbore.classifiers.network import NetworkClassifier, Training
+from deepbore.classifiers.trees import TreeClassifier
+from deepbore.classifiers.xgboost import XGBoost
 
 __all__ = [
+    "Calibrated",
     "Classifier",
     "DeepEnsemble",
     "DeepPLS",
@@ -19,5 +24,8 @@ __all__ = [
     "MCDropout",
     "MLPClassifier",
     "NetworkClassifier",
+    "RandomForest",
     "Training",
+    "TreeClassifier",
+    "XGBoost",
 ]

@@ -1,0 +1,121 @@
+"""What classifiers made of decision trees share: features, no gradient, and checkpoints by growing again."""
+
+from abc import abstractmethod
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from deepbore.classifiers.base import Classifier
+from deepbore.datamodule import LabelledBatch
+from deepbore.errors import MissingPackage, SettingError
+from deepbore.space import SearchSpace
+
+
+class TreeClassifier(Classifier):
+    """Grows trees from new on each iteration's rows, and keeps these rows and the seed instead of the trees.
+
+    The trees read `space.features`, where each split between two levels of an ordinal, or between one category and
+    the others, is one feature. Labels of several columns are learned as their mean. A subclass implements `grow` and
+    `predict`.
+
+    Args:
+        members: m, scores for each point.
+        rows: how many observations it learns from at most, so that its cost stays flat.
+
+    Raises:
+        SettingError: for rows < 1.
+    """
+
+    differentiable = False
+
+    def __init__(self, members: int, rows: int):
+        super().__init__()
+        self.members, self.rows = members, at_least(1, rows=rows)
+
+    @abstractmethod
+    def grow(self, x: np.ndarray, z: np.ndarray, weight: np.ndarray, seed: int) -> None:
+        """Fits features (n x e, float32), labels (n) and weights (n), the same for the same seed."""
+
+    @abstractmethod
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Features (n x e, float32) -> scores (m x n) of the grown trees."""
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        self.features = space.features
+        self._remember(torch.zeros(0, len(space) + 2, dtype=torch.float64), torch.tensor(0))
+
+    @torch.no_grad()
+    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+        batch = batch.coreset(self.rows, self.generator)
+        labels = torch.stack([batch.z.mean(-1), batch.weight], dim=-1)
+        seed = torch.randint(2**31, (), generator=self.generator)
+        self._remember(torch.cat([batch.points, labels], dim=-1).cpu(), seed)
+        self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
+        return {"loss": self._loss(self.scores(batch.points).mean(0), *labels.T), "rows": float(len(batch))}
+
+    def _loss(self, score: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        if self.estimates_labels:
+            return (weight * (score - z).square()).mean()
+        return binary_cross_entropy_with_logits(score, z.to(score), weight.to(score))
+
+    @torch.no_grad()
+    def scores(self, points: Tensor) -> Tensor:
+        """The trees' predictions (m x n), without gradients; 0 before the first learning."""
+        self.check_points(points)
+        if not len(self._rows):
+            return points.new_zeros(self.members, len(points))
+        return torch.from_numpy(self.predict(self._encode(points))).to(points)
+
+    def _encode(self, points: Tensor) -> np.ndarray:
+        features: Tensor = self.features(points.to(self.device))
+        return features.float().cpu().numpy()
+
+    def _remember(self, rows: Tensor, seed: Tensor) -> None:
+        """Keeps points, labels and weights side by side (n x (d + 2)), and grows the trees on them."""
+        self._rows, self._seed = rows, seed
+        if len(rows):
+            z, weight = rows[:, -2:].T.numpy()
+            self.grow(self._encode(rows[:, :-2]), z, weight, int(seed))
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> dict[str, Tensor]:
+        """What the trees were grown from."""
+        return {"rows": self._rows, "seed": self._seed}
+
+    def set_extra_state(self, state: dict[str, Tensor]) -> None:
+        """Grows the trees of a checkpoint again."""
+        self._remember(state["rows"].cpu(), state["seed"].cpu())
+
+
+def at_least(least: int, **setting: int) -> int:
+    """The value of the one setting that is named.
+
+    Raises:
+        SettingError: if it is below `least`.
+    """
+    ((name, value),) = setting.items()
+    if value < least:
+        raise SettingError(f"{name} >= {least} must hold, but got {name}={value}.")
+    return value
+
+
+def library(module: str, user: str) -> Any:
+    """A module of an optional package, imported when it is first needed.
+
+    Args:
+        module: its full name.
+        user: what needs it, for the message.
+
+    Raises:
+        MissingPackage: if the package is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise MissingPackage(f"{user} needs {package}: pip install 'deepbore[trees]'.") from None

@@ -1,0 +1,322 @@
+"""Calibration against scikit-learn, and what the folds must not see."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from sklearn.calibration import _SigmoidCalibration
+from sklearn.isotonic import IsotonicRegression
+from torchmetrics.functional.classification import binary_calibration_error
+
+from deepbore import (
+    Calibrated,
+    DeepEnsemble,
+    KernelPLS,
+    MLPClassifier,
+    RandomForest,
+    Real,
+    SearchSpace,
+    ThresholdLabels,
+    Training,
+    XGBoost,
+    minimize,
+)
+from deepbore.classifiers import Classifier
+from deepbore.classifiers.calibration import METHODS
+from deepbore.errors import SettingError
+from deepbore.testing import TOY_SPACES, fit, toy_data
+
+SPACE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+QUICK = Training(steps=30)
+HEADS = {
+    "MLPClassifier": lambda: MLPClassifier(training=QUICK),
+    "RandomForest": lambda: RandomForest(trees=20),
+    "XGBoost": lambda: XGBoost(rounds=20),
+    "KernelPLS": KernelPLS,
+}
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def noisy_data(n, seed=0, labels=None):
+    """A bowl under so much noise that no classifier can be sure."""
+    data = toy_data(SPACE, 0, labels or ThresholdLabels(1 / 3))
+    rng = np.random.default_rng(seed)
+    x, y = rng.random((2, n))
+    data.observations.add({"x": x, "y": y}, (x - 0.5) ** 2 + (y - 0.5) ** 2 + 0.1 * rng.normal(size=n))
+    return data
+
+
+def scores_and_labels(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = 5 * rng.normal(size=n) + 2
+    return scores, (rng.random(n) < 1 / (1 + np.exp(-0.4 * scores + 1))).astype(float), rng.random(n) + 0.5
+
+
+def calibrated_logit(method, data, scores):
+    fitted, logit = METHODS[method]
+    return logit(fitted(*data), torch.from_numpy(scores))
+
+
+# --- the maps --------------------------------------------------------------------------------------------------------
+
+
+def test_platts_map_is_scikit_learns_sigmoid():
+    scores, z, weight = scores_and_labels()
+    theirs = _SigmoidCalibration().fit(scores, z, weight)
+    grid = np.linspace(-20, 20, 50)
+    assert np.allclose(calibrated_logit("platt", (scores, z, weight), grid).sigmoid(), theirs.predict(grid), atol=1e-4)
+
+
+def test_the_isotonic_map_is_scikit_learns_within_what_the_data_can_tell():
+    scores, z, weight = scores_and_labels()
+    least = 1 / (weight.sum() + 2)
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(scores, z, weight)
+    ours = calibrated_logit("isotonic", (scores, z, weight), scores).sigmoid()
+    assert least < 0.01
+    assert np.allclose(ours, theirs.predict(scores).clip(least, 1 - least))
+    theirs = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(scores, z, weight)
+    grid = np.linspace(-20, 20, 500)  # between the scores and beyond
+    ours = calibrated_logit("isotonic", (scores, z, weight), grid).sigmoid()
+    assert np.allclose(ours, theirs.predict(grid))
+    assert (ours.diff() >= 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_graded_labels_count_in_part_for_both_classes(method):
+    scores, _, weight = scores_and_labels()
+    z = 1 / (1 + np.exp(-scores / 5)) * np.random.default_rng(1).random(len(scores))
+    parts = np.tile(scores, 2), np.repeat([1.0, 0.0], len(scores)), np.concatenate([weight * z, weight * (1 - z)])
+    whole, apart = (calibrated_logit(method, data, scores) for data in ((scores, z, weight), parts))
+    assert torch.allclose(whole, apart, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scores", [np.arange(20.0)[::-1].copy(), np.ones(20)], ids=["falling", "equal"])
+def test_scores_that_do_not_rise_with_the_labels_give_no_map(method, scores):
+    assert METHODS[method][0](scores, np.repeat([0.0, 1.0], 10), np.ones(20)).numel() == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_maps_are_finite_for_separable_and_huge_scores(method):
+    separable = np.repeat([-1e4, 1e4], 10) + np.arange(20), np.repeat([0.0, 1.0], 10), np.ones(20)
+    logit = calibrated_logit(method, separable, np.array([-1e6, -1e4, 0.0, 1e4, 1e6]))
+    assert logit.isfinite().all()
+    assert (logit.diff() >= 0).all()
+    assert logit[1] < -1.5 < 1.5 < logit[3]
+    in_single = METHODS[method][1](METHODS[method][0](*separable), torch.tensor([-1e4, 0.0, 1e4]))
+    assert in_single.dtype == torch.float32
+    assert torch.allclose(in_single.double(), logit[1:4], atol=1e-3)
+
+
+# --- the folds -------------------------------------------------------------------------------------------------------
+
+
+class Memory(Classifier):
+    """Scores what it has learned with its label and anything else with a half, and remembers what it was asked."""
+
+    estimates_labels = True
+
+    def build(self, space, outputs):
+        self.known, self.asked = {}, []
+
+    def learn(self, batch):
+        self.known.update(zip(map(tuple, batch.points.tolist()), batch.z[:, 0].tolist(), strict=True))
+        self.lightning_optimizer().step()
+        return {}
+
+    def scores(self, points):
+        self.check_points(points)
+        self.asked.append(len(points))
+        return torch.tensor([[self.known.get(tuple(point), 0.5) for point in points.tolist()]])
+
+
+def test_no_fold_ever_learns_its_own_rows():
+    data = noisy_data(40)
+    classifier = Calibrated(Memory(), folds=4)
+    for n in (40, 47, 90):
+        x = np.random.default_rng(n).random((2, n - len(data.observations)))
+        data.observations.add({"x": x[0], "y": x[1]}, x[0])
+        fit(classifier, data, epochs=2)
+        points = [tuple(point) for point in data.observations.points.tolist()]
+        assert set(classifier.base.known) == set(points)
+        for number, fold in enumerate(classifier.folds):
+            assert set(fold.known) == {point for row, point in enumerate(points) if row % 4 != number}
+
+
+def test_among_very_many_rows_the_folds_still_keep_apart_and_the_cost_is_flat():
+    data = noisy_data(30_000)
+    classifier = fit(Calibrated(Memory(), folds=3, rows=90), data, epochs=2)
+    own = {tuple(point): row % 3 for row, point in enumerate(data.observations.points.tolist())}
+    for number, fold in enumerate(classifier.folds):
+        assert number not in {own[point] for point in fold.known}
+        assert 7_000 < len(fold.known) < 2 * 7_000  # two thirds of 10 000, others each time
+        assert max(fold.asked) <= 90
+
+
+def test_a_memory_is_not_trusted():
+    """It scores its own rows perfectly, and others all alike: held-out scores say nothing."""
+    data = noisy_data(60)
+    classifier = fit(Calibrated(Memory()), data, epochs=1)
+    assert classifier.trainer.callback_metrics["calibrated"] == 0
+    assert torch.equal(classifier.scores(data.observations.points)[0], data.labelled().z[:, 0])
+
+
+# --- the classifier --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
+def test_every_head_is_calibrated_and_keeps_its_ranking(make, method):
+    classifier = fit(Calibrated(make(), method), noisy_data(100), epochs=3)
+    assert classifier.trainer.callback_metrics["calibrated"] == 1
+    points = SPACE.sample(200, generator(1))
+    mean, std = classifier.gaussian(points)
+    by_base = mean[classifier.base.gaussian(points)[0].argsort(stable=True)]
+    assert (by_base.diff() >= -1e-6).all()
+    assert by_base[-1] > by_base[0]
+    assert (std >= 0).all()
+    assert classifier.scores(points).shape == classifier.base.scores(points).shape
+    expected = mean if classifier.estimates_labels else mean.sigmoid()
+    assert torch.equal(classifier.probability(points), expected)
+    assert ((expected > 0) & (expected < 1)).all()
+
+
+class Boaster(MLPClassifier):
+    """A network that says ten times its logits."""
+
+    def scores(self, points):
+        return 10 * super().scores(points)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("make", [lambda: Boaster(training=QUICK), XGBoost], ids=["Boaster", "XGBoost"])
+def test_an_overconfident_head_is_mended_on_data_it_has_not_seen(make, method):
+    train, test = noisy_data(300), noisy_data(4000, seed=1).observations
+    good = (test.values <= train.labelled().tau).long()
+
+    def error(classifier):
+        probability = fit(classifier, train, epochs=3).probability(test.points).detach()
+        return float(binary_calibration_error(probability, good, n_bins=10))
+
+    before, after = error(make()), error(Calibrated(make(), method))
+    assert before > 0.12
+    assert after < 0.6 * before
+
+
+def test_beyond_its_rows_probabilities_keep_the_true_proportion():
+    """The base learns a coreset, in which good rows are too many; the map takes that back."""
+    data, points = noisy_data(5000, labels=ThresholdLabels(0.1)), SPACE.sample(2000, generator(1))
+    classifier = fit(Calibrated(KernelPLS(), rows=600), data, epochs=1)
+    assert classifier.base.probability(points).mean() > 0.15
+    assert classifier.probability(points).mean() == pytest.approx(0.1, abs=0.03)
+
+
+def test_platt_moves_a_networks_logits_and_keeps_their_gradients():
+    classifier = fit(Calibrated(DeepEnsemble(training=QUICK)), noisy_data(100), epochs=3).double()
+    points = SPACE.sample(20, generator(1)).requires_grad_(True)
+    slope, intercept = classifier.get_extra_state()["map"]
+    base = classifier.base.scores(points)
+    assert torch.allclose(classifier.scores(points), slope * base + intercept)
+    mean, std = classifier.gaussian(points)
+    assert torch.allclose(mean, slope * base.mean(0) + intercept)
+    assert torch.allclose(std, slope * base.std(0, correction=0))
+    for ours, theirs in ((mean, base.mean(0)), (std, base.std(0, correction=0))):
+        mine, expected = (torch.autograd.grad(v.sum(), points, retain_graph=True)[0] for v in (ours, theirs))
+        assert torch.allclose(mine, slope * expected, atol=1e-9)
+
+
+def test_a_kernels_deviation_goes_through_the_map_too():
+    classifier = fit(Calibrated(KernelPLS()), noisy_data(100), epochs=2)
+    points = SPACE.sample(20, generator(1))
+    slope, intercept = classifier.get_extra_state()["map"]
+    mean, std = classifier.base.gaussian(points)
+    half = (slope * (mean + std) + intercept).sigmoid() - (slope * (mean - std) + intercept).sigmoid()
+    assert torch.allclose(classifier.gaussian(points)[1], half / 2)
+    assert torch.allclose(classifier.gaussian(points)[0], (slope * mean + intercept).sigmoid())
+
+
+def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
+    caplog.set_level(logging.INFO, logger="deepbore")
+    data = noisy_data(24)  # 8 are good
+    classifier = fit(Calibrated(KernelPLS(), min_per_class=9), data, epochs=3)
+    points = SPACE.sample(20, generator(1))
+    assert torch.equal(classifier.scores(points), classifier.base.scores(points))
+    for ours, theirs in zip(classifier.gaussian(points), classifier.base.gaussian(points), strict=True):
+        assert torch.equal(ours, theirs)
+    assert [record.levelname for record in caplog.records if record.name == "deepbore"] == ["INFO"]
+    assert "KernelPLS is not calibrated yet: it takes 9 observations" in caplog.text
+    fit(enough := Calibrated(KernelPLS(), min_per_class=8), data, epochs=1)
+    assert not torch.equal(enough.scores(points), enough.base.scores(points))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 12])
+@pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
+def test_the_fewest_data_do_no_harm(make, n):
+    for method in METHODS:
+        classifier = fit(Calibrated(make(), method, folds=5, min_per_class=1), noisy_data(n), epochs=2)
+        assert classifier.scores(SPACE.sample(9, generator(1))).isfinite().all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
+def test_checkpoints_hold_tensors_and_the_map(make, method, tmp_path):
+    classifier = fit(Calibrated(make(), method), noisy_data(60), epochs=2)
+    classifier.trainer.save_checkpoint(tmp_path / "some.ckpt")
+    checkpoint = torch.load(tmp_path / "some.ckpt", weights_only=True)
+    assert len(checkpoint["optimizer_states"]) == 4
+    fresh = Calibrated(make(), method).bind(SPACE)
+    fresh.load_state_dict(checkpoint["state_dict"])
+    points = SPACE.sample(50, generator(1))
+    assert classifier.trainer.callback_metrics["calibrated"] == 1
+    assert torch.equal(fresh.probability(points), classifier.probability(points))
+    assert torch.equal(fresh.folds[1].scores(points), classifier.folds[1].scores(points))
+
+
+def test_one_stream_of_random_numbers_serves_all_parts():
+    classifier = Calibrated(Calibrated(MLPClassifier()))
+    classifier.generator = generator(5)
+    assert all(part.generator is classifier.generator for part in [*classifier.parts, *classifier.base.parts])
+    weights = [part.net.layers[0].weight for part in classifier.bind(SPACE).base.parts]
+    assert not torch.equal(weights[0], weights[1])
+
+
+def test_what_the_base_declares_holds():
+    assert [Calibrated(make()).kappa for make in (MLPClassifier, KernelPLS)] == [1.0, 2.0]
+    assert [Calibrated(make()).estimates_labels for make in (MLPClassifier, KernelPLS, XGBoost)] == [False, True, False]
+    assert [Calibrated(make()).differentiable for make in (MLPClassifier, RandomForest)] == [True, False]
+    assert not Calibrated(MLPClassifier(), "isotonic").differentiable
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Calibrated(KernelPLS(), folds=2, min_per_class=5),
+        lambda: Calibrated(XGBoost(rounds=20), "isotonic", min_per_class=5),
+    ],
+    ids=["KernelPLS", "XGBoost"],
+)
+def test_it_optimises(make):
+    def bowl(p):
+        return (p["x"] - 0.3) ** 2 + (p["y"] - 0.7) ** 2
+
+    result = minimize(bowl, SPACE, n_trials=25, classifier=make(), labels=ThresholdLabels(1 / 3))
+    assert result.best_value < result.values[:10].min() / 3
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Calibrated(KernelPLS(), "beta"), r"method must be one of \['isotonic', 'platt'\], but got 'beta'"),
+        (lambda: Calibrated(KernelPLS(), folds=1), "folds >= 2"),
+        (lambda: Calibrated(KernelPLS(), min_per_class=0), "min_per_class >= 1"),
+        (lambda: Calibrated(KernelPLS(), rows=0), "rows >= 1"),
+        (lambda: Calibrated(KernelPLS().bind(TOY_SPACES["finite"])), "bound already"),
+    ],
+)
+def test_bad_settings_are_refused(make, says):
+    with pytest.raises(SettingError, match=says):
+        make()
