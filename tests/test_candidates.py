@@ -172,6 +172,20 @@ def test_evolution_begins_with_the_best_observed_points():
     assert [bool((first - point).norm(dim=-1).min() < 1e-9) for point in best] == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    "space",
+    [
+        SearchSpace({f"x{i}": Real(0, 1) for i in range(200)}),
+        SearchSpace({"c": Categorical([f"level {i}" for i in range(1000)]), "x": Real(0, 1)}),
+    ],
+    ids=["200 parameters", "1000 levels"],
+)
+def test_evolution_takes_wide_spaces_and_many_levels(space):
+    found = DifferentialEvolution(evaluations=100, population=10).propose(search(space, space.bounds[1] / 2), q=3)
+    assert torch.equal(found, space.snap(found))
+    assert len(set(space.identify(found))) == 3
+
+
 @pytest.mark.parametrize("settings", [{"population": 4}, {"evaluations": 10, "population": 11}])
 def test_evolution_needs_a_population_within_its_evaluations(settings):
     with pytest.raises(SettingError, match="5 <= population <= evaluations must hold"):

@@ -249,5 +249,5 @@ def test_gradient_candidates_on_a_discrete_space_are_refused_with_the_way_out():
     study = Study(space, candidates=deepbore.MultiStartLBFGS(), n_initial=2)
     for trial in study.ask(2):
         study.tell(trial, trial.params["k"])
-    with pytest.raises(SettingError, match="Use LocalSearch or RandomSearch"):
+    with pytest.raises(SettingError, match="Use LocalSearch, DifferentialEvolution or RandomSearch"):
         study.ask()

@@ -23,13 +23,15 @@ class Calibrated(Classifier):
     """A classifier behind a rising map of its mean score, fitted to scores of observations that it has not learned.
 
     A class probability stands for EI only as far as it is calibrated (BORE sections 3.2 and 5, appendix G.2). The base
-    learns everything. Beside it, each fold has a copy of it, trained as warm, that never learns an observation of its
-    own fold, to which row i belongs for ever if i mod `folds` says so. The copy scores these; the map that fits all
-    such held-out scores to their labels is applied to the base's. An iteration costs 1 + `folds` times the base's.
+    learns everything. Beside it, each fold has a copy of it, trained as warm, that never learns the fold's own rows but
+    scores them; row i belongs to fold i mod `folds` for ever. The map that fits all such held-out scores to their
+    labels is applied to the base's scores. An iteration costs 1 + `folds` times the base's.
 
     Platt's map is a logistic function, the isotonic one any rising function: without gradients, and prone to
     overfitting below a thousand observations (BORE section 5). Scores become calibrated logits, or, for a base that
-    estimates labels, calibrated labels. Deviations become half of what the map makes of mean +- deviation.
+    estimates labels, calibrated labels. Deviations become half of what the map makes of mean +- deviation. So Platt's
+    map leaves the ranking by upper bounds of logits as it is. Search a calibrated label by `UpperConfidenceBound`: it
+    stays below 1, the best label, so that expected improvement over that sees little.
 
     While a class has too few observations, or held-out scores do not rise with the labels, nothing is mapped.
 
