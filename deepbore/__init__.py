@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deepbore.acquisition import ClassProbability, LogExpectedImprovement, QuantileBound, UpperConfidenceBound
     from deepbore.candidates import EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
-    from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, Training
+    from deepbore.classifiers import (
+        DeepEnsemble,
+        DeepPLS,
+        FourierLogistic,
+        GPClassifier,
+        KernelPLS,
+        MLPClassifier,
+        Training,
+    )
     from deepbore.labels import (
         EmphasiseChanges,
         ImprovementLabels,
@@ -46,7 +54,15 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "EmphasiseChanges",
     ],
     "thresholds": ["DecayingGamma"],
-    "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "Training"],
+    "classifiers": [
+        "MLPClassifier",
+        "DeepEnsemble",
+        "DeepPLS",
+        "KernelPLS",
+        "FourierLogistic",
+        "GPClassifier",
+        "Training",
+    ],
     "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound", "LogExpectedImprovement"],
     "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "EpsilonGreedy"],
     "study": ["Study", "Result", "minimize", "maximize"],
@@ -72,6 +88,8 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "DeepEnsemble",
     "DeepPLS",
     "KernelPLS",
+    "FourierLogistic",
+    "GPClassifier",
     "Training",
     "ClassProbability",
     "UpperConfidenceBound",

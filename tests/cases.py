@@ -9,6 +9,8 @@ CLASSIFIERS = {
     "DeepEnsemble": lambda: classifiers.DeepEnsemble(training=QUICK),
     "KernelPLS": classifiers.KernelPLS,
     "DeepPLS": lambda: classifiers.DeepPLS(training=QUICK),
+    "FourierLogistic": classifiers.FourierLogistic,
+    "GPClassifier": classifiers.GPClassifier,
 }
 LABELLINGS = {
     "ThresholdLabels": labels.ThresholdLabels,
