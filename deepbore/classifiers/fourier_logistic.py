@@ -8,7 +8,7 @@ from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.fourier import FourierFeatures
-from deepbore.classifiers.logistic import LogisticData, maximise_bound, moments
+from deepbore.classifiers.logistic import LogisticData, Maximum, maximise_bound, moments
 from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
@@ -16,6 +16,7 @@ from deepbore.space import SearchSpace
 STRIDE = math.log(2) / 2  # by which a try changes the logarithm of the length scale
 LENGTH_SCALE_RANGE = (0.1, 3.0)  # for one feature; distances grow with the square root of their number
 START = 0.5
+FULL_BUDGET = 200  # rows up to which all rounds are spent; beyond, each costs more and changes less
 
 
 class FourierLogistic(Classifier):
@@ -26,6 +27,9 @@ class FourierLogistic(Classifier):
     picks the length scale, a factor of sqrt(2) up or down at a time, from where the last iteration left it. The cost
     grows with the number of features cubed, and only linearly with that of the observations.
 
+    Made for `ThresholdLabels`: cross-entropy takes a graded label as a fraction of one noisy observation, from which the
+    evidence concludes little but a very smooth function.
+
     Departures from the paper, which says no more than "expectation maximisation": the length scale is learned, a
     constant is one more feature, and beyond `rows` observations a coreset is learned from.
 
@@ -33,7 +37,7 @@ class FourierLogistic(Classifier):
         features: R, how many random features.
         length_scale: of the kernel on encoded features (see `SearchSpace.features`), fixed; None to learn it.
         rows: how many observations it learns from at most.
-        rounds: of expectation maximisation at most, per iteration and length scale.
+        rounds: of expectation maximisation at most, per iteration and length scale; fewer beyond 200 rows.
 
     Raises:
         SettingError: for a number outside its range.
@@ -79,36 +83,36 @@ class FourierLogistic(Classifier):
     @torch.no_grad()
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = batch.coreset(self.rows, self.generator)
+        rounds = math.ceil(self.rounds * min(1.0, FULL_BUDGET / len(batch)))
         data = self._data(batch)
         mean, std = self._moments(data.phi)  # the last posterior tells where the bounds should touch
-        xi, alpha, bound = maximise_bound(data, (mean.square() + std.square()).sqrt(), self.alpha, self.rounds)
+        found = maximise_bound(data, (mean.square() + std.square()).sqrt(), self.alpha, rounds)
         if self.length_scale is None:
-            xi, alpha, bound = self._climb(batch, xi, alpha, bound)
-            data = self._data(batch)
-        self._remember(data, xi, alpha)
+            found = self._climb(batch, found, rounds)
+        self._remember(self._data(batch), found)
         self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
-        return {"loss": -bound / len(batch), "rows": float(len(batch)), "length_scale": self.waves.length_scale}
+        return {"loss": -found.bound / len(batch), "rows": float(len(batch)), "length_scale": self.waves.length_scale}
 
-    def _climb(self, batch: LabelledBatch, xi: Tensor, alpha: Tensor, bound: float) -> tuple[Tensor, Tensor, float]:
+    def _climb(self, batch: LabelledBatch, found: Maximum, rounds: int) -> Maximum:
         """Changes the length scale while the bound rises; turns round for the next time when it falls."""
         low, high = (limit * math.sqrt(self.features.size) for limit in LENGTH_SCALE_RANGE)
         while True:
             before = self.waves.length_scale.clone()
             self.waves.length_scale.copy_((before * self.stride.exp()).clamp(low, high))
-            tried = maximise_bound(self._data(batch), xi, alpha, self.rounds)
-            if not tried[-1] > bound:
+            tried = maximise_bound(self._data(batch), found.xi, found.alpha, rounds)
+            if not tried.bound > found.bound:
                 self.waves.length_scale.copy_(before)
                 self.stride.neg_()
-                return xi, alpha, bound
-            xi, alpha, bound = tried
+                return found
+            found = tried
 
     def _data(self, batch: LabelledBatch) -> LogisticData:
         return LogisticData(self._phi(batch.points), batch.z.double().mean(-1), batch.weight.double())
 
-    def _remember(self, data: LogisticData, xi: Tensor, alpha: Tensor) -> None:
+    def _remember(self, data: LogisticData, found: Maximum) -> None:
         """Takes over the posterior of all weights."""
-        q = moments(data, xi, alpha)
-        self.alpha.copy_(alpha)
+        q = moments(data, found.xi, found.alpha)
+        self.alpha.copy_(found.alpha)
         self.mean.copy_(q.mean)
         self.root.copy_(torch.linalg.solve_triangular(q.factor.mT, torch.eye(len(q.mean)).to(q.factor), upper=True))
 

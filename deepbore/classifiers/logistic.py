@@ -50,6 +50,21 @@ class Moments:
     bound: float
 
 
+@dataclass(frozen=True)
+class Maximum:
+    """Where the bound is greatest.
+
+    Attributes:
+        xi: where the rows' bounds touch, n.
+        alpha: prior precision of the weights.
+        bound: lower bound of the log evidence.
+    """
+
+    xi: Tensor
+    alpha: Tensor
+    bound: float
+
+
 def curvature(xi: Tensor) -> Tensor:
     """tanh(xi / 2) / (2 xi): of Jaakkola and Jordan's bound, and the mean of a Polya-Gamma variable; 1/4 at 0."""
     return torch.tanh(xi / 2) / (2 * xi)
@@ -80,10 +95,8 @@ def moments(data: LogisticData, xi: Tensor, alpha: Tensor) -> Moments:
     return Moments(mean, factor, variance, float(mean @ pull / 2 + volume + touching))
 
 
-def maximise_bound(
-    data: LogisticData, xi: Tensor, alpha: Tensor, rounds: int, tolerance: float = 1e-2
-) -> tuple[Tensor, Tensor, float]:
-    """Raises the bound over xi and alpha from where they are; returns xi, alpha and the bound.
+def maximise_bound(data: LogisticData, xi: Tensor, alpha: Tensor, rounds: int, tolerance: float = 1e-2) -> Maximum:
+    """Raises the bound over xi and alpha from where they are.
 
     The M step is xi^2 = E[f^2] and alpha = sqrt(alpha alpha'), alpha' = effective weights / |mean|^2 being MacKay's
     (Bishop 2006, eq. 3.92): half of his step, in logarithm. It maximises a minorant of the bound in 1 / alpha (Wipf and
@@ -106,4 +119,4 @@ def maximise_bound(
         effective = (data.weight * curvature(xi) * q.variance).sum()
         alpha = (alpha * effective / (q.mean.square().sum() + TINY)).sqrt().clamp(*ALPHA_RANGE)
         xi = ((data.phi @ q.mean).square() + q.variance).sqrt().clamp(min=TINY)
-    return xi, alpha, reached
+    return Maximum(xi, alpha, reached)

@@ -50,7 +50,8 @@ class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
         """Mean (n) and variance (n) of f under q at coordinates n x c."""
         clear_cache_hook(self.variational_strategy)  # GPyTorch keeps the factor of K_ZZ even where parameters moved on
         q = self(x)
-        return q.mean, q.variance
+        moments: tuple[Tensor, Tensor] = q.mean, q.variance
+        return moments
 
     def elbo(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         """The evidence lower bound: sum of w E_q[z log Phi(f) + (1 - z) log Phi(-f)], minus KL(q, prior).
@@ -60,7 +61,7 @@ class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
             z: labels in [0, 1], n.
             weight: weights, n: a weight of 2 counts a row twice.
         """
-        expected = self.quadrature(
+        expected: Tensor = self.quadrature(
             lambda f: z * torch.special.log_ndtr(f) + (1 - z) * torch.special.log_ndtr(-f), self(x)
         )
         divergence: Tensor = self.variational_strategy.kl_divergence()
@@ -68,8 +69,8 @@ class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
 
     def log_prior(self) -> Tensor:
         """Log density of the hyperparameters, up to a constant."""
-        mean, std = self.prior.T
-        return -((self.theta - mean) / std).square().sum() / 2
+        prior: Tensor = self.prior
+        return -((self.theta - prior[:, 0]) / prior[:, 1]).square().sum() / 2
 
     @torch.no_grad()
     def restart(self, inducing: Tensor) -> NGD:
