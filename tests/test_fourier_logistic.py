@@ -181,6 +181,7 @@ def test_the_standard_deviation_is_that_of_the_laplace_approximation_at_the_same
 
 def test_probabilities_are_integrals_over_the_posterior():
     classifier = fit(FourierLogistic(), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=3)
+    classifier.root *= 3
     points = SPACE.sample(20, generator())
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     mean, std = (moment.numpy()[:, None] for moment in classifier.gaussian(points))

@@ -27,8 +27,8 @@ class FourierLogistic(Classifier):
     picks the length scale, a factor of sqrt(2) up or down at a time, from where the last iteration left it. The cost
     grows with the number of features cubed, and only linearly with that of the observations.
 
-    Made for `ThresholdLabels`: cross-entropy takes a graded label as a fraction of one noisy observation, from which the
-    evidence concludes little but a very smooth function.
+    Made for `ThresholdLabels`: the likelihood takes a graded label as a fraction of one noisy observation, from which
+    the evidence concludes little but a very smooth function.
 
     Departures from the paper, which says no more than "expectation maximisation": the length scale is learned, a
     constant is one more feature, and beyond `rows` observations a coreset is learned from.

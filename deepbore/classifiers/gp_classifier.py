@@ -28,8 +28,8 @@ class GPClassifier(Classifier):
     is approximated but the posterior's shape. Categories are one apart, and an inactive parameter's value does not
     count (see `Coordinates`).
 
-    Made for `ThresholdLabels`: cross-entropy takes a graded label as a fraction of one noisy observation, from which the
-    evidence concludes little but a very smooth function.
+    Made for `ThresholdLabels`: the likelihood takes a graded label as a fraction of one noisy observation, from which
+    the evidence concludes little but a very smooth function.
 
     Args:
         inducing: M, the number of inducing points; at first the observations are filled up by a Sobol design.

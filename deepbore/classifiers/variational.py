@@ -48,10 +48,13 @@ class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean (n) and variance (n) of f under q at coordinates n x c."""
-        clear_cache_hook(self.variational_strategy)  # GPyTorch keeps the factor of K_ZZ even where parameters moved on
-        q = self(x)
-        moments: tuple[Tensor, Tensor] = q.mean, q.variance
-        return moments
+        q = self._marginals(x)
+        return q.mean, q.variance
+
+    def _marginals(self, x: Tensor) -> MultivariateNormal:
+        """q(f) at coordinates n x c. In evaluation mode GPyTorch keeps what it computed from older parameters."""
+        clear_cache_hook(self.variational_strategy)
+        return self(x)
 
     def elbo(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         """The evidence lower bound: sum of w E_q[z log Phi(f) + (1 - z) log Phi(-f)], minus KL(q, prior).
@@ -62,7 +65,7 @@ class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
             weight: weights, n: a weight of 2 counts a row twice.
         """
         expected: Tensor = self.quadrature(
-            lambda f: z * torch.special.log_ndtr(f) + (1 - z) * torch.special.log_ndtr(-f), self(x)
+            lambda f: z * torch.special.log_ndtr(f) + (1 - z) * torch.special.log_ndtr(-f), self._marginals(x)
         )
         divergence: Tensor = self.variational_strategy.kl_divergence()
         return (weight * expected).sum() - divergence
