@@ -15,6 +15,8 @@ CLASSIFIERS = {
     "RandomForest": lambda: classifiers.RandomForest(trees=30),
     "XGBoost": lambda: classifiers.XGBoost(rounds=30),
     "Calibrated": lambda: classifiers.Calibrated(classifiers.MLPClassifier(training=QUICK)),
+    "FourierLogistic": classifiers.FourierLogistic,
+    "GPClassifier": classifiers.GPClassifier,
 }
 LABELLINGS = {
     "ThresholdLabels": labels.ThresholdLabels,

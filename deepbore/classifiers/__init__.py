@@ -5,6 +5,8 @@ from deepbore.classifiers.calibrated import Calibrated
 from deepbore.classifiers.deep_pls import DeepPLS
 from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
 from deepbore.classifiers.forest import RandomForest
+from deepbore.classifiers.fourier_logistic import FourierLogistic
+from deepbore.classifiers.gp_classifier import GPClassifier
 from deepbore.classifiers.hyper_ensemble import HyperDeepEnsemble
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.laplace import LaplaceGGN
@@ -18,6 +20,8 @@ __all__ = [
     "Classifier",
     "DeepEnsemble",
     "DeepPLS",
+    "FourierLogistic",
+    "GPClassifier",
     "HyperDeepEnsemble",
     "KernelPLS",
     "LaplaceGGN",

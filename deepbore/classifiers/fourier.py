@@ -1,6 +1,7 @@
 """Random Fourier features: a stationary kernel as a finite set of cosines (Rahimi and Recht, 2007)."""
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,25 +12,31 @@ LENGTH_SCALES = (0.3, 0.6, 1.2, 2.4, 4.8)
 
 
 class FourierFeatures(nn.Module):
-    """Features whose inner products approximate a Matern-5/2 kernel: phi_r(x) = sqrt(2 / R) cos(w_r x / l + b_r).
+    """Features whose inner products approximate a stationary kernel: phi_r(x) = sqrt(2 / R) cos(w_r x / l + b_r).
 
-    The frequencies follow the kernel's spectrum, a Student t distribution with 5 degrees of freedom.
+    The frequencies follow the kernel's spectrum: for "matern" (5/2) a Student t distribution with 5 degrees of freedom,
+    for "rbf" a normal distribution.
 
     Args:
         features: e, the size of x.
         count: R.
         generator: stream of the frequencies.
+        spectrum: "matern" or "rbf".
     """
 
     frequencies: Tensor
     phases: Tensor
     length_scale: Tensor
 
-    def __init__(self, features: int, count: int, generator: torch.Generator):
+    def __init__(
+        self, features: int, count: int, generator: torch.Generator, spectrum: Literal["matern", "rbf"] = "matern"
+    ):
         super().__init__()
-        normal = torch.randn(features, count, generator=generator)
-        chi_square = torch.randn(5, count, generator=generator).square().sum(0)
-        self.register_buffer("frequencies", normal * (5 / chi_square).sqrt())
+        frequencies = torch.randn(features, count, generator=generator)
+        if spectrum == "matern":
+            chi_square = torch.randn(5, count, generator=generator).square().sum(0)
+            frequencies = frequencies * (5 / chi_square).sqrt()
+        self.register_buffer("frequencies", frequencies)
         self.register_buffer("phases", 2 * math.pi * torch.rand(count, generator=generator))
         self.register_buffer("length_scale", torch.tensor(1.0))
 

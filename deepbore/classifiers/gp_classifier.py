@@ -1,0 +1,125 @@
+"""`GPClassifier`: a Gaussian process classifier by variational inference (BORE-GP)."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.optim import Adam
+
+from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.kernels import Coordinates
+from deepbore.datamodule import LabelledBatch
+from deepbore.errors import SettingError
+from deepbore.space import SearchSpace
+
+if TYPE_CHECKING:
+    from deepbore.classifiers.variational import VariationalGP
+
+SETTLING = 4  # natural gradient steps after which q suits its hyperparameters
+CORESET = 1024  # rows an iteration learns from at most
+
+
+class GPClassifier(Classifier):
+    """P(z = 1 | x) = Phi(f(x)) with a Gaussian process f (Matern 5/2), a Gaussian q(f), and evidence by its bound.
+
+    Scores are values of f. Every iteration begins with q at the prior and at new inducing points, and finds it by a few
+    natural gradient steps of rate 1; meanwhile Adam goes on from the last iteration's hyperparameters: a length scale
+    for each parameter, an amplitude and a constant mean. Up to M observations each has an inducing point, and nothing
+    is approximated but the posterior's shape. Categories are one apart, and an inactive parameter's value does not
+    count (see `Coordinates`).
+
+    Made for `ThresholdLabels`: the likelihood takes a graded label as a fraction of one noisy observation, from which
+    the evidence concludes little but a very smooth function.
+
+    Args:
+        inducing: M, the number of inducing points; at first the observations are filled up by a Sobol design.
+        steps: gradient steps per iteration.
+        learning_rate: of Adam, for the hyperparameters.
+
+    Raises:
+        SettingError: for a number outside its range.
+
+    Example:
+        >>> from deepbore.testing import TOY_SPACES, fit, toy_data
+        >>> space = TOY_SPACES["mixed"]
+        >>> mean, std = fit(GPClassifier(), toy_data(space), epochs=2).gaussian(space.sobol(4, seed=0))
+        >>> mean.shape, std.shape
+        (torch.Size([4]), torch.Size([4]))
+
+    References:
+        Hensman, Matthews & Ghahramani, Scalable variational Gaussian process classification, 2015.
+        Salimbeni, Eleftheriadis & Hensman, Natural gradients in practice, 2018.
+    """
+
+    kappa = 2.0
+
+    def __init__(self, inducing: int = 64, steps: int = 20, learning_rate: float = 0.05):
+        super().__init__()
+        for name, value in {"inducing": inducing, "learning_rate": learning_rate}.items():
+            if not value > 0:
+                raise SettingError(f"{name} > 0 must hold, but got {name}={value}.")
+        if steps <= SETTLING:
+            raise SettingError(f"steps > {SETTLING} must hold, but got steps={steps}.")
+        self.inducing, self.steps, self.learning_rate = inducing, steps, learning_rate
+
+    gp: "VariationalGP"
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        from deepbore.classifiers.variational import VariationalGP  # noqa: PLC0415  # imports GPyTorch
+
+        self.coordinates = Coordinates(space)
+        self.register_buffer("design", self.coordinates(space.sobol(self.inducing, seed=0)), persistent=False)
+        self.gp = VariationalGP(self.coordinates.owner, self.design)
+
+    design: Tensor  # inducing points where there are too few observations, M x c
+
+    def configure_optimizers(self) -> Adam:
+        """Adam for the hyperparameters, its state kept over all fits of the same classifier."""
+        if self._optimizer is None:
+            self._optimizer = Adam([self.gp.theta], lr=self.learning_rate)
+        assert isinstance(self._optimizer, Adam)
+        return self._optimizer
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    @torch.enable_grad()
+    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+        batch = batch.coreset(CORESET, self.generator)
+        data = self.coordinates(batch.points), batch.z.double().mean(-1), batch.weight.double()
+        natural = self.gp.restart(self._inducing_points(batch))
+        for step in range(self.steps):
+            self.gp.zero_grad()
+            loss = -self.gp.elbo(*data) - self.gp.log_prior()
+            loss.backward()
+            natural.step()
+            if SETTLING <= step < self.steps - 1:  # the last step is for q to follow
+                self._move_hyperparameters(first=step == SETTLING)
+        return {"loss": loss.detach() / len(batch), "rows": float(len(batch))}
+
+    def _inducing_points(self, batch: LabelledBatch) -> Tensor:
+        """A coreset of M rows, filled up by the design (M x c)."""
+        chosen = self.coordinates(batch.coreset(self.inducing, self.generator).points)
+        return torch.cat([chosen, self.design[len(chosen) :]])
+
+    def _move_hyperparameters(self, first: bool) -> None:
+        """A step of Adam; the first of an iteration through Lightning, which counts it, and so writes checkpoints."""
+        optimizer = self.lightning_optimizer() if first else self.configure_optimizers()
+        optimizer.step()
+
+    # --- predicting --------------------------------------------------------------------------------------------------
+
+    def scores(self, points: Tensor) -> Tensor:
+        """The mean of f, as the one member (1 x n)."""
+        return self.gaussian(points)[0].expand(1, -1)
+
+    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean (n) and standard deviation (n) of f."""
+        self.check_points(points)
+        mean, variance = self.gp.moments(self.coordinates(points.double()))
+        return mean, variance.clamp(min=1e-12).sqrt()
+
+    def probability(self, points: Tensor) -> Tensor:
+        """E[Phi(f)] = Phi(mean / sqrt(1 + var)) (n)."""
+        mean, std = self.gaussian(points)
+        probability: Tensor = torch.special.ndtr(mean / (1 + std.square()).sqrt())
+        return probability

@@ -1,0 +1,89 @@
+"""A sparse variational Gaussian process on GPyTorch; imported when first needed."""
+
+import math
+
+import torch
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import MaternKernel
+from gpytorch.models import ApproximateGP
+from gpytorch.optim import NGD
+from gpytorch.utils.memoize import clear_cache_hook
+from gpytorch.utils.quadrature import GaussHermiteQuadrature1D
+from gpytorch.variational import NaturalVariationalDistribution, VariationalStrategy
+from torch import Tensor, nn
+
+# normal priors (mean and standard deviation): logarithms of length scales and of amplitude, and the constant mean
+LENGTH_SCALE, AMPLITUDE, MEAN = (-0.8, 1.0), (1.5, 1.0), (0.0, 1.0)
+
+
+class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
+    """f ~ GP(c, a Matern-5/2 of scaled coordinates), with q(u) Gaussian at M inducing points, whitened.
+
+    (Hensman, Matthews & Ghahramani, Scalable variational Gaussian process classification, 2015.)
+
+    Args:
+        owner: the parameter each of the c coordinates belongs to: one length scale for all coordinates of a parameter.
+        inducing: M points as coordinates, M x c.
+    """
+
+    def __init__(self, owner: Tensor, inducing: Tensor):
+        distribution = NaturalVariationalDistribution(len(inducing))
+        super().__init__(VariationalStrategy(self, inducing, distribution, learn_inducing_locations=False))
+        self.variational_strategy.variational_params_initialized.fill_(1)  # at the prior; GPyTorch would draw noise
+        d = int(owner.max()) + 1
+        prior = torch.tensor([LENGTH_SCALE] * d + [AMPLITUDE, MEAN])
+        prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
+        self.theta = nn.Parameter(prior[:, 0].clone())
+        self.register_buffer("prior", prior, persistent=False)
+        self.register_buffer("owner", owner, persistent=False)
+        self.kernel = MaternKernel(nu=2.5)
+        self.kernel.initialize(lengthscale=1.0).requires_grad_(False)
+        self.quadrature = GaussHermiteQuadrature1D()
+        self.double()
+
+    def forward(self, x: Tensor) -> MultivariateNormal:
+        """The prior at coordinates n x c."""
+        scaled = x * (-self.theta[:-2]).exp()[self.owner]
+        return MultivariateNormal(self.theta[-1].expand(len(x)), self.kernel(scaled) * self.theta[-2].exp())
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean (n) and variance (n) of f under q at coordinates n x c."""
+        q = self._marginals(x)
+        return q.mean, q.variance
+
+    def _marginals(self, x: Tensor) -> MultivariateNormal:
+        """q(f) at coordinates n x c. In evaluation mode GPyTorch keeps what it computed from older parameters."""
+        clear_cache_hook(self.variational_strategy)
+        return self(x)
+
+    def elbo(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        """The evidence lower bound: sum of w E_q[z log Phi(f) + (1 - z) log Phi(-f)], minus KL(q, prior).
+
+        Args:
+            x: coordinates, n x c.
+            z: labels in [0, 1], n.
+            weight: weights, n: a weight of 2 counts a row twice.
+        """
+        expected: Tensor = self.quadrature(
+            lambda f: z * torch.special.log_ndtr(f) + (1 - z) * torch.special.log_ndtr(-f), self._marginals(x)
+        )
+        divergence: Tensor = self.variational_strategy.kl_divergence()
+        return (weight * expected).sum() - divergence
+
+    def log_prior(self) -> Tensor:
+        """Log density of the hyperparameters, up to a constant."""
+        prior: Tensor = self.prior
+        return -((self.theta - prior[:, 0]) / prior[:, 1]).square().sum() / 2
+
+    @torch.no_grad()
+    def restart(self, inducing: Tensor) -> NGD:
+        """Moves the inducing points (M x c), sets q to the prior, and gives its optimizer.
+
+        A natural gradient step of rate 1 solves for q as if the likelihood were Gaussian, like one of Newton's. As the
+        likelihood is log-concave, the precision stays positive definite.
+        """
+        self.variational_strategy.inducing_points.copy_(inducing)
+        vector, matrix = self.variational_parameters()
+        vector.zero_()
+        matrix.copy_(-0.5 * torch.eye(len(inducing)))
+        return NGD([vector, matrix], num_data=1, lr=1.0)
