@@ -5,14 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deepbore.acquisition import Acquisition
-from deepbore.candidates import Candidates
-from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.errors import MissingPackage, SettingError
-from deepbore.observations import Direction
-from deepbore.space import SearchSpace
-from deepbore.study import Study
-from deepbore.thresholds import Gamma
 
 try:
     from optuna import Study as OptunaStudy
@@ -22,7 +15,14 @@ try:
 except ImportError:
     raise MissingPackage("DeepBoreSampler needs Optuna: pip install 'deepbore[optuna]'.") from None
 
+from deepbore.acquisition import Acquisition
+from deepbore.candidates import Candidates
+from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.integrations.followed import PROPOSED, FollowedStudy
+from deepbore.observations import Direction
+from deepbore.space import SearchSpace
+from deepbore.study import Study
+from deepbore.thresholds import Gamma, checked_gamma
 
 
 class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped here
@@ -70,6 +70,8 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
     ):
         if n_startup_trials < 1:
             raise SettingError(f"n_startup_trials >= 1 must hold, but got n_startup_trials={n_startup_trials}.")
+        if gamma is not None:
+            checked_gamma(gamma)
         self.n_startup_trials, self.classifier = n_startup_trials, classifier
         self.acquisition, self.candidates, self.gamma = acquisition, candidates, gamma
         self._seed = secrets.randbits(31) if seed is None else seed
