@@ -36,5 +36,6 @@ CANDIDATES = {
     "LocalSearch": candidates.LocalSearch,
     "EpsilonGreedy": lambda: candidates.EpsilonGreedy(candidates.LocalSearch(), epsilon=0.5),
     "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
+    "BoTorchBatch": lambda: candidates.BoTorchBatch(restarts=2, samples=100, iterations=10),
 }
-CONTINUOUS_ONLY = {"MultiStartLBFGS"}
+CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}

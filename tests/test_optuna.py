@@ -23,7 +23,6 @@ from deepbore.integrations.define_by_run import SeenTrials, levels, parameter, t
 from deepbore.integrations.optuna import DeepBoreSampler
 from deepbore.space import Categorical, Condition, Integer, Real
 
-
 EXAMPLE = Path(__file__).parent.parent / "examples" / "optuna_sampler.py"
 
 

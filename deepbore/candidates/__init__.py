@@ -1,9 +1,19 @@
 """From the acquisition to q distinct points. Nothing here learns."""
 
 from deepbore.candidates.base import Candidates, Search, distinct
+from deepbore.candidates.botorch import BoTorchBatch
 from deepbore.candidates.gradient import MultiStartLBFGS
 from deepbore.candidates.greedy import EpsilonGreedy
 from deepbore.candidates.local import LocalSearch
 from deepbore.candidates.random import RandomSearch
 
-__all__ = ["Candidates", "EpsilonGreedy", "LocalSearch", "MultiStartLBFGS", "RandomSearch", "Search", "distinct"]
+__all__ = [
+    "BoTorchBatch",
+    "Candidates",
+    "EpsilonGreedy",
+    "LocalSearch",
+    "MultiStartLBFGS",
+    "RandomSearch",
+    "Search",
+    "distinct",
+]
