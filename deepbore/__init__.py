@@ -7,7 +7,7 @@ The flow, and a module imports only from rooms on its left:
 
     errors < parameters < features, moves, conditions < space < journal < observations < thresholds < labels
            < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer < study < cli < run
-    beside them: problems, plots, testing
+    beside them: problems, plots, testing, integrations
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
 members (or posterior samples), s steps, k columns of labels; x point, y value, z label, w weight, tau threshold, gamma
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         TheoremBound,
         UpperConfidenceBound,
     )
-    from deepbore.candidates import DifferentialEvolution, EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
+    from deepbore.candidates import (
+        BoTorchBatch,
+        DifferentialEvolution,
+        EpsilonGreedy,
+        LocalSearch,
+        MultiStartLBFGS,
+        RandomSearch,
+    )
     from deepbore.classifiers import (
         Calibrated,
         DeepEnsemble,
@@ -92,7 +99,14 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "PosteriorSample",
         "LogExpectedImprovement",
     ],
-    "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "DifferentialEvolution", "EpsilonGreedy"],
+    "candidates": [
+        "RandomSearch",
+        "LocalSearch",
+        "MultiStartLBFGS",
+        "BoTorchBatch",
+        "DifferentialEvolution",
+        "EpsilonGreedy",
+    ],
     "study": ["Study", "Result", "minimize", "maximize"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -135,6 +149,7 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "RandomSearch",
     "LocalSearch",
     "MultiStartLBFGS",
+    "BoTorchBatch",
     "DifferentialEvolution",
     "EpsilonGreedy",
     "Study",

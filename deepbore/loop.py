@@ -114,6 +114,11 @@ class LoopController(Callback):
         """Takes up the stream where the checkpoint left it."""
         self.generator.set_state(state_dict["generator"].cpu())
 
+    def reseed(self, seed: int) -> None:
+        """Goes on with another stream of random numbers."""
+        self.seed = seed
+        self.generator.manual_seed(seed)
+
     # --- steps -------------------------------------------------------------------------------------------------------
 
     @property

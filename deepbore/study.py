@@ -158,6 +158,10 @@ class Study:
             loop.evaluator, loop.n_trials = None, None
         return self.result
 
+    def reseed(self, seed: int) -> None:
+        """Goes on with another stream of random numbers, as copies of a study in several processes must."""
+        self._loop.reseed(seed)
+
     # --- reading -----------------------------------------------------------------------------------------------------
 
     @property

@@ -42,5 +42,6 @@ CANDIDATES = {
     "EpsilonGreedy": lambda: candidates.EpsilonGreedy(candidates.LocalSearch(), epsilon=0.5),
     "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
     "DifferentialEvolution": lambda: candidates.DifferentialEvolution(evaluations=400, population=20),
+    "BoTorchBatch": lambda: candidates.BoTorchBatch(restarts=2, samples=100, iterations=10),
 }
-CONTINUOUS_ONLY = {"MultiStartLBFGS"}
+CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}

@@ -1,11 +1,23 @@
-"""The bridge to BoTorch: an acquisition with its classifier as a BoTorch `AcquisitionFunction`."""
+"""The bridge to BoTorch: a classifier as a BoTorch `Model`, an acquisition as a BoTorch `AcquisitionFunction`."""
 
-from botorch.acquisition import AcquisitionFunction
+import torch
+from botorch.acquisition import AcquisitionFunction, qUpperConfidenceBound
+from botorch.acquisition.logei import qLogExpectedImprovement
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior, Posterior
+from botorch.posteriors.ensemble import EnsemblePosterior
+from botorch.sampling import MCSampler, SobolQMCNormalSampler
+from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from deepbore.acquisition.base import Acquisition
 from deepbore.classifiers.base import Classifier
 from deepbore.errors import ShapeError
+
+CHUNK = 256  # points whose scores are computed at once
+JITTER = 1e-8  # on the diagonal of covariances
+NORMAL_SAMPLES = 128
 
 
 class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch is untyped
@@ -24,8 +36,112 @@ class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch 
         """Values of a t-batch of single points.
 
         Raises:
-            ShapeError: for q > 1, which needs a joint acquisition.
+            ShapeError: for q > 1, which needs a joint acquisition: one of BoTorch's on a `BoTorchClassifier`.
         """
         if X.ndim != 3 or X.shape[1] != 1:
             raise ShapeError(f"X must have shape b x 1 x d, but got {tuple(X.shape)}.")
         return self.acquisition(self.model, X.squeeze(1)).to(X)
+
+
+class BoTorchClassifier(Model):  # type: ignore[misc]
+    """A trained classifier as a BoTorch model of its score, for any of BoTorch's acquisitions, with q > 1 too.
+
+    The posterior over q points is joint. For scores that estimate labels it is the Gaussian N(mean, covariance) of the
+    classifier; the best label, BoTorch's `best_f`, is 1. For logits it is the ensemble of the members (or posterior
+    samples): draw each of them once with the sampler `EveryMember`.
+
+    Args:
+        classifier: the trained classifier.
+        gaussian: whether the posterior is Gaussian; None for what suits the classifier.
+
+    Example:
+        >>> from botorch.acquisition import qUpperConfidenceBound
+        >>> from deepbore import DeepEnsemble
+        >>> from deepbore.testing import TOY_SPACES, fit, toy_data
+        >>> space = TOY_SPACES["continuous"]
+        >>> model = BoTorchClassifier(fit(DeepEnsemble(), toy_data(space), epochs=1))
+        >>> qUpperConfidenceBound(model, beta=1.0, sampler=EveryMember())(space.sobol(8, seed=0).view(2, 4, 3)).shape
+        torch.Size([2])
+    """
+
+    num_outputs = 1
+    batch_shape = torch.Size()
+
+    def __init__(self, classifier: Classifier, gaussian: bool | None = None):
+        super().__init__()
+        self.classifier = classifier
+        self.gaussian = classifier.estimates_labels if gaussian is None else gaussian
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> Posterior:
+        """The joint posterior of the scores of q points, in each t-batch.
+
+        Args:
+            X: points, b x q x d (any leading shape).
+            output_indices: ignored: there is one output.
+            observation_noise: ignored: scores have none.
+            posterior_transform: applied to the posterior, if any.
+
+        Raises:
+            ShapeError: for points of another space.
+        """
+        posterior = self._gaussian(X) if self.gaussian else self._members(X)
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def _members(self, X: Tensor) -> EnsemblePosterior:
+        parts = X.reshape(-1, X.shape[-1]).to(self.classifier.device).split(CHUNK)
+        scores = torch.cat([self.classifier.scores(part) for part in parts], dim=-1)  # m x bq
+        return EnsemblePosterior(scores.view(-1, *X.shape[:-1]).movedim(0, -2).unsqueeze(-1).to(X))
+
+    def _gaussian(self, X: Tensor) -> GPyTorchPosterior:
+        q, d = X.shape[-2:]
+        parts = X.reshape(-1, q, d).to(self.classifier.device).split(max(1, CHUNK // q))
+        means, covariances = zip(*(self._moments(part) for part in parts), strict=True)
+        mean, covariance = torch.cat(means).view(X.shape[:-1]), torch.cat(covariances).view(*X.shape[:-1], q)
+        return GPyTorchPosterior(MultivariateNormal(mean.to(X), covariance.to(X)))
+
+    def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Means (b x q) and covariances within each t-batch (b x q x q)."""
+        b, q, d = X.shape
+        points = X.reshape(-1, d)
+        mean, covariance = self.classifier.gaussian(points)[0], self.classifier.covariance(points)
+        within = covariance.view(b, q, b, q).diagonal(dim1=0, dim2=2).movedim(-1, 0)
+        return mean.view(b, q), within + JITTER * torch.eye(q).to(within)
+
+
+class EveryMember(MCSampler):  # type: ignore[misc]
+    """Takes every member of an `EnsemblePosterior` once, where BoTorch draws members at random, with replacement.
+
+    So Monte Carlo acquisitions are exact means over the members.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(torch.Size([1]), seed=0)  # neither says anything here; without a seed BoTorch draws one
+
+    def forward(self, posterior: EnsemblePosterior) -> Tensor:
+        """Samples, m x b x q x 1."""
+        samples: Tensor = posterior.values.movedim(-3, 0)
+        return samples
+
+
+def joint_acquisition(classifier: Classifier, seed: int) -> AcquisitionFunction:
+    """The Monte Carlo acquisition for q points that suits a classifier, as `deepbore.acquisition.suited_to` for one.
+
+    For scores that estimate labels it is expected improvement over the best label, on the scale of logarithms; for
+    logits an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa |score - mean|] (Wilson et
+    al., The reparameterization trick for acquisition functions, 2017).
+
+    Args:
+        classifier: the trained classifier.
+        seed: of the quasi-random normal samples.
+    """
+    model = BoTorchClassifier(classifier)
+    if model.gaussian:
+        sampler = SobolQMCNormalSampler(torch.Size([NORMAL_SAMPLES]), seed=seed)
+        return qLogExpectedImprovement(model, best_f=1.0, sampler=sampler)
+    return qUpperConfidenceBound(model, beta=classifier.kappa**2, sampler=EveryMember())

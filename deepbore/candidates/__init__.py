@@ -1,6 +1,7 @@
 """From the acquisition to q distinct points. Nothing here learns."""
 
 from deepbore.candidates.base import Candidates, Search, distinct
+from deepbore.candidates.botorch import BoTorchBatch
 from deepbore.candidates.evolution import DifferentialEvolution
 from deepbore.candidates.gradient import MultiStartLBFGS
 from deepbore.candidates.greedy import EpsilonGreedy
@@ -8,6 +9,7 @@ from deepbore.candidates.local import LocalSearch
 from deepbore.candidates.random import RandomSearch
 
 __all__ = [
+    "BoTorchBatch",
     "Candidates",
     "DifferentialEvolution",
     "EpsilonGreedy",

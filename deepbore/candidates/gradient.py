@@ -9,6 +9,16 @@ from deepbore.candidates.base import Candidates, Search
 from deepbore.errors import SettingError
 
 
+def require_gradients(candidates: Candidates, search: Search) -> None:
+    """Raises SettingError for a space or a classifier that has no gradients."""
+    if not search.space.is_continuous or not search.classifier.differentiable:
+        raise SettingError(
+            f"{type(candidates).__name__} needs real parameters without conditions and a differentiable classifier, "
+            f"but got {type(search.classifier).__name__} on {search.space.to_dict()}. "
+            "Use LocalSearch, DifferentialEvolution or RandomSearch."
+        )
+
+
 class MultiStartLBFGS(Candidates):
     """L-BFGS-B from several starts at once, through BoTorch's `optimize_acqf` (BORE J.3: three restarts).
 
@@ -31,18 +41,10 @@ class MultiStartLBFGS(Candidates):
         self.restarts, self.samples, self.iterations = restarts, samples, iterations
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        self._check(search)
+        require_gradients(self, search)
         pool, _ = search.rank(self._pool(search))
         climbed = self._optimised(search, pool[: max(self.restarts, q)])
         return torch.cat([search.rank(search.space.snap(climbed))[0], pool])
-
-    def _check(self, search: Search) -> None:
-        if not search.space.is_continuous or not search.classifier.differentiable:
-            what = type(search.classifier).__name__
-            raise SettingError(
-                "MultiStartLBFGS needs real parameters without conditions and a differentiable classifier, but got "
-                f"{what} on {search.space.to_dict()}. Use LocalSearch, DifferentialEvolution or RandomSearch."
-            )
 
     def _pool(self, search: Search) -> Tensor:
         samples = search.space.sample(self.samples, search.generator)

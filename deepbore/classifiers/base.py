@@ -64,6 +64,15 @@ class Classifier(LightningModule, ABC):
         scores = self.scores(points)
         return scores.mean(0), scores.std(0, correction=0)
 
+    def covariance(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> covariance of their scores (n x n).
+
+        Here over the members; what `gaussian` knows of variance beyond theirs is taken as independent.
+        """
+        shared = covariance_over_members(self.scores(points))
+        beyond = self.gaussian(points)[1].square() - shared.diagonal()
+        return shared + beyond.clamp(min=0).diag_embed()
+
     def probability(self, points: Tensor) -> Tensor:
         """Points (n x d) -> probability of class 1, or expected label (n), for showing, not for maximising.
 
@@ -159,3 +168,9 @@ class Classifier(LightningModule, ABC):
         if self.space is None:
             raise SettingError("a classifier must know its space first: fit it, or call bind(space).")
         self.space.check_points(points)
+
+
+def covariance_over_members(scores: Tensor) -> Tensor:
+    """Scores (m x n) -> their covariance between points (n x n), members counting equally."""
+    deviations = scores - scores.mean(0)
+    return deviations.mT @ deviations / len(scores)

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from deepbore.classifiers.base import covariance_over_members
 from deepbore.classifiers.fourier import FourierFeatures
 from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.network import NetworkClassifier, Training
@@ -87,6 +88,13 @@ class DeepPLS(NetworkClassifier):
         means = self._mean(phi)  # m x n
         variance = (phi @ self.last_root).square().sum(-1)  # m x n
         return means.mean(0), (variance.mean(0) + means.var(0, correction=0)).sqrt()
+
+    def covariance(self, points: Tensor) -> Tensor:
+        """Of the last layers, their mean over the members, and of the members' means (n x n)."""
+        self.check_points(points)
+        phi = self._last_features(self.encode(points))
+        roots = phi @ self.last_root  # m x n x h
+        return (roots @ roots.mT).mean(0) + covariance_over_members(self._mean(phi))
 
     def _last_features(self, x: Tensor) -> Tensor:
         """Features (n x e) -> what the last layers see: hidden units, waves and a constant for the bias (m x n x h)."""

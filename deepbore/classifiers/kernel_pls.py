@@ -163,6 +163,14 @@ class KernelPLS(Classifier):
         variance = self.theta[-2].exp() - (k @ self._root.mT).square().sum(-1)
         return k @ self._coefficients, variance.clamp(min=1e-12).sqrt()
 
+    def covariance(self, points: Tensor) -> Tensor:
+        """k(x, x') - k_t(x)^T (K_t + lambda I)^-1 k_t(x'), the joint form of Theorem 1's sigma_t^2 (n x n)."""
+        self.check_points(points)
+        x = self.coordinates(points)
+        explained = self._gram(x, self._x, self.theta) @ self._root.mT
+        covariance: Tensor = self._gram(x, x, self.theta) - explained @ explained.mT
+        return covariance
+
     def scores(self, points: Tensor) -> Tensor:
         """pi_t alone, as the one member (1 x n)."""
         self.check_points(points)

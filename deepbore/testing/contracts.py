@@ -36,7 +36,7 @@ def check_classifier(make: Callable[[], Classifier]) -> None:
 
 
 def check_shapes(classifier: Classifier, space: SearchSpace) -> None:
-    """Scores are m x n, mean and standard deviation n, all finite; other points are refused."""
+    """Scores are m x n, mean and standard deviation n, covariance n x n, all finite; other points are refused."""
     fit(classifier, toy_data(space), epochs=1)
     points = space.sample(7, torch.Generator().manual_seed(1))
     scores, (mean, std) = classifier.scores(points), classifier.gaussian(points)
@@ -45,6 +45,9 @@ def check_shapes(classifier: Classifier, space: SearchSpace) -> None:
     assert mean.shape == std.shape == (7,)
     assert scores.isfinite().all()
     assert (std >= 0).all()
+    covariance = classifier.covariance(points).double()
+    assert covariance.shape == (7, 7)
+    assert torch.linalg.eigvalsh(covariance).min() > -1e-4 * covariance.diagonal().max() - 1e-9
     probability = classifier.probability(points)
     assert probability.shape == (7,)
     assert ((probability >= 0) & (probability <= 1)).all()

@@ -1,0 +1,1 @@
+"""Deepbore within other tools: import the module you need, each of which rests on a package of its own."""

@@ -1,0 +1,148 @@
+"""`DeepBoreSampler`: deepbore inside Optuna, with its storages, pruners and dashboard."""
+
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from deepbore.errors import MissingPackage, SettingError
+
+try:
+    from optuna import Study as OptunaStudy
+    from optuna.distributions import BaseDistribution
+    from optuna.samplers import BaseSampler, RandomSampler
+    from optuna.trial import FrozenTrial
+except ImportError:
+    raise MissingPackage("DeepBoreSampler needs Optuna: pip install 'deepbore[optuna]'.") from None
+
+from deepbore.acquisition import Acquisition
+from deepbore.candidates import Candidates
+from deepbore.classifiers import Classifier, KernelPLS
+from deepbore.integrations.followed import PROPOSED, FollowedStudy
+from deepbore.observations import Direction
+from deepbore.space import SearchSpace
+from deepbore.study import Study
+from deepbore.thresholds import Gamma, checked_gamma
+
+
+class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped here
+    """An Optuna sampler: a classifier learns from the study's trials which configurations are good.
+
+    All parameters are sampled together by one classifier, conditional ones included: which parameter depends on which
+    is read off the trials (see `SeenTrials`). What it does not know yet, and parameters whose range changes from trial
+    to trial, are sampled at random.
+
+    Complete trials are labelled by their values. Pruned trials count as worse than all good ones, failed and running
+    trials as bad (for running ones this is the constant liar), so neither a crash nor a pending point is proposed
+    again. No configuration is proposed twice, unless all of a finite space have been.
+
+    Optuna's constraints are not looked at; a study of several objectives is refused. Pickled, it goes on with the same
+    suggestions; `reseed_rng` makes copies differ.
+
+    Args:
+        seed: of everything random; None for another one each time.
+        n_startup_trials: trials before the classifier is asked; after the first, they are a Sobol design.
+        classifier: makes a new classifier whenever the space changes; default `KernelPLS`.
+        acquisition: what is maximised; default as in `deepbore.Study`.
+        candidates: how it is maximised; default as in `deepbore.Study`.
+        gamma: proportion of good trials, in (0, 1); default as in `deepbore.Study`.
+
+    Raises:
+        SettingError: for a setting outside its range; when asked for a study of several objectives.
+
+    Example:
+        >>> import optuna
+        >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+        >>> study = optuna.create_study(sampler=DeepBoreSampler(seed=0))
+        >>> study.optimize(lambda trial: (trial.suggest_float("x", 0, 1) - 0.3) ** 2, n_trials=20)
+        >>> abs(study.best_params["x"] - 0.3) < 0.05
+        True
+    """
+
+    def __init__(
+        self,
+        seed: int | None = None,
+        n_startup_trials: int = 10,
+        classifier: Callable[[], Classifier] = KernelPLS,
+        acquisition: Acquisition | None = None,
+        candidates: Candidates | None = None,
+        gamma: Gamma | None = None,
+    ):
+        if n_startup_trials < 1:
+            raise SettingError(f"n_startup_trials >= 1 must hold, but got n_startup_trials={n_startup_trials}.")
+        if gamma is not None:
+            checked_gamma(gamma)
+        self.n_startup_trials, self.classifier = n_startup_trials, classifier
+        self.acquisition, self.candidates, self.gamma = acquisition, candidates, gamma
+        self._seed = secrets.randbits(31) if seed is None else seed
+        self._random = RandomSampler(seed=self._seed)
+        self._followed: FollowedStudy | None = None
+        self._lock = threading.RLock()  # Optuna's n_jobs are threads that share the sampler
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
+
+    # --- what Optuna asks --------------------------------------------------------------------------------------------
+
+    def reseed_rng(self) -> None:
+        with self._lock:
+            self._seed = secrets.randbits(31)
+            self._random.reseed_rng()
+            if self._followed is not None:
+                self._followed.reseed(self._seed)
+
+    def infer_relative_search_space(self, study: OptunaStudy, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        self._check(study)
+        with self._lock:
+            return self._follow(study, study.get_trials(deepcopy=False)).seen.distributions
+
+    def sample_relative(
+        self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        self._check(study)
+        if not search_space:
+            return {}
+        with self._lock:
+            trials = study.get_trials(deepcopy=False)
+            params, natives = self._follow(study, trials).suggest(trials, trial.number, search_space)
+            study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, natives)  # for the other processes
+            return params
+
+    def sample_independent(
+        self, study: OptunaStudy, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        self._check(study)
+        with self._lock:
+            return self._random.sample_independent(study, trial, param_name, param_distribution)
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    def _check(self, study: OptunaStudy) -> None:
+        if len(study.directions) > 1:
+            raise SettingError(
+                f"DeepBoreSampler optimises one objective, but the study has {len(study.directions)}. "
+                "Use one of Optuna's multi-objective samplers, such as NSGAIISampler."
+            )
+
+    def _follow(self, study: OptunaStudy, trials: Sequence[FrozenTrial]) -> FollowedStudy:
+        """What is known of the study, up to these trials."""
+        identity = study.study_name, trials[0].datetime_start if trials else None
+        if self._followed is None or self._followed.identity != identity:
+            self._followed = FollowedStudy(identity, study.direction.name.lower(), self._new_study, self._seed)
+        self._followed.look(trials)
+        return self._followed
+
+    def _new_study(self, space: SearchSpace, direction: Direction, classifier: Classifier | None = None) -> Study:
+        return Study(
+            space,
+            direction=direction,
+            seed=self._seed,
+            classifier=classifier or self.classifier(),
+            acquisition=self.acquisition,
+            candidates=self.candidates,
+            gamma=self.gamma,
+            n_initial=self.n_startup_trials,
+        )

@@ -1,0 +1,297 @@
+"""The bridge to BoTorch: posteriors against the classifier's scores, acquisitions against closed forms."""
+
+import math
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from botorch.acquisition import (
+    LogExpectedImprovement,
+    UpperConfidenceBound,
+    qExpectedImprovement,
+    qProbabilityOfImprovement,
+    qSimpleRegret,
+    qUpperConfidenceBound,
+)
+from botorch.optim import optimize_acqf
+from botorch.sampling import SobolQMCNormalSampler
+from botorch.sampling.index_sampler import IndexSampler
+
+import deepbore
+from deepbore import (
+    BoTorchBatch,
+    DeepEnsemble,
+    DeepPLS,
+    KernelPLS,
+    LaplaceGGN,
+    MLPClassifier,
+    Real,
+    SearchSpace,
+    Study,
+    Training,
+)
+from deepbore import UpperConfidenceBound as OurBound
+from deepbore.candidates import Search
+from deepbore.candidates.botorch import in_points
+from deepbore.errors import SettingError, ShapeError
+from deepbore.integrations.botorch import BoTorchClassifier, EveryMember, joint_acquisition
+from deepbore.testing import TOY_SPACES, fit, toy_data
+
+SPACE = TOY_SPACES["continuous"]
+QUICK = Training(steps=30)
+HEADS = {
+    "DeepEnsemble": lambda: DeepEnsemble(members=4, training=QUICK),
+    "LaplaceGGN": lambda: LaplaceGGN(training=QUICK),
+    "KernelPLS": KernelPLS,
+    "DeepPLS": lambda: DeepPLS(training=QUICK),
+}
+EXAMPLE = Path(__file__).parent.parent / "examples" / "botorch_acquisition.py"
+
+
+@pytest.fixture(scope="module", params=HEADS)
+def classifier(request):
+    return fit(HEADS[request.param](), toy_data(SPACE, 10), epochs=3)
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    return fit(HEADS["DeepEnsemble"](), toy_data(SPACE), epochs=3)
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return fit(KernelPLS(length_scale=0.5, regularisation=0.01), toy_data(SPACE, 10), epochs=1)
+
+
+def points(*shape, seed=17):  # other than the seed of the data
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, len(SPACE), dtype=torch.float64, generator=generator)
+
+
+# --- posteriors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (4, 3), (2, 3, 2), (200, 2)])
+def test_posteriors_have_botorchs_shapes_and_the_classifiers_moments(classifier, shape):
+    x = points(*shape)
+    posterior = BoTorchClassifier(classifier).posterior(x)
+    assert posterior.mean.shape == posterior.variance.shape == (*shape, 1)
+    assert posterior.rsample(torch.Size([6])).shape == (6, *shape, 1)
+    mean, _ = classifier.gaussian(x.reshape(-1, 3))
+    if BoTorchClassifier(classifier).gaussian:
+        assert torch.allclose(posterior.mean.flatten(), mean.double(), atol=1e-5)
+        _, std = classifier.gaussian(x.reshape(-1, 3))
+        assert torch.allclose(posterior.variance.flatten(), std.double().square(), rtol=1e-3, atol=1e-7)
+    else:
+        scores = classifier.scores(x.reshape(-1, 3)).double()
+        assert torch.allclose(posterior.mean.flatten(), scores.mean(0), atol=1e-5)
+        assert torch.allclose(posterior.variance.flatten(), scores.var(0, correction=1), rtol=1e-3)
+
+
+def test_the_members_are_joint_samples_of_all_points(ensemble):
+    x = points(4, 3)
+    samples = EveryMember()(BoTorchClassifier(ensemble).posterior(x))
+    for b in range(4):
+        assert torch.allclose(samples[:, b, :, 0], ensemble.scores(x[b]).double(), atol=1e-5)
+
+
+def test_the_joint_gaussian_of_a_kernel_is_that_of_its_closed_form(kernel):
+    x = points(2, 4)
+    theirs = BoTorchClassifier(kernel).posterior(x).distribution.covariance_matrix
+    scale = (-kernel.theta[:3]).exp()
+
+    def gram(a, b):
+        return kernel.theta[3].exp() * kernel.kernel(torch.cdist(a * scale, b * scale).square())
+
+    noise = kernel.theta[4].exp() / kernel._data[:, 1]
+    inverse = torch.linalg.inv(gram(kernel._x, kernel._x) + torch.diag(noise))
+    for b in range(2):
+        expected = gram(x[b], x[b]) - gram(x[b], kernel._x) @ inverse @ gram(kernel._x, x[b])
+        assert torch.allclose(theirs[b], expected, rtol=1e-4, atol=1e-6)
+        assert (expected - expected.diag().diag()).abs().max() > 1e-3
+
+
+def test_the_joint_gaussian_of_last_layers_is_the_mixture_of_the_members():
+    classifier = fit(HEADS["DeepPLS"](), toy_data(SPACE), epochs=3)
+    x = points(3)
+    phi = classifier._last_features(classifier.encode(x)).detach().numpy()
+    roots, means = classifier.last_root.numpy(), classifier.last_mean.numpy()
+    members = [phi[m] @ roots[m] @ roots[m].T @ phi[m].T for m in range(3)]
+    between = np.cov(np.stack([phi[m] @ means[m] for m in range(3)], axis=1), bias=True)
+    assert np.allclose(classifier.covariance(x).detach(), sum(members) / 3 + between, rtol=1e-3, atol=1e-6)
+    _, std = classifier.gaussian(x)
+    assert torch.allclose(classifier.covariance(x).diagonal(), std.square(), rtol=1e-3)
+
+
+def test_without_a_joint_form_points_beyond_the_members_are_independent():
+    class Plain(KernelPLS):
+        covariance = deepbore.classifiers.Classifier.covariance
+
+    plain = fit(Plain(), toy_data(SPACE), epochs=2)
+    covariance, (_, std) = plain.covariance(points(5)), plain.gaussian(points(5))
+    assert torch.allclose(covariance, std.square().diag())
+
+
+def test_points_of_another_space_are_refused(ensemble, kernel):
+    for classifier in (ensemble, kernel):
+        with pytest.raises(ShapeError):
+            BoTorchClassifier(classifier).posterior(points(2, 2)[..., :2])
+
+
+# --- acquisitions ----------------------------------------------------------------------------------------------------
+
+
+def test_the_bound_of_one_point_is_its_closed_form_over_the_members(ensemble):
+    x, beta = points(7, 1), 2.0
+    scores = ensemble.scores(x.squeeze(1)).double()
+    deviation = (scores - scores.mean(0)).abs().mean(0)
+    expected = scores.mean(0) + math.sqrt(beta * math.pi / 2) * deviation
+    bound = qUpperConfidenceBound(BoTorchClassifier(ensemble), beta=beta, sampler=EveryMember())
+    assert torch.allclose(bound(x), expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:qExpectedImprovement")
+def test_acquisitions_of_several_points_are_double_loops_over_points_and_members(ensemble):
+    x, best = points(3, 2), ensemble.scores(points(20)).mean().item()
+    model, sampler = BoTorchClassifier(ensemble), EveryMember()
+    improvement = qExpectedImprovement(model, best_f=best, sampler=sampler)(x)
+    regret = qSimpleRegret(model, sampler=sampler)(x)
+    probability = qProbabilityOfImprovement(model, best_f=best, sampler=sampler, tau=1e-6)(x)
+    for b in range(3):
+        tops = [max(member) for member in ensemble.scores(x[b]).tolist()]
+        assert regret[b].item() == pytest.approx(sum(tops) / 4, abs=1e-5)
+        assert improvement[b].item() == pytest.approx(sum(max(top - best, 0) for top in tops) / 4, abs=1e-5)
+        assert probability[b].item() == pytest.approx(sum(top > best for top in tops) / 4, abs=1e-5)
+
+
+def test_botorchs_own_random_members_agree_in_the_mean(ensemble):
+    model, x = BoTorchClassifier(ensemble), points(3, 2)
+    random = qSimpleRegret(model, sampler=IndexSampler(torch.Size([4000]), seed=0))(x)
+    spread = ensemble.scores(x.view(-1, 3)).std(0).max()
+    assert torch.allclose(random, qSimpleRegret(model, sampler=EveryMember())(x), atol=0.1 * spread.item())
+
+
+def test_gaussian_acquisitions_agree_with_ours_and_botorchs(kernel):
+    x, model = points(6, 1), BoTorchClassifier(kernel)
+    ours = deepbore.LogExpectedImprovement()(kernel, x.squeeze(1))
+    assert torch.allclose(LogExpectedImprovement(model, best_f=1.0)(x), ours, rtol=1e-3)
+    bound = UpperConfidenceBound(model, beta=4.0)(x)
+    assert torch.allclose(bound, OurBound(2.0)(kernel, x.squeeze(1)), atol=1e-5)
+    sampler = SobolQMCNormalSampler(torch.Size([4096]), seed=0)
+    assert torch.allclose(qUpperConfidenceBound(model, beta=4.0, sampler=sampler)(x), bound, rtol=0.01)
+
+
+def test_gradients_flow(classifier):
+    acquisition, x = joint_acquisition(classifier, seed=0), points(3, 2).requires_grad_(True)
+    (gradient,) = torch.autograd.grad(acquisition(x).sum(), x)
+    assert gradient.isfinite().all()
+    assert (gradient.abs().sum((1, 2)) > 0).all()
+
+
+def test_a_network_in_double_precision_has_the_gradient_of_finite_differences(ensemble):
+    model = BoTorchClassifier(fit(HEADS["DeepEnsemble"](), toy_data(SPACE), epochs=3).double())
+    acquisition, x = qUpperConfidenceBound(model, beta=1.0, sampler=EveryMember()), points(2, 2)
+    assert torch.autograd.gradcheck(acquisition, x.requires_grad_(True), eps=1e-7, atol=1e-4)
+
+
+def test_botorchs_optimiser_keeps_its_constraint(ensemble):
+    bound = qUpperConfidenceBound(BoTorchClassifier(ensemble), beta=1.0, sampler=EveryMember())
+    indices, coefficients = torch.tensor([0, 1]), torch.tensor([-1.0, -1.0], dtype=torch.float64)
+    torch.manual_seed(0)
+    found, _ = optimize_acqf(
+        bound, SPACE.bounds, q=2, num_restarts=2, raw_samples=16, inequality_constraints=[(indices, coefficients, -0.4)]
+    )
+    assert found.shape == (2, 3)
+    assert (found[:, 0] + found[:, 1] <= 0.4 + 1e-6).all()
+    free, _ = optimize_acqf(bound, SPACE.bounds, q=2, num_restarts=2, raw_samples=16)
+    assert float(bound(free)) > float(bound(found))
+
+
+# --- batches ---------------------------------------------------------------------------------------------------------
+
+
+def search(classifier, data, seed=0):
+    return Search(OurBound(), classifier, data.observations, torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("head", ["DeepEnsemble", "KernelPLS"])
+def test_a_batch_is_better_together_than_the_best_points_alone(head, joint):
+    data = toy_data(SPACE, 40)
+    trained = fit(HEADS[head](), data, epochs=3)
+    batch = BoTorchBatch(joint=joint, restarts=3, samples=200).propose(search(trained, data), q=3)
+    value = joint_acquisition(trained, seed=99)
+    alone, _ = search(trained, data).rank(points(500))
+    assert float(value(batch)) > float(value(alone[:3]))
+
+
+def test_proposals_leave_the_global_stream_alone_and_depend_on_the_seed(ensemble):
+    data, before = toy_data(SPACE, 40), torch.random.get_rng_state()
+    one, same, other = (BoTorchBatch(samples=50).propose(search(ensemble, data, seed), q=2) for seed in (0, 0, 1))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_constraints_hold_in_the_parameters_own_units(joint):
+    space = SearchSpace({"x": Real(0, 10), "y": Real(-5, 5)})
+    search_ = BoTorchBatch(joint=joint, restarts=2, samples=300, inequality_constraints=[((0, 1), (-1.0, 2.0), -9.0)])
+    study = Study(space, seed=0, candidates=search_, n_initial=6)
+
+    def objective(p):  # its minimum is outside: -8 - 4 < -9
+        return (p["x"] - 8) ** 2 + (p["y"] + 2) ** 2
+
+    for trial in (study.ask(1)[0] for _ in range(6)):
+        study.tell(trial, objective(trial.params))
+    proposed = []
+    for _ in range(4):
+        for trial in study.ask(3):
+            proposed.append(trial.params)
+            study.tell(trial, objective(trial.params))
+    assert all(-p["x"] + 2 * p["y"] >= -9 - 1e-6 for p in proposed)
+    assert min(objective(p) for p in proposed) == pytest.approx(1.8, abs=0.2)  # (-8 - 4 + 9)^2 / (1 + 4)
+
+
+def test_an_inequality_of_points_is_that_of_the_parameters():
+    space = SearchSpace({"x": Real(2, 4), "y": Real(-1, 0)})
+    indices, coefficients, rhs = in_points(space, ([1, 0], [3.0, 1.0], 2.5))
+    for params in ({"x": 2.5, "y": -0.2}, {"x": 4, "y": -0.5}):
+        left = float(space.encode([params])[0, indices] @ coefficients) - rhs
+        assert left == pytest.approx(3 * params["y"] + params["x"] - 2.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"inequality_constraints": [((0, 5), (1.0, 1.0), 0.0)]}, "one coefficient for each index among 0 ... 2"),
+        ({"inequality_constraints": [((0,), (1.0, 1.0), 0.0)]}, "one coefficient for each index"),
+        ({"inequality_constraints": [((2,), (1.0,), 0.0)]}, "without a log scale"),
+        ({"inequality_constraints": [((0,), (1.0,), 2.0)]}, "loosen"),
+        ({"restarts": 0}, "restarts >= 1"),
+    ],
+)
+def test_bad_settings_are_refused(ensemble, settings, says):
+    with pytest.raises(SettingError, match=says):
+        BoTorchBatch(**settings).propose(search(ensemble, toy_data(SPACE, 20)), q=1)
+
+
+def test_a_point_estimate_is_refused_for_several_points():
+    data = toy_data(SPACE, 20)
+    network = fit(MLPClassifier(training=QUICK), data, epochs=1)
+    with pytest.raises(SettingError, match="members or a posterior"):
+        BoTorchBatch(samples=50).propose(search(network, data), q=2)
+    assert BoTorchBatch(samples=50).propose(search(network, data), q=1).shape == (1, 3)
+
+
+def test_a_mixed_space_is_refused():
+    data = toy_data(TOY_SPACES["mixed"], 20)
+    with pytest.raises(SettingError, match="BoTorchBatch needs real parameters"):
+        BoTorchBatch().propose(search(fit(KernelPLS(), data, epochs=1), data), q=2)
+
+
+def test_the_example_runs(capsys):
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert "within the constraint: True" in capsys.readouterr().out
