@@ -5,8 +5,9 @@ evaluate there next.
 
 The flow, and a module imports only from rooms on its left:
 
-    errors < parameters < features, moves, conditions < space < journal < observations < thresholds < labels
-           < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer < study < cli < run
+    errors < objective < worker < parameters < features, moves, conditions < space < journal < observations
+           < thresholds < labels < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer
+           < study < cli < run
     beside them: problems, plots, testing
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from deepbore.acquisition import ClassProbability, LogExpectedImprovement, QuantileBound, UpperConfidenceBound
     from deepbore.candidates import EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
     from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, Training
+    from deepbore.evaluators import Evaluator, ExecutorEvaluator, ProcessEvaluator, SerialEvaluator
     from deepbore.labels import (
         EmphasiseChanges,
         ImprovementLabels,
@@ -49,6 +51,7 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
     "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "Training"],
     "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound", "LogExpectedImprovement"],
     "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "EpsilonGreedy"],
+    "evaluators": ["Evaluator", "SerialEvaluator", "ProcessEvaluator", "ExecutorEvaluator"],
     "study": ["Study", "Result", "minimize", "maximize"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -81,6 +84,10 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "LocalSearch",
     "MultiStartLBFGS",
     "EpsilonGreedy",
+    "Evaluator",
+    "SerialEvaluator",
+    "ProcessEvaluator",
+    "ExecutorEvaluator",
     "Study",
     "Result",
     "minimize",
