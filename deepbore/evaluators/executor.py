@@ -88,7 +88,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         self._queue.clear()
         self._running.clear()
         if self.executor is not self._given:
-            self.executor.shutdown(wait=False, cancel_futures=True)
+            self.executor.shutdown(wait=all(future.done() for future in self._away), cancel_futures=True)
 
 
 def _workers_of(executor: Executor) -> int:
