@@ -5,8 +5,9 @@ evaluate there next.
 
 The flow, and a module imports only from rooms on its left:
 
-    errors < parameters < features, moves, conditions < space < journal < observations < thresholds < labels
-           < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer < study < cli < run
+    errors < objective < worker < parameters < features, moves, conditions < space < journal < observations
+           < thresholds < labels < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer
+           < study < cli < run
     beside them: problems, plots, testing, integrations
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         Training,
         XGBoost,
     )
+    from deepbore.evaluators import Evaluator, ExecutorEvaluator, ProcessEvaluator, SerialEvaluator
     from deepbore.labels import (
         EmphasiseChanges,
         ImprovementLabels,
@@ -107,6 +109,7 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "DifferentialEvolution",
         "EpsilonGreedy",
     ],
+    "evaluators": ["Evaluator", "SerialEvaluator", "ProcessEvaluator", "ExecutorEvaluator"],
     "study": ["Study", "Result", "minimize", "maximize"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -152,6 +155,10 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "BoTorchBatch",
     "DifferentialEvolution",
     "EpsilonGreedy",
+    "Evaluator",
+    "SerialEvaluator",
+    "ProcessEvaluator",
+    "ExecutorEvaluator",
     "Study",
     "Result",
     "minimize",

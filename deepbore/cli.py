@@ -34,6 +34,9 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   --loop.batch_size Q      trials proposed in one iteration (default 1)
   --loop.seed N            of everything random in the run (default 0)
   --loop.acquisition CLASS --loop.candidates CLASS
+  --evaluation.workers N   evaluations at the same time, each in a process of its own (default 1, in this process)
+  --evaluation.timeout S   seconds that one may take before it counts as failed (default: no limit)
+  --evaluation.retries N   how many times a failed one is tried again (default 0)
   --model CLASS            the classifier: KernelPLS (default), DeepPLS, DeepEnsemble, MLPClassifier, ...
   --data.labels CLASS      ValueGradedLabels (default), ThresholdLabels, ...
   --trainer.*              every setting of Lightning's Trainer: accelerator, devices, max_time, logger, callbacks, ...

@@ -37,6 +37,10 @@ class SpaceExhausted(DeepBoreError, RuntimeError):
     """Every configuration of a finite space has been evaluated or is pending."""
 
 
+class EvaluatorError(DeepBoreError, RuntimeError):
+    """Trials can't be evaluated any more: what evaluates them is broken for good."""
+
+
 class JournalError(DeepBoreError, RuntimeError):
     """A journal is damaged, belongs to another study, or cannot be written."""
 

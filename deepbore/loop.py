@@ -5,6 +5,7 @@ epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate ->
 
 import math
 import time
+import warnings
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from deepbore.candidates import Candidates, LocalSearch, Search, distinct
 from deepbore.classifiers.base import Classifier
 from deepbore.datamodule import LabelledBatch, LabelledObservations
 from deepbore.errors import SettingError
-from deepbore.evaluators import Evaluator
+from deepbore.evaluators import Evaluator, Outcome
 from deepbore.observations import Observations
 from deepbore.threads import one_thread
 
@@ -27,8 +28,12 @@ class LoopController(Callback):
     """Proposes, evaluates and records at the end of each training epoch.
 
     The first `n_initial` trials are a scrambled Sobol design, and so are all later ones while there is nothing to
-    tell apart, or the classifier could not be fitted. Without an evaluator the proposals stay pending: that is how
-    `Study.ask` drives it.
+    tell apart, or the classifier could not be fitted. An iteration begins as soon as `batch_size` workers of the
+    evaluator are free, and proposes for every free one, while the others go on: with batches of one all workers are
+    always busy, with batches of all workers the run is batch-synchronous. At the end everything outstanding is waited
+    for.
+
+    Without an evaluator the proposals stay pending: that is how `Study.ask` drives it.
 
     Args:
         evaluator: what turns trials into values; None to leave them pending.
@@ -37,7 +42,7 @@ class LoopController(Callback):
             `UpperConfidenceBound()`.
         candidates: how it is maximised; default `LocalSearch()`.
         n_initial: trials before the classifier is asked; default 10.
-        batch_size: q, trials proposed in one iteration.
+        batch_size: q, trials proposed in one iteration; more where more workers are free.
         seed: of the one stream of random numbers of the run.
 
     Raises:
@@ -78,6 +83,8 @@ class LoopController(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Evaluates the initial design, or what is left of it."""
+        if self.evaluator is not None:
+            self.evaluator.open()
         while self.evaluator is not None and self.needs_design and not self._is_over(trainer):
             self._evaluate(self.design(min(self._room(), self.n_initial - len(self.observations))))
         self._is_over(trainer)
@@ -105,6 +112,21 @@ class LoopController(Callback):
         self._evaluate(self.proposed)
         self._log(pl_module)
         self._is_over(trainer)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Waits for what is still outstanding, if the trainer has ended the run."""
+        while self.evaluator is not None and self.evaluator.outstanding:
+            self._record(self.evaluator)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Lets go of the workers."""
+        if self.evaluator is not None:
+            self.evaluator.close()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Drops what is outstanding, Ctrl-C included; its trials stay pending."""
+        if self.evaluator is not None:
+            self.evaluator.close()
 
     def state_dict(self) -> dict[str, Any]:
         """For checkpoints: where the stream of random numbers stands."""
@@ -158,15 +180,29 @@ class LoopController(Callback):
     def _evaluate(self, rows: list[int]) -> None:
         if self.evaluator is None:
             return
-        for trial, value in self.evaluator(self.observations.trial(row) for row in rows):
-            self.observations.tell(trial.id, value)
+        for row in rows:
+            self.evaluator.submit(self.observations.trial(row))
+        while self._must_wait(self.evaluator):
+            self._record(self.evaluator)
+
+    def _must_wait(self, evaluator: Evaluator) -> bool:
+        """Whether too few workers are free for the next iteration; at the end of the run, whether any is busy."""
+        if self._room() < 1:
+            return evaluator.outstanding > 0
+        return evaluator.free < min(self.batch_size, evaluator.workers)
+
+    def _record(self, evaluator: Evaluator) -> None:
+        for outcome in evaluator.collect():
+            self.observations.tell(outcome.trial.id, outcome.value, reason=outcome.failure)
+            _warn_of_failure(outcome)
 
     def _room(self) -> int:
         """How many trials the next iteration may ask for."""
         left = math.inf if self.n_trials is None else self.n_trials - len(self.observations)
         if self.evaluator is None:
             return self.batch_size
-        return int(min(self.batch_size, left, self.observations.space.cardinality - self.observations.n_distinct))
+        wanted = max(self.batch_size, self.evaluator.free)
+        return int(min(wanted, left, self.observations.space.cardinality - self.observations.n_distinct))
 
     def _is_over(self, trainer: Trainer) -> bool:
         """Stops the trainer when all trials are done, or the space is exhausted."""
@@ -183,3 +219,10 @@ class LoopController(Callback):
                 "seconds_per_suggestion": self.seconds,
             }
         )
+
+
+def _warn_of_failure(outcome: Outcome) -> None:
+    if outcome.failure is not None:
+        trial = outcome.trial
+        message = f"trial {trial.id} failed with {trial.params}: {outcome.failure}"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)

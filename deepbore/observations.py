@@ -13,6 +13,7 @@ from torch import Tensor
 
 from deepbore.errors import SettingError, ShapeError, TrialError, ValueTypeError
 from deepbore.journal import Journal
+from deepbore.objective import as_number
 from deepbore.space import Params, SearchSpace
 
 Direction = Literal["minimize", "maximize"]
@@ -62,6 +63,7 @@ class Observations:
         self.direction = direction
         self.journal = journal
         self.sorted_values = np.empty(0)  # of complete trials, ascending
+        self.n_failed = 0
         self._sign = 1.0 if direction == "minimize" else -1.0
         self._n = 0
         self._points = torch.empty(16, len(space), dtype=torch.float64)
@@ -146,13 +148,16 @@ class Observations:
         self._append(points, torch.full((len(points),), math.nan), Status.PENDING)
         return rows
 
-    def tell(self, row: int, value: SupportsFloat | None = None, *, failed: bool = False) -> None:
+    def tell(
+        self, row: int, value: SupportsFloat | None = None, *, failed: bool = False, reason: str | None = None
+    ) -> None:
         """Gives a pending row its outcome; NaN and infinite values count as failed.
 
         Args:
             row: number of the trial.
             value: in the user's sign.
             failed: that there is no value.
+            reason: why there is none, for the journal.
 
         Raises:
             TrialError: for an unknown trial, or one told before.
@@ -164,8 +169,9 @@ class Observations:
             raise TrialError(f"a trial is told once, but trial {row} is {told.status.name.lower()} with {told.value}.")
         number = math.nan if failed else as_number(value)
         if not math.isfinite(number):
-            self._write({"event": "failed", "trial": row})
+            self._write({"event": "failed", "trial": row} | ({"reason": reason} if reason else {}))
             self._status[row] = Status.FAILED
+            self.n_failed += 1
             return
         self._write({"event": "told", "trial": row, "value": number})
         self._complete(row, number * self._sign)
@@ -191,6 +197,7 @@ class Observations:
         self._append(points, torch.from_numpy(numbers), Status.COMPLETE)
         failed = np.isnan(numbers)
         self.status[start:][torch.from_numpy(failed)] = Status.FAILED
+        self.n_failed += int(failed.sum())
         self.sorted_values = np.sort(np.concatenate([self.sorted_values, numbers[~failed]]))
         if self.n_complete:
             self._best = int(self.best_rows(1)[0])
@@ -247,22 +254,6 @@ def _grown(buffer: Tensor, capacity: int) -> Tensor:
     larger = buffer.new_empty(capacity, *buffer.shape[1:])
     larger[: len(buffer)] = buffer
     return larger
-
-
-def as_number(value: Any) -> float:
-    """An objective value as a float.
-
-    Raises:
-        ValueTypeError: for anything but a real number.
-    """
-    if isinstance(value, (str, bytes, bool, type(None))):
-        raise ValueTypeError(
-            f"an objective value must be a number, but got {value!r}. Tell failed=True if there is none."
-        )
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueTypeError(f"an objective value must be one number, but got {value!r}.") from None
 
 
 def as_numbers(values: Sequence[Any]) -> np.ndarray:

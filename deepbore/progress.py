@@ -9,7 +9,7 @@ from deepbore.loop import LoopController
 
 
 class RunProgress(Callback):
-    """Trials done, best value, threshold and seconds per suggestion, on one line.
+    """Trials done, best value, threshold, seconds per suggestion and failures, on one line.
 
     Args:
         loop: the controller whose run is shown.
@@ -37,12 +37,14 @@ class RunProgress(Callback):
 
     def _show(self) -> None:
         assert self.bar is not None
-        best = self.loop.observations.best
+        observations = self.loop.observations
+        best = observations.best
         shown = {
             "best": math.nan if best is None or best.value is None else best.value,
             "tau": self.loop.tau,
             "s/suggestion": self.loop.seconds,
+            "failed": observations.n_failed or math.nan,
         }
         known = {name: f"{value:.4g}" for name, value in shown.items() if not math.isnan(value)}
         self.bar.set_postfix(known, refresh=False)
-        self.bar.update(len(self.loop.observations) - self.bar.n)
+        self.bar.update(observations.n_complete + observations.n_failed - self.bar.n)

@@ -1,6 +1,7 @@
 """`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from deepbore.classifiers import Classifier
 from deepbore.cli import JOURNAL, summary
 from deepbore.datamodule import LabelledObservations
 from deepbore.errors import DeepBoreError, SettingError
-from deepbore.evaluators import SerialEvaluator
+from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.journal import Journal
 from deepbore.loop import LoopController
 from deepbore.observations import Observations
@@ -39,6 +40,21 @@ def run_fit(args: Sequence[str]) -> None:
     study = Study.load(cli.run / JOURNAL)
     print(summary(study, cli.problem.optimum))
     print(f"kept in {cli.run}: `deepbore plot {cli.run}` draws it")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How trials are evaluated: by default in this process, one after the other; else see `ProcessEvaluator`.
+
+    Args:
+        workers: how many at the same time, each in a process of its own if there are several.
+        timeout: seconds that one attempt may take.
+        retries: how many times a trial is tried again that raised, timed out or lost its worker.
+    """
+
+    workers: int = 1
+    timeout: float | None = None
+    retries: int = 0
 
 
 class RunCLI(LightningCLI):
@@ -77,10 +93,11 @@ class RunCLI(LightningCLI):
         """Adds the problem, the loop and the run directory, and says what feeds what."""
         parser.add_subclass_arguments(Problem, "problem", required=True)
         parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
+        parser.add_class_arguments(Evaluation, "evaluation")
         parser.add_lightning_class_args(LoopController, "loop")
         parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}, "loop.n_trials": N_TRIALS})
         parser.link_arguments("problem", "data.observations", _observe, apply_on="instantiate")
-        parser.link_arguments("problem", "loop.evaluator", SerialEvaluator, apply_on="instantiate")
+        parser.link_arguments(("problem", "evaluation"), "loop.evaluator", _evaluator, apply_on="instantiate")
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """The trainer with the run directory behind it."""
@@ -124,3 +141,9 @@ def _ours(error: BaseException) -> BaseException:
 
 def _observe(problem: Problem) -> Observations:
     return Observations(problem.space, problem.direction)
+
+
+def _evaluator(problem: Problem, evaluation: Evaluation) -> Evaluator:
+    if evaluation == Evaluation():
+        return SerialEvaluator(problem)
+    return ProcessEvaluator(problem, evaluation.workers, evaluation.timeout, evaluation.retries)

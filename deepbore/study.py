@@ -145,8 +145,8 @@ class Study:
         """Evaluates until there are `n_trials` more trials, all in one `fit`.
 
         Args:
-            objective: configuration -> value. What raises an exception, or returns no finite number, is a failed
-                trial, with a warning.
+            objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
+                What raises an exception, or returns no finite number, is a failed trial, with a warning.
             n_trials: how many evaluations; a finite space may be exhausted before.
         """
         loop = self._loop
@@ -248,11 +248,11 @@ class Study:
             trainer.fit(self.classifier, datamodule=self._data)
 
 
-def minimize(objective: Objective, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
+def minimize(objective: Objective | Evaluator, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
     """Finds a configuration with a small value.
 
     Args:
-        objective: configuration (a dict) -> value.
+        objective: configuration (a dict) -> value, or an evaluator of it: see `Study.optimize`.
         space: the search space.
         n_trials: how many evaluations.
         settings: seed, classifier, journal, ...: see `Study`.
@@ -266,6 +266,6 @@ def minimize(objective: Objective, space: SearchSpace, n_trials: int, **settings
     return Study(space, direction="minimize", **settings).optimize(objective, n_trials)
 
 
-def maximize(objective: Objective, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
+def maximize(objective: Objective | Evaluator, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
     """Finds a configuration with a large value: `minimize` the other way up."""
     return Study(space, direction="maximize", **settings).optimize(objective, n_trials)

@@ -155,9 +155,22 @@ data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 
     assert (tmp_path / "runs" / "functionproblem-1" / "journal.jsonl").exists()
 
 
+@pytest.mark.slow
+def test_evaluation_in_processes_is_a_setting(tmp_path, deepbore_here):
+    settings = ["--evaluation.workers", 2, "--evaluation.timeout", 60, "--evaluation.retries", 1]
+    done = deepbore_here("fit", "--config", "branin.yaml", "--run", "mine", *settings)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line)["event"] for line in (tmp_path / "mine" / "journal.jsonl").read_text().splitlines()]
+    assert events.count("asked") == events.count("told") == 14
+    assert events[1:3] == ["asked", "asked"]
+    config = yaml.safe_load((tmp_path / "mine" / "config.yaml").read_text())
+    assert config["evaluation"] == {"workers": 2, "timeout": 60.0, "retries": 1}
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
+        (["--evaluation.workers", "0"], "workers >= 1 must hold, but got workers=0"),
         (["--loop.n_trails", "5"], "n_trails"),
         (["--loop.n_initial", "0"], "n_initial >= 1 must hold, but got n_initial=0"),
         (["--model", "NoSuchModel"], "NoSuchModel"),

@@ -1,0 +1,81 @@
+"""`Evaluator`: what every way to evaluate trials has in common."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deepbore.errors import SettingError
+from deepbore.observations import Trial
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial.
+
+    Attributes:
+        trial: the trial.
+        value: its value, in the user's sign; NaN for a failure.
+        reason: why there is no value; None if the objective returned one.
+    """
+
+    trial: Trial
+    value: float
+    reason: str | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Why the trial counts as failed; None if it doesn't."""
+        if self.reason is None and not math.isfinite(self.value):
+            return f"its value is {self.value}"
+        return self.reason
+
+
+class Evaluator(ABC):
+    """Evaluates trials: `submit` them, and `collect` their outcomes in the order of finishing.
+
+    A failure is an outcome, not an error. More trials than workers may be submitted; they wait for their turn.
+
+    Attributes:
+        workers: how many trials are evaluated at the same time.
+    """
+
+    workers: int = 1
+
+    def open(self) -> None:  # noqa: B027  # most have nothing to make ready
+        """Makes the workers ready; the first `submit` does it, too."""
+
+    @abstractmethod
+    def submit(self, trial: Trial) -> None:
+        """Takes a trial in."""
+
+    @abstractmethod
+    def collect(self) -> Sequence[Outcome]:
+        """Waits until something happens, and gives what has finished.
+
+        That may be nothing, where a trial is tried again or a lost worker has come back, or if nothing is outstanding.
+        """
+
+    @property
+    @abstractmethod
+    def outstanding(self) -> int:
+        """How many trials are submitted and not collected."""
+
+    @property
+    def free(self) -> int:
+        """How many trials could start at once; negative while some wait for their turn."""
+        return self.workers - self.outstanding
+
+    @abstractmethod
+    def close(self) -> None:
+        """Drops what is outstanding and lets go of the workers; a later `submit` begins anew."""
+
+
+def check_settings(workers: int, timeout: float | None, retries: int) -> None:
+    """Raises SettingError unless there are workers and time, and no negative number of retries."""
+    if workers < 1:
+        raise SettingError(f"workers >= 1 must hold, but got workers={workers}.")
+    if timeout is not None and not timeout > 0:
+        raise SettingError(f"timeout > 0 must hold (in seconds; None for no limit), but got timeout={timeout}.")
+    if retries < 0:
+        raise SettingError(f"retries >= 0 must hold, but got retries={retries}.")

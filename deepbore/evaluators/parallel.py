@@ -1,0 +1,148 @@
+"""`ParallelEvaluator`: several trials at a time on `concurrent.futures`, with timeouts and retries."""
+
+import math
+import time
+from abc import abstractmethod
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+from deepbore.evaluators.base import Evaluator, Outcome, check_settings
+from deepbore.objective import Returned
+from deepbore.observations import Trial
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """A trial under evaluation.
+
+    Attributes:
+        trial: the trial.
+        number: 1 for the first attempt, 2 for the first retry, ...
+        executor: where it runs.
+        future: what it will return.
+        started: when, in seconds of the monotonic clock.
+    """
+
+    trial: Trial
+    number: int
+    executor: Executor
+    future: "Future[Returned]"
+    started: float
+
+    def seconds(self) -> float:
+        """For how long it has run."""
+        return time.monotonic() - self.started
+
+
+class ParallelEvaluator(Evaluator):
+    """Keeps up to `workers` trials running at a time; the others wait here, so that submission to an engine is start.
+
+    Args:
+        workers: how many trials are evaluated at the same time.
+        timeout: seconds that one attempt may take; None for no limit.
+        retries: how many times a trial is tried again that raised, timed out or lost its worker.
+
+    Raises:
+        SettingError: for a setting outside its range.
+    """
+
+    def __init__(self, workers: int, timeout: float | None, retries: int):
+        check_settings(workers, timeout, retries)
+        self.workers, self.timeout, self.retries = workers, timeout, retries
+        self._queue: deque[tuple[Trial, int]] = deque()  # with the number of the next attempt
+        self._running: list[Attempt] = []
+        self._away: list[Future[Any]] = []  # each keeps a worker from work until it is done
+
+    # --- what an engine must say -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _start(self, trial: Trial) -> "tuple[Executor, Future[Returned]]":
+        """Begins an evaluation on a free worker."""
+
+    @abstractmethod
+    def _give_up(self, attempt: Attempt) -> None:
+        """Frees the worker of an attempt that has timed out, or else notes it as away."""
+
+    @abstractmethod
+    def _replace(self, executor: Executor) -> None:
+        """Puts another in the place of a broken executor, if that hasn't been done yet."""
+
+    # --- Evaluator ---------------------------------------------------------------------------------------------------
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._queue) + len(self._running)
+
+    @property
+    def free(self) -> int:
+        return self._idle - len(self._queue)
+
+    def submit(self, trial: Trial) -> None:
+        self._queue.append((trial, 1))
+        self._fill()
+
+    def collect(self) -> list[Outcome]:
+        self._wait()
+        ended = [attempt for attempt in self._running if attempt.future.done() or self._is_late(attempt)]
+        self._running = [attempt for attempt in self._running if attempt not in ended]
+        outcomes = [outcome for attempt in ended if (outcome := self._outcome(attempt)) is not None]
+        self._fill()
+        return outcomes
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _idle(self) -> int:
+        self._away = [future for future in self._away if not future.done()]
+        return self.workers - len(self._running) - len(self._away)
+
+    def _fill(self) -> None:
+        while self._queue and self._idle > 0:
+            trial, number = self._queue.popleft()
+            self._running.append(Attempt(trial, number, *self._start(trial), time.monotonic()))
+
+    def _wait(self) -> None:
+        """Until an attempt is done or out of time, or a worker is back."""
+        patience = None
+        if self.timeout is not None and self._running:
+            patience = max(0.0, self.timeout - max(attempt.seconds() for attempt in self._running))
+        wait([*self._away, *(attempt.future for attempt in self._running)], patience, FIRST_COMPLETED)
+
+    def _is_late(self, attempt: Attempt) -> bool:
+        return self.timeout is not None and attempt.seconds() >= self.timeout
+
+    def _outcome(self, attempt: Attempt) -> Outcome | None:
+        """What became of the trial; None if it is tried again."""
+        value, reason = self._returned(attempt)
+        if reason is not None and attempt.number <= self.retries:
+            self._queue.appendleft((attempt.trial, attempt.number + 1))
+            return None
+        if reason is not None and attempt.number > 1:
+            reason += f" (attempt {attempt.number})"
+        return Outcome(attempt.trial, value, reason)
+
+    def _returned(self, attempt: Attempt) -> Returned:
+        if not attempt.future.done():
+            self._give_up(attempt)
+            return math.nan, f"timed out after {self.timeout:g} s"
+        if attempt.future.cancelled():
+            return math.nan, "its evaluation was cancelled"
+        error = attempt.future.exception()
+        if error is None:
+            return attempt.future.result()
+        if isinstance(error, BrokenExecutor):
+            self._replace(attempt.executor)
+            return math.nan, "the worker process died"
+        return math.nan, f"{type(error).__name__}: {error}"  # sys.exit, or the engine's own
+
+
+def submitted(executor: Executor, *call: Any) -> "Future[Returned]":
+    """The future of a call; one that has failed already, if the executor turns out to be broken."""
+    try:
+        return executor.submit(*call)
+    except BrokenExecutor as error:
+        future: Future[Returned] = Future()
+        future.set_exception(error)
+        return future

@@ -1,0 +1,137 @@
+"""`ProcessEvaluator`: processes of our own, which can be killed and replaced."""
+
+import pickle
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+
+import torch
+
+from deepbore import worker
+from deepbore.errors import SettingError
+from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
+from deepbore.objective import Objective, Returned
+from deepbore.observations import Trial
+
+GRACE = 5.0  # seconds that an idle worker has to exit
+
+
+class ProcessEvaluator(ParallelEvaluator):
+    """Evaluates in processes of its own on this machine; an attempt that takes too long, or dies, harms no other.
+
+    Each worker is a spawned process, started with the run and ended with it. One that is out of time is killed, with
+    the processes it has started, and replaced. Numeric libraries get an equal share of this process's threads in
+    each, unless OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
+
+    Args:
+        objective: configuration -> value: picklable, so a function of an importable module, or an object of such a
+            class. Each worker loads it once.
+        workers: how many trials are evaluated at the same time, each in a process.
+        timeout: seconds that one attempt may take; None for no limit.
+        retries: how many times a trial is tried again that raised, timed out or lost its worker.
+
+    Raises:
+        SettingError: for a setting outside its range, or an objective that can't be sent to a process.
+
+    Example::
+
+        if __name__ == "__main__":  # the worker processes import this file, too
+            evaluator = deepbore.ProcessEvaluator(train, workers=8, timeout=3600, retries=1)
+            result = deepbore.minimize(evaluator, space, n_trials=100)
+    """
+
+    def __init__(self, objective: Objective, workers: int = 2, timeout: float | None = None, retries: int = 0):
+        super().__init__(workers, timeout, retries)
+        self._pickled = pickled(objective)
+        self._processes: list[_Process] = []
+
+    def open(self) -> None:
+        """Starts the processes and waits for the first.
+
+        Raises:
+            SettingError: if it can't load the objective.
+        """
+        if self._processes:
+            return
+        for _ in range(self.workers):
+            self._processes.append(self._new())
+        try:
+            self._processes[0].ready.result()
+        except Exception as error:
+            self.close()
+            raise SettingError(
+                "a worker process must be able to import the objective, but "
+                f"{type(error).__name__}: {error}. Define it in a module, not in a notebook or a console, and start "
+                'the run of a script below `if __name__ == "__main__":`.'
+            ) from None
+
+    def submit(self, trial: Trial) -> None:
+        self.open()
+        super().submit(trial)
+
+    def close(self) -> None:
+        busy = {attempt.executor for attempt in self._running}
+        for process in self._processes:
+            process.executor.shutdown(wait=False, cancel_futures=True)
+        for process in self._processes:
+            process.end(0.0 if process.executor in busy or not process.ready.done() else GRACE)
+        for part in (self._queue, self._running, self._away, self._processes):
+            part.clear()
+
+    def _start(self, trial: Trial) -> "tuple[Executor, Future[Returned]]":
+        busy = {attempt.executor for attempt in self._running}
+        idle = next(p for p in self._processes if p.ready.done() and p.executor not in busy)
+        return idle.executor, submitted(idle.executor, worker.call, trial.params)
+
+    def _give_up(self, attempt: Attempt) -> None:
+        self._replace(attempt.executor)
+
+    def _replace(self, executor: Executor) -> None:
+        (k,) = (k for k, process in enumerate(self._processes) if process.executor is executor)
+        self._processes[k].end()
+        self._processes[k] = self._new()
+
+    def _new(self) -> "_Process":
+        process = _Process(self._pickled, threads=max(1, torch.get_num_threads() // self.workers))
+        self._away.append(process.ready)
+        return process
+
+
+class _Process:
+    """One worker: an executor of one process, so that its death breaks nothing else.
+
+    Args:
+        pickled: the objective.
+        threads: for numeric libraries.
+    """
+
+    def __init__(self, pickled: bytes, threads: int):
+        spawn = get_context("spawn")
+        self.executor = ProcessPoolExecutor(1, spawn, initializer=worker.begin, initargs=(threads,))
+        self.ready: Future[None] = self.executor.submit(worker.load, pickled)
+        (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
+
+    def end(self, grace: float = 0.0) -> None:
+        """Waits so many seconds for the exit, and kills what is left then."""
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        self._process.join(grace)
+        if self._process.exitcode != 0:  # also after a crash: what the objective has started may live on
+            assert self._process.pid is not None
+            worker.kill_group(self._process.pid)
+            self._process.kill()
+            self._process.join(GRACE)
+
+
+def pickled(objective: Objective) -> bytes:
+    """The objective as bytes.
+
+    Raises:
+        SettingError: if it can't be pickled.
+    """
+    try:
+        return pickle.dumps(objective)
+    except Exception as error:
+        raise SettingError(
+            f"worker processes need an objective that can be pickled, but got {objective!r} ({error}). Define it as "
+            "a function at the top level of a module, or use threads: ExecutorEvaluator(objective, "
+            "ThreadPoolExecutor(workers))."
+        ) from None

@@ -1,0 +1,37 @@
+"""`SerialEvaluator`: one trial after the other, in this process."""
+
+from collections import deque
+
+from deepbore.evaluators.base import Evaluator, Outcome
+from deepbore.objective import Objective, evaluate
+from deepbore.observations import Trial
+
+
+class SerialEvaluator(Evaluator):
+    """Calls the objective in this process, one trial after the other, when they are collected.
+
+    An exception, or a value that is no number, makes a failed trial; the run goes on.
+
+    Args:
+        objective: configuration -> value.
+    """
+
+    def __init__(self, objective: Objective):
+        self.objective = objective
+        self._queue: deque[Trial] = deque()
+
+    def submit(self, trial: Trial) -> None:
+        self._queue.append(trial)
+
+    def collect(self) -> list[Outcome]:
+        if not self._queue:
+            return []
+        trial = self._queue.popleft()
+        return [Outcome(trial, *evaluate(self.objective, trial.params))]
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._queue)
+
+    def close(self) -> None:
+        self._queue.clear()

@@ -1,0 +1,42 @@
+"""One call of the objective, wherever it happens. Light to import: worker processes load only what they need."""
+
+import math
+from collections.abc import Callable
+from typing import Any, SupportsFloat
+
+from deepbore.errors import ValueTypeError
+
+Objective = Callable[[dict[str, Any]], SupportsFloat]
+Returned = tuple[float, str | None]  # a value and None, or NaN and the reason
+
+
+def evaluate(objective: Objective, params: dict[str, Any], ticket: str = "") -> Returned:  # noqa: ARG001
+    """The objective's value, or why there is none: an exception becomes words, which any engine can carry home.
+
+    Args:
+        objective: configuration -> value.
+        params: the configuration.
+        ticket: tells two equal calls apart where an engine keeps results by their arguments, as dask does.
+    """
+    try:
+        return as_number(objective(params)), None
+    except ValueTypeError as error:
+        return math.nan, str(error)
+    except Exception as error:  # whatever the user's code raises is a failed trial
+        return math.nan, f"{type(error).__name__}: {error}"
+
+
+def as_number(value: Any) -> float:
+    """An objective value as a float.
+
+    Raises:
+        ValueTypeError: for anything but a real number.
+    """
+    if isinstance(value, (str, bytes, bool, type(None))):
+        raise ValueTypeError(
+            f"an objective value must be a number, but got {value!r}. Tell failed=True if there is none."
+        )
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueTypeError(f"an objective value must be one number, but got {value!r}.") from None

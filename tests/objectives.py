@@ -1,0 +1,81 @@
+"""Objectives that worker processes import; light, so that a worker starts fast."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def square(params):
+    return (params["k"] - 4) ** 2
+
+
+def bowl(params):
+    return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
+
+
+def pid(params):
+    return os.getpid()
+
+
+def threads(params):
+    return float(os.environ["OMP_NUM_THREADS"])
+
+
+def noted(params, folder):
+    """Leaves a line for each call in a file for each k; returns how many there are."""
+    path = Path(folder) / str(params["k"])
+    with path.open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    return len(path.read_text().splitlines())
+
+
+def troubled(params, folder, healed=10**9):
+    """Fails in one way for each k from 1 to 4, and works for others; for all from call number `healed` on."""
+    call = noted(params, folder)
+    troubles = {1: raises, 2: exits, 3: kills_itself, 4: hangs}
+    if call < healed and params["k"] in troubles:
+        troubles[params["k"]]()
+    return square(params)
+
+
+def raises():
+    raise RuntimeError("diverged")
+
+
+def exits():
+    os._exit(1)
+
+
+def kills_itself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hangs():
+    time.sleep(600)
+
+
+def slow_at_3(params, seconds):
+    time.sleep(seconds if params["k"] == 3 else 0.05)
+    return square(params)
+
+
+def dies_at_3(params):
+    if params["k"] == 3:
+        os._exit(1)
+    time.sleep(0.05)
+    return square(params)
+
+
+def starts_a_process_and_hangs(params, folder):
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (Path(folder) / "grandchild").write_text(str(process.pid))
+    hangs()
+
+
+def answers_oddly(params):
+    if params["k"] == 0:
+        sys.exit("no licence")
+    return [None, "high", float("nan"), 1 + 2j, float("inf")][params["k"] - 1]
