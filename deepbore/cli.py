@@ -38,7 +38,7 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   --evaluation.timeout S   seconds that one may take before it counts as failed (default: no limit)
   --evaluation.retries N   how many times a failed one is tried again (default 0)
   --model CLASS            the classifier: KernelPLS (default), DeepPLS, DeepEnsemble, MLPClassifier, ...
-  --data.labels CLASS      ValueGradedLabels (default), ThresholdLabels, ...
+  --data.labels CLASS      ValueGradedLabels, ThresholdLabels, ... (default: what suits the model)
   --trainer.*              every setting of Lightning's Trainer: accelerator, devices, max_time, logger, callbacks, ...
 
   --print_config           the whole configuration that would run
@@ -108,15 +108,21 @@ def _study(args: list[str], command: str) -> "Study":
 
 
 def _gamma(run: Path) -> float:
-    """The proportion that the run's configuration names, or the default labels'."""
+    """The proportion that the run's configuration names, or that of the labels that suit its classifier."""
     import yaml  # noqa: PLC0415
 
-    default = 0.5
-    if not (run / "config.yaml").exists():
-        return default
-    labels = (yaml.safe_load((run / "config.yaml").read_text()).get("data") or {}).get("labels") or {}
-    gamma = (labels.get("init_args") or {}).get("gamma", default)
-    return gamma if isinstance(gamma, float) else default
+    from deepbore import classifiers  # noqa: PLC0415
+    from deepbore.labels import suited_labels  # noqa: PLC0415
+
+    file = run / "config.yaml"
+    config = yaml.safe_load(file.read_text()) if file.exists() else {}
+    labels = (config.get("data") or {}).get("labels") or {}
+    gamma = (labels.get("init_args") or {}).get("gamma")
+    if isinstance(gamma, float):
+        return gamma
+    name = (config.get("model") or {}).get("class_path", "KernelPLS").rpartition(".")[2]
+    head = getattr(classifiers, name, classifiers.KernelPLS)
+    return suited_labels(head.estimates_labels).proportion(0)
 
 
 def summary(study: "Study", optimum: float | None = None) -> str:

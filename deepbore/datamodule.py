@@ -8,7 +8,7 @@ import torch
 from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
-from deepbore.labels import Labelling, ValueGradedLabels
+from deepbore.labels import Labelling, suited_labels
 from deepbore.observations import Observations
 from deepbore.space import SearchSpace
 
@@ -58,7 +58,8 @@ class LabelledObservations(LightningDataModule):
 
     Args:
         observations: the rows to label.
-        labels: how values become labels.
+        labels: how values become labels; None for what suits the classifier that is trained first
+            (`deepbore.labels.suited_labels`).
 
     Example:
         >>> from deepbore import Real, SearchSpace
@@ -72,7 +73,7 @@ class LabelledObservations(LightningDataModule):
     def __init__(self, observations: Observations, labels: Labelling | None = None):
         super().__init__()
         self.observations = observations
-        self.labels = labels or ValueGradedLabels()
+        self.labels = labels
 
     @property
     def space(self) -> SearchSpace:
@@ -81,7 +82,7 @@ class LabelledObservations(LightningDataModule):
 
     def labelled(self) -> LabelledBatch:
         """All rows with their labels as of now."""
-        labels = self.labels(self.observations)
+        labels = (self.labels or suited_labels(estimates_labels=True))(self.observations)
         return LabelledBatch(self.observations.points, labels.z, labels.weight, labels.tau, labels.separable)
 
     def setup(self, stage: str) -> None:

@@ -204,6 +204,20 @@ class RankGradedLabels(Labelling):
         return 1 - rank / k, torch.ones_like(values)
 
 
+def suited_labels(estimates_labels: bool, gamma: Gamma | None = None) -> Labelling:
+    """The default: graded by value for classifiers that estimate labels, by one threshold for those of cross-entropy.
+
+    To a likelihood of two classes a graded label is one noisy vote, from which it learns less than from a class.
+
+    Args:
+        estimates_labels: whether the classifier's scores estimate the label itself.
+        gamma: proportion of good observations; None for 1/2 with graded labels, 1/4 with one threshold.
+    """
+    if estimates_labels:
+        return ValueGradedLabels() if gamma is None else ValueGradedLabels(gamma)
+    return ThresholdLabels(1 / 4 if gamma is None else gamma)
+
+
 class EmphasiseChanges(Labelling):
     """Another labelling, with more weight on rows that are new or whose label has changed since the last time.
 

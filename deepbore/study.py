@@ -15,7 +15,7 @@ from deepbore.datamodule import LabelledObservations
 from deepbore.errors import JournalError, MissingPackage, SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
 from deepbore.journal import Journal
-from deepbore.labels import Labelling, ValueGradedLabels
+from deepbore.labels import Labelling, suited_labels
 from deepbore.loop import LoopController
 from deepbore.observations import Direction, Observations, Trial
 from deepbore.space import Params, SearchSpace
@@ -55,7 +55,8 @@ class Study:
         acquisition: what is maximised; default `LogExpectedImprovement()` for classifiers that estimate labels, else
             `UpperConfidenceBound()`.
         candidates: how it is maximised; default `LocalSearch()`.
-        labels: how values become labels; default `ValueGradedLabels()`.
+        labels: how values become labels; default `ValueGradedLabels()` for classifiers that estimate labels, else
+            `ThresholdLabels(1 / 4)`.
         gamma: proportion of good observations for the default labels, in (0, 1).
         n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them.
 
@@ -88,11 +89,11 @@ class Study:
     ):
         if labels is not None and gamma is not None:
             raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
-        if labels is None:
-            labels = ValueGradedLabels() if gamma is None else ValueGradedLabels(gamma)
         self.observations = Observations(space, direction)
         self.classifier = classifier or KernelPLS()
-        self._data = LabelledObservations(self.observations, labels)
+        self._data = LabelledObservations(
+            self.observations, labels or suited_labels(self.classifier.estimates_labels, gamma)
+        )
         self._loop = LoopController(acquisition=acquisition, candidates=candidates, n_initial=n_initial, seed=seed)
         self._loop.data = self._data
         self._trainer: Trainer | None = None

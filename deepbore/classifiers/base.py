@@ -12,6 +12,7 @@ from torchmetrics.functional.classification import binary_auroc, binary_calibrat
 
 from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels import suited_labels
 from deepbore.space import SearchSpace
 from deepbore.threads import one_thread
 
@@ -112,8 +113,9 @@ class Classifier(LightningModule, ABC):
         return self
 
     def configure_model(self) -> None:
-        """Makes the parameters for the trainer's data."""
+        """Makes the parameters for the trainer's data, and labels that suit, if the data have none."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]
+        data.labels = data.labels or suited_labels(self.estimates_labels)
         self.bind(data.space, data.labels.outputs)
 
     def configure_optimizers(self) -> Any:
