@@ -131,7 +131,8 @@ def test_they_optimise(make, candidates):
     def objective(p):
         return (p["x"] - 0.3) ** 2 + (p["y"] - 0.7) ** 2 + p["k"] * (p["c"] == "a")
 
-    result = minimize(objective, space, n_trials=40, classifier=make(), candidates=candidates, seed=1)
+    settings = {"classifier": make(), "labels": ValueGradedLabels(), "candidates": candidates}
+    result = minimize(objective, space, n_trials=40, seed=1, **settings)
     assert result.best_value < 0.02 < result.values[:10].min()
 
 
