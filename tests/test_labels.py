@@ -8,7 +8,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deepbore import Real, SearchSpace
+from deepbore import KernelPLS, MLPClassifier, Real, SearchSpace, Study
 from deepbore.datamodule import LabelledObservations
 from deepbore.errors import SettingError
 from deepbore.labels import (
@@ -20,6 +20,7 @@ from deepbore.labels import (
     ValueGradedLabels,
     changed_rows,
     graded_by_value,
+    suited_labels,
 )
 from deepbore.observations import Observations
 from deepbore.thresholds import DecayingGamma, threshold
@@ -173,3 +174,14 @@ def test_a_coreset_has_the_newest_the_best_and_a_sample():
     assert {float(x) for x in batch.points[-25:, 0]} <= rows
     assert {float(x) for x in batch.points[batch.z[:, 0] > 0, 0]} <= rows
     assert len(batch.coreset(1000, torch.Generator())) == 1000
+
+
+def test_labels_suit_the_classifier():
+    for head, kind, gamma in ((KernelPLS, ValueGradedLabels, 0.5), (MLPClassifier, ThresholdLabels, 0.25)):
+        study = Study(SPACE, classifier=head(), n_initial=2)
+        for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
+            study.tell(trial, value)
+        study.ask()
+        assert isinstance(study._data.labels, kind)
+        assert study._data.labels.gamma == gamma
+    assert suited_labels(estimates_labels=False, gamma=0.1).gamma == 0.1

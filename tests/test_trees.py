@@ -18,6 +18,7 @@ from deepbore import (
     SeveralThresholds,
     ThresholdLabels,
     ValueGradedLabels,
+    ValueGradedLabels,
     XGBoost,
     minimize,
 )
