@@ -182,8 +182,8 @@ def main() -> None:
     done = {(row["problem"], row["method"], row["seed"]) for row in rows}
     jobs = [
         (problem, method, seed, arguments.trials)
-        for problem in chosen(arguments.problems)
         for method in arguments.methods
+        for problem in chosen(arguments.problems)
         for seed in range(arguments.seeds)
         if (problem, method, seed) not in done
     ]

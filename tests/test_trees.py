@@ -18,7 +18,6 @@ from deepbore import (
     SeveralThresholds,
     ThresholdLabels,
     ValueGradedLabels,
-    ValueGradedLabels,
     XGBoost,
     minimize,
 )
