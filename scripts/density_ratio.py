@@ -27,16 +27,17 @@ SPACE = deepbore.SearchSpace({"x": deepbore.Real(-8, 8)})
 GRID = np.linspace(-6, 6, 601)
 Estimate = Callable[[np.ndarray], np.ndarray]
 
+NETWORK = (32, 32, 32), "elu"  # as in the appendix
 HEADS: dict[str, Callable[[], deepbore.classifiers.Classifier]] = {
-    "MLPClassifier": lambda: deepbore.MLPClassifier((32, 32, 32), "elu"),  # as in the appendix
-    "DeepEnsemble": deepbore.DeepEnsemble,
-    "HyperDeepEnsemble": deepbore.HyperDeepEnsemble,
-    "MCDropout": deepbore.MCDropout,
-    "LaplaceGGN": deepbore.LaplaceGGN,
+    "MLPClassifier": lambda: deepbore.MLPClassifier(*NETWORK),
+    "DeepEnsemble": lambda: deepbore.DeepEnsemble(*NETWORK),
+    "HyperDeepEnsemble": lambda: deepbore.HyperDeepEnsemble(width=(32, 64)),
+    "MCDropout": lambda: deepbore.MCDropout(*NETWORK),
+    "LaplaceGGN": lambda: deepbore.LaplaceGGN(*NETWORK),
     "DeepPLS": deepbore.DeepPLS,
     "KernelPLS": lambda: deepbore.KernelPLS(rows=N),
     "FourierLogistic": deepbore.FourierLogistic,
-    "GPClassifier": lambda: deepbore.GPClassifier(rows=N),
+    "GPClassifier": deepbore.GPClassifier,
     "RandomForest": lambda: deepbore.RandomForest(rows=N),
     "XGBoost": lambda: deepbore.XGBoost(rows=N),
     "Calibrated(RandomForest)": lambda: deepbore.Calibrated(deepbore.RandomForest(rows=N), "isotonic"),
@@ -75,12 +76,12 @@ def by_kde(positives: np.ndarray, negatives: np.ndarray) -> Estimate:
 def by_classifier(
     make: Callable[[], deepbore.classifiers.Classifier], positives: np.ndarray, negatives: np.ndarray
 ) -> Estimate:
-    """pi / gamma (BORE eq. 8), the classifier trained for twenty iterations."""
+    """pi / gamma (BORE eq. 8), the classifier trained for forty iterations."""
     data = toy_data(SPACE, 0, deepbore.ThresholdLabels(GAMMA))
     values = np.r_[np.zeros(len(positives)), np.ones(len(negatives))]
     order = np.random.default_rng(0).permutation(N)
     data.observations.add({"x": np.r_[positives, negatives][order]}, values[order])
-    classifier = fit(make(), data, epochs=20)
+    classifier = fit(make(), data, epochs=40)
 
     @torch.no_grad()
     def estimate(x: np.ndarray) -> np.ndarray:
