@@ -69,6 +69,21 @@ def dies_at_3(params):
     return square(params)
 
 
+def first_hangs(params, folder):
+    try:
+        file = (Path(folder) / "first").open("x")
+    except FileExistsError:
+        return square(params)
+    with file:
+        file.write(str(os.getpid()))
+    return hangs()
+
+
+def leaves_its_pid_and_hangs(params, folder):
+    (Path(folder) / str(os.getpid())).touch()
+    hangs()
+
+
 def starts_a_process_and_hangs(params, folder):
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     (Path(folder) / "grandchild").write_text(str(process.pid))

@@ -74,7 +74,7 @@ def is_gone(pid, within=5.0):
 @pytest.fixture(autouse=True)
 def no_process_is_left():
     yield
-    assert multiprocessing.active_children() == []
+    assert all(is_gone(process.pid) for process in multiprocessing.active_children())
 
 
 # --- engines ---------------------------------------------------------------------------------------------------------
@@ -163,7 +163,9 @@ def test_a_slow_evaluation_holds_nobody_up(tmp_path):
     study = Study(levels(30), seed=0, n_initial=4, journal=tmp_path / "run.jsonl")
     with ThreadPoolExecutor(2) as threads:
         study.optimize(ExecutorEvaluator(first_waits_for_all_others, threads), 12)
-    assert [event["trial"] for event in events(tmp_path / "run.jsonl", "told")] == [*range(1, 12), 0]
+    told = [event["trial"] for event in events(tmp_path / "run.jsonl", "told")]
+    assert told[:10] == list(range(1, 11))  # the last one frees the slow one: they may come together
+    assert set(told[10:]) == {0, 11}
     assert not events(tmp_path / "run.jsonl", "failed")
 
 
@@ -254,13 +256,13 @@ def test_what_is_no_number_is_a_failure_with_a_reason_and_not_tried_again(tmp_pa
     assert all(text in reasons[k] for k, text in enumerate(says))
 
 
-def test_a_process_pool_that_breaks_is_replaced_and_the_innocent_are_tried_again():
+@pytest.mark.parametrize(("retries", "says"), [(0, "the worker process died"), (1, r"died \(attempt 2\)")])
+def test_a_process_pool_that_breaks_is_replaced_and_the_innocent_are_found(retries, says):
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        evaluator = ExecutorEvaluator(objectives.dies_at_3, pool, retries=3)
-        with pytest.warns(RuntimeWarning, match=r"\{'k': 3\}: the worker process died \(attempt 4\)"):
+        evaluator = ExecutorEvaluator(objectives.dies_at_3, pool, retries=retries)
+        with pytest.warns(RuntimeWarning, match=rf"\{{'k': 3\}}: .*{says}$"):
             study = minimize(evaluator, levels(8), n_trials=8, seed=0).study
-    assert outcomes(study)[3] is None
-    assert sum(value is None for value in outcomes(study).values()) == 1
+    assert outcomes(study) == SQUARES | {3: None}
 
 
 def test_a_thread_that_is_out_of_time_is_lost_until_it_returns():
@@ -319,36 +321,50 @@ def test_the_progress_bar_shows_failures(capsys):
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 
-class Interrupted(RandomSearch):
-    """Raises when it is asked."""
+class RaisesLater(RandomSearch):
+    """Raises when it is asked a third time."""
 
-    def __init__(self, interrupt):
-        super().__init__()
-        self.interrupt = interrupt
+    asked = 0
 
     def ranked(self, search, q):
-        self.interrupt()
-        raise RuntimeError("lost")
+        self.asked += 1
+        if self.asked == 3:
+            raise RuntimeError("lost")
+        return super().ranked(search, q)
 
 
-@pytest.mark.parametrize(
-    ("interrupt", "raised"), [(lambda: None, RuntimeError), (lambda: signal.raise_signal(signal.SIGINT), SystemExit)]
-)
-def test_an_exception_or_ctrl_c_leaves_no_process_and_pending_trials(tmp_path, interrupt, raised):
+def test_an_exception_leaves_no_process_and_keeps_trials_pending(tmp_path):
+    study = Study(levels(20), seed=0, candidates=RaisesLater())
+    study.add({"k": list(range(10))}, list(range(10)))
+    evaluator = ProcessEvaluator(partial(objectives.first_hangs, folder=tmp_path), workers=2)
+    with pytest.raises(RuntimeError, match="lost"):
+        study.optimize(evaluator, 8)
+    assert multiprocessing.active_children() == []
+    assert is_gone(int((tmp_path / "first").read_text()))
+    assert evaluator.outstanding == 0
+    *others, last = sorted(trial.status for trial in study.trials[10:])
+    assert set(others) == {Status.COMPLETE}
+    assert last is Status.PENDING
+
+
+def test_ctrl_c_while_waiting_leaves_no_process(tmp_path):
+    def interrupt_when_both_run():
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    study = Study(PLANE, seed=0)
+    evaluator = ProcessEvaluator(partial(objectives.leaves_its_pid_and_hangs, folder=tmp_path), workers=2)
     handler = signal.getsignal(signal.SIGINT)
-    study = Study(levels(8), seed=1, n_initial=6, candidates=Interrupted(interrupt))
-    evaluator = ProcessEvaluator(partial(objectives.troubled, folder=tmp_path), workers=2)  # hangs at 4
-    started = time.monotonic()
+    threading.Thread(target=interrupt_when_both_run, daemon=True).start()
     try:
-        with pytest.raises(raised), pytest.warns(RuntimeWarning):
+        with pytest.raises(SystemExit):
             study.optimize(evaluator, 8)
     finally:
         signal.signal(signal.SIGINT, handler)  # Lightning ignores further ones
-    assert time.monotonic() - started < 20
     assert multiprocessing.active_children() == []
-    assert evaluator.outstanding == 0
-    assert outcomes(study)[4] is None
-    assert {t.params["k"]: t.status for t in study.trials}[4] is Status.PENDING
+    assert all(is_gone(path.name) for path in tmp_path.iterdir())
+    assert [trial.status for trial in study.trials] == [Status.PENDING] * 2
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def test_sorted_values_and_best_follow_what_is_told(values, direction):
     assert (best is None) == (not finite)
     if finite:
         assert best.value == (min(finite) if direction == "minimize" else max(finite))
-    assert (observations.status == Status.FAILED).sum() == len(values) - len(finite)
+    assert (observations.status == Status.FAILED).sum() == observations.n_failed == len(values) - len(finite)
 
 
 def test_rows_are_pending_until_told():
@@ -74,6 +74,7 @@ def test_added_results_are_rows_like_others():
     observations = reserved(1, "maximize")
     columns = {"x": [0.1, 0.2, 0.3], "c": ["a", "b", "b"], "m": [0.5, None, float("nan")]}
     observations.add(columns, [1.0, float("nan"), 3.0])
+    assert observations.n_failed == 1
     assert observations.trial(3).params == {"x": 0.3, "c": "b"}
     assert observations.best.value == 3.0
     assert observations.trial(2).status is Status.FAILED

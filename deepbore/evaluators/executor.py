@@ -18,9 +18,9 @@ class ExecutorEvaluator(ParallelEvaluator):
     has as many workers as stated and nobody else's work. No executor can end a running call: after a timeout the
     trial has failed, but its worker is lost until the call returns; if all are lost, the run waits, with a warning.
 
-    If a worker of a `ProcessPoolExecutor` dies, the pool breaks: every running trial fails, or is tried again if
-    retries are left, in a new pool like the old. dask tries again by itself, on other workers. Where timeouts and
-    crashes are to be expected on one machine, take `ProcessEvaluator`.
+    If a worker of a `ProcessPoolExecutor` dies, the pool breaks and is replaced by one like it; the trials that ran are
+    tried again, one at a time, to find which of them it was. dask tries again by itself, on other workers. Where
+    timeouts and crashes are to be expected on one machine, take `ProcessEvaluator`.
 
     Args:
         objective: configuration -> value; for a process pool a function of an importable module.
@@ -73,11 +73,10 @@ class ExecutorEvaluator(ParallelEvaluator):
             )
 
     def _replace(self, executor: Executor) -> None:
-        if executor is not self.executor:
-            return
         if not isinstance(executor, ProcessPoolExecutor):
             name = type(executor).__name__
             raise EvaluatorError(f"the {name} is broken and can't be replaced. Make a new one, or a ProcessEvaluator.")
+        executor.shutdown(wait=False)
         settings = (_workers_of(executor), executor._mp_context, executor._initializer, executor._initargs)
         self.executor = ProcessPoolExecutor(*settings)
 
@@ -85,8 +84,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         self._away += [attempt.future for attempt in self._running]  # what runs can't be cancelled, and runs on
         for future in self._away:
             future.cancel()
-        self._queue.clear()
-        self._running.clear()
+        super().close()
         if self.executor is not self._given:
             self.executor.shutdown(wait=all(future.done() for future in self._away), cancel_futures=True)
 

@@ -3,7 +3,7 @@
 import math
 import time
 from abc import abstractmethod
-from collections import deque
+from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass
 from typing import Any
@@ -35,9 +35,17 @@ class Attempt:
         """For how long it has run."""
         return time.monotonic() - self.started
 
+    def is_lost(self) -> bool:
+        """Whether its executor broke under it."""
+        future = self.future
+        return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
+
 
 class ParallelEvaluator(Evaluator):
     """Keeps up to `workers` trials running at a time; the others wait here, so that submission to an engine is start.
+
+    Where an executor breaks under several trials, because one of them has killed its process, nobody knows which: each
+    is tried again alone, and that isn't counted.
 
     Args:
         workers: how many trials are evaluated at the same time.
@@ -53,6 +61,7 @@ class ParallelEvaluator(Evaluator):
         self.workers, self.timeout, self.retries = workers, timeout, retries
         self._queue: deque[tuple[Trial, int]] = deque()  # with the number of the next attempt
         self._running: list[Attempt] = []
+        self._suspects: set[int] = set()  # trials to be tried alone
         self._away: list[Future[Any]] = []  # each keeps a worker from work until it is done
 
     # --- what an engine must say -------------------------------------------------------------------------------------
@@ -67,7 +76,7 @@ class ParallelEvaluator(Evaluator):
 
     @abstractmethod
     def _replace(self, executor: Executor) -> None:
-        """Puts another in the place of a broken executor, if that hasn't been done yet."""
+        """Puts another in the place of a broken executor."""
 
     # --- Evaluator ---------------------------------------------------------------------------------------------------
 
@@ -85,18 +94,26 @@ class ParallelEvaluator(Evaluator):
 
     def collect(self) -> list[Outcome]:
         self._wait()
-        ended = [attempt for attempt in self._running if attempt.future.done() or self._is_late(attempt)]
+        ended = self._ended()
         self._running = [attempt for attempt in self._running if attempt not in ended]
-        outcomes = [outcome for attempt in ended if (outcome := self._outcome(attempt)) is not None]
+        broken = Counter(attempt.executor for attempt in ended if attempt.is_lost())
+        for executor in broken:
+            self._replace(executor)
+        outcomes = [self._outcome(attempt, alone=broken[attempt.executor] <= 1) for attempt in ended]
         self._fill()
-        return outcomes
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def close(self) -> None:
+        self._queue.clear()
+        self._running.clear()
+        self._suspects.clear()
 
     # --- within ------------------------------------------------------------------------------------------------------
 
     @property
     def _idle(self) -> int:
         self._away = [future for future in self._away if not future.done()]
-        return self.workers - len(self._running) - len(self._away)
+        return min(self.workers - len(self._away), 1 if self._suspects else self.workers) - len(self._running)
 
     def _fill(self) -> None:
         while self._queue and self._idle > 0:
@@ -110,11 +127,24 @@ class ParallelEvaluator(Evaluator):
             patience = max(0.0, self.timeout - max(attempt.seconds() for attempt in self._running))
         wait([*self._away, *(attempt.future for attempt in self._running)], patience, FIRST_COMPLETED)
 
+    def _ended(self) -> list[Attempt]:
+        """Attempts that are done, out of time, or on an executor that broke: those are done in a moment, too."""
+        ended = [attempt for attempt in self._running if attempt.future.done() or self._is_late(attempt)]
+        broken = {attempt.executor for attempt in ended if attempt.is_lost()}
+        doomed = [attempt for attempt in self._running if attempt.executor in broken]
+        wait([attempt.future for attempt in doomed])
+        return ended + [attempt for attempt in doomed if attempt not in ended]
+
     def _is_late(self, attempt: Attempt) -> bool:
         return self.timeout is not None and attempt.seconds() >= self.timeout
 
-    def _outcome(self, attempt: Attempt) -> Outcome | None:
+    def _outcome(self, attempt: Attempt, alone: bool) -> Outcome | None:
         """What became of the trial; None if it is tried again."""
+        if attempt.is_lost() and not alone:
+            self._suspects.add(attempt.trial.id)
+            self._queue.appendleft((attempt.trial, attempt.number))
+            return None
+        self._suspects.discard(attempt.trial.id)
         value, reason = self._returned(attempt)
         if reason is not None and attempt.number <= self.retries:
             self._queue.appendleft((attempt.trial, attempt.number + 1))
@@ -133,7 +163,6 @@ class ParallelEvaluator(Evaluator):
         if error is None:
             return attempt.future.result()
         if isinstance(error, BrokenExecutor):
-            self._replace(attempt.executor)
             return math.nan, "the worker process died"
         return math.nan, f"{type(error).__name__}: {error}"  # sys.exit, or the engine's own
 

@@ -3,6 +3,7 @@
 import pickle
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
+from time import monotonic, sleep
 
 import torch
 
@@ -74,8 +75,9 @@ class ProcessEvaluator(ParallelEvaluator):
             process.executor.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
             process.end(0.0 if process.executor in busy or not process.ready.done() else GRACE)
-        for part in (self._queue, self._running, self._away, self._processes):
-            part.clear()
+        super().close()
+        self._away.clear()
+        self._processes.clear()
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Returned]]":
         busy = {attempt.executor for attempt in self._running}
@@ -113,12 +115,19 @@ class _Process:
     def end(self, grace: float = 0.0) -> None:
         """Waits so many seconds for the exit, and kills what is left then."""
         self.executor.shutdown(wait=False, cancel_futures=True)
-        self._process.join(grace)
-        if self._process.exitcode != 0:  # also after a crash: what the objective has started may live on
+        if self._exitcode(grace) != 0:  # also after a crash: what the objective has started may live on
             assert self._process.pid is not None
             worker.kill_group(self._process.pid)
             self._process.kill()
-            self._process.join(GRACE)
+            self._exitcode(GRACE)
+
+    def _exitcode(self, patience: float) -> int | None:
+        """The process's exit code, waited for; the executor waits for it, too, and whoever comes second gets None."""
+        deadline = monotonic() + patience
+        self._process.join(patience)
+        while self._process.exitcode is None and monotonic() < deadline:
+            sleep(0.005)
+        return self._process.exitcode
 
 
 def pickled(objective: Objective) -> bytes:
