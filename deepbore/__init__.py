@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepbore.acquisition import ClassProbability, LogExpectedImprovement, QuantileBound, UpperConfidenceBound
-    from deepbore.candidates import EpsilonGreedy, LocalSearch, MultiStartLBFGS, RandomSearch
+    from deepbore.candidates import (
+        EpsilonGreedy,
+        GreedyBatch,
+        LocalSearch,
+        MultiStartLBFGS,
+        RandomSearch,
+        SVGDCandidates,
+        ThompsonBatch,
+    )
     from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, Training
     from deepbore.labels import (
         EmphasiseChanges,
@@ -48,7 +56,15 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
     "thresholds": ["DecayingGamma"],
     "classifiers": ["MLPClassifier", "DeepEnsemble", "DeepPLS", "KernelPLS", "Training"],
     "acquisition": ["ClassProbability", "UpperConfidenceBound", "QuantileBound", "LogExpectedImprovement"],
-    "candidates": ["RandomSearch", "LocalSearch", "MultiStartLBFGS", "EpsilonGreedy"],
+    "candidates": [
+        "RandomSearch",
+        "LocalSearch",
+        "MultiStartLBFGS",
+        "EpsilonGreedy",
+        "GreedyBatch",
+        "ThompsonBatch",
+        "SVGDCandidates",
+    ],
     "study": ["Study", "Result", "minimize", "maximize"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -81,6 +97,9 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "LocalSearch",
     "MultiStartLBFGS",
     "EpsilonGreedy",
+    "GreedyBatch",
+    "ThompsonBatch",
+    "SVGDCandidates",
     "Study",
     "Result",
     "minimize",

@@ -29,5 +29,8 @@ CANDIDATES = {
     "LocalSearch": candidates.LocalSearch,
     "EpsilonGreedy": lambda: candidates.EpsilonGreedy(candidates.LocalSearch(), epsilon=0.5),
     "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
+    "GreedyBatch": candidates.GreedyBatch,
+    "ThompsonBatch": candidates.ThompsonBatch,
+    "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
 }
 CONTINUOUS_ONLY = {"MultiStartLBFGS"}

@@ -4,6 +4,20 @@ from deepbore.candidates.base import Candidates, Search, distinct
 from deepbore.candidates.gradient import MultiStartLBFGS
 from deepbore.candidates.greedy import EpsilonGreedy
 from deepbore.candidates.local import LocalSearch
+from deepbore.candidates.penalised import GreedyBatch
 from deepbore.candidates.random import RandomSearch
+from deepbore.candidates.svgd import SVGDCandidates
+from deepbore.candidates.thompson import ThompsonBatch
 
-__all__ = ["Candidates", "EpsilonGreedy", "LocalSearch", "MultiStartLBFGS", "RandomSearch", "Search", "distinct"]
+__all__ = [
+    "Candidates",
+    "EpsilonGreedy",
+    "GreedyBatch",
+    "LocalSearch",
+    "MultiStartLBFGS",
+    "RandomSearch",
+    "SVGDCandidates",
+    "Search",
+    "ThompsonBatch",
+    "distinct",
+]

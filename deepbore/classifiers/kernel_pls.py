@@ -15,6 +15,7 @@ from deepbore.errors import SettingError
 from deepbore.space import Real, SearchSpace
 
 JITTER = 1e-8
+SAMPLE_JITTER = 1e-6  # of the amplitude: among many points close together the covariance has no full rank
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
@@ -169,6 +170,16 @@ class KernelPLS(Classifier):
         k = self._gram(self.coordinates(points), self._x, self.theta)
         score: Tensor = k @ self._coefficients
         return score.expand(1, -1)
+
+    def sample(self, points: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """Draws of the Gaussian process at the points jointly (count x n); the cost grows with n^3."""
+        x, amplitude = self.coordinates(points), self.theta[-2].exp()
+        explained = self._gram(x, self._x, self.theta) @ self._root.mT
+        covariance = self._gram(x, x, self.theta) - explained @ explained.mT
+        covariance.diagonal().add_(SAMPLE_JITTER * amplitude)
+        noise = torch.randn(count, len(x), dtype=x.dtype, generator=generator).to(x)
+        samples: Tensor = self.gaussian(points)[0] + noise @ torch.linalg.cholesky(covariance).mT
+        return samples
 
     def beta(self, delta: float, norm: float) -> float:
         """beta_t(delta) of Theorem 1: with probability 1 - delta, |pi - pi_t| <= beta_t sigma_t everywhere.
