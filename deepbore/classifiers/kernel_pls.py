@@ -189,7 +189,8 @@ class KernelPLS(Classifier):
             norm: b, a bound on the RKHS norm of pi.
         """
         lambda_ = float(self.theta[-1].exp())
-        log_determinant = 2 * float(self._factor.diagonal().log().sum()) - len(self._x) * math.log(lambda_)
+        noise = float((lambda_ / self._data[:, 1]).log().sum())
+        log_determinant = 2 * float(self._factor.diagonal().log().sum()) - noise
         return norm + math.sqrt(2 / lambda_ * (log_determinant / 2 - math.log(delta)))
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
