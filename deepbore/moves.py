@@ -24,7 +24,7 @@ def moved(parameters: Sequence[Parameter], points: Tensor, generator: torch.Gene
     u, v = (torch.rand(points.shape, dtype=torch.float64, generator=generator) for _ in range(2))
     scale = SMALLEST_STEP * (LARGEST_STEP / SMALLEST_STEP) ** v
     stepped = points + scale * torch.randn(points.shape, dtype=torch.float64, generator=generator)
-    result = 1 - (stepped % 2 - 1).abs()
+    result = reflected(stepped)
     for column, parameter in enumerate(parameters):
         if parameter.levels is not None:
             result[:, column] = other_level(parameter, points[:, column], u[:, column], v[:, column])
@@ -48,3 +48,8 @@ def other_level(parameter: Parameter, place: Tensor, u: Tensor, v: Tensor) -> Te
         outside = (level + step < 0) | (level + step >= count)
         other = torch.where(v < 0.5, torch.where(outside, level - step, level + step), other)
     return parameter.from_level(other)
+
+
+def reflected(points: Tensor) -> Tensor:
+    """Entries beyond 0 and 1 thrown back into [0, 1]."""
+    return 1 - (points % 2 - 1).abs()

@@ -222,16 +222,19 @@ class SearchSpace:
             points: centres, k x d; each neighbour picks one at random.
         """
         self.check_points(points)
-        d = len(self)
-        centres = points[torch.randint(len(points), (n,), generator=generator)]
+        return self.neighbour_of_each(points[torch.randint(len(points), (n,), generator=generator)], generator)
+
+    def neighbour_of_each(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        """One random neighbour of each point, in their order (n x d); see `neighbours`."""
+        n, d = points.shape
         first = torch.randint(d, (n, 1), generator=generator)
         second = torch.randint(d, (n, 1), generator=generator)
         both = torch.rand(n, 1, generator=generator) < 0.5
         columns = torch.arange(d)
         changed = (columns == first) | ((columns == second) & both)
-        neighbours = torch.where(changed, moved(self._columns, centres, generator), centres)
+        neighbours = torch.where(changed, moved(self._columns, points, generator), points)
         if self._conditions.columns:  # what the change has switched on starts anywhere
-            switched_on = self.active(neighbours) & ~self.active(centres)
+            switched_on = self.active(neighbours) & ~self.active(points)
             neighbours = torch.where(switched_on, self.sample(n, generator), neighbours)
         return self.snap(neighbours)
 

@@ -43,5 +43,8 @@ CANDIDATES = {
     "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
     "DifferentialEvolution": lambda: candidates.DifferentialEvolution(evaluations=400, population=20),
     "BoTorchBatch": lambda: candidates.BoTorchBatch(restarts=2, samples=100, iterations=10),
+    "GreedyBatch": candidates.GreedyBatch,
+    "ThompsonBatch": candidates.ThompsonBatch,
+    "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
 }
 CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}

@@ -85,12 +85,25 @@ def test_a_weight_of_two_is_two_rows():
     weight[4] = 2
     twice = torch.tensor([*range(10), 4])
     points = SPACE.sample(5, torch.Generator().manual_seed(1))
-    predictions = []
+    predictions, betas = [], []
     for rows, weights in ((torch.arange(10), weight), (twice, torch.ones(11))):
         x, z = classifier.coordinates(batch.points[rows]), batch.z[rows].mean(-1)
         classifier._remember(x, torch.stack([z.double(), weights.double()], -1))
         predictions.append(classifier.scores(points))
+        betas.append(classifier.beta(delta=0.1, norm=1.0))
     assert torch.allclose(*predictions, atol=1e-6)
+    assert betas[0] == pytest.approx(betas[1], rel=1e-5)
+
+
+def test_samples_have_the_posterior_mean_and_covariance():
+    classifier, batch = fixed()
+    points = SPACE.sample(6, torch.Generator().manual_seed(1))
+    samples = classifier.sample(points, 40_000, torch.Generator().manual_seed(2)).numpy()
+    process = GaussianProcessRegressor(RBF(LENGTH), alpha=LAMBDA, optimizer=None).fit(batch.points, batch.z[:, 0])
+    mean, covariance = process.predict(points, return_cov=True)
+    assert np.allclose(samples.mean(0), mean, atol=0.02)
+    assert np.allclose(np.cov(samples.T), covariance, atol=0.02)
+    assert np.abs(covariance - np.diag(np.diag(covariance))).max() > 0.1
 
 
 def test_uncertainty_grows_away_from_the_data():

@@ -25,6 +25,9 @@ class LogExpectedImprovement(Acquisition):
         std = std.clamp(min=CERTAIN)
         return std.log() + log_h((mean - 1) / std)
 
+    def log_density(self, classifier: Classifier, points: Tensor) -> Tensor:
+        return self(classifier, points)
+
 
 def log_h(u: Tensor) -> Tensor:
     """log(phi(u) + u Phi(u)), phi and Phi the standard normal density and distribution function; stable for all u."""

@@ -6,16 +6,22 @@ from deepbore.candidates.evolution import DifferentialEvolution
 from deepbore.candidates.gradient import MultiStartLBFGS
 from deepbore.candidates.greedy import EpsilonGreedy
 from deepbore.candidates.local import LocalSearch
+from deepbore.candidates.penalised import GreedyBatch
 from deepbore.candidates.random import RandomSearch
+from deepbore.candidates.svgd import SVGDCandidates
+from deepbore.candidates.thompson import ThompsonBatch
 
 __all__ = [
     "BoTorchBatch",
     "Candidates",
     "DifferentialEvolution",
     "EpsilonGreedy",
+    "GreedyBatch",
     "LocalSearch",
     "MultiStartLBFGS",
     "RandomSearch",
+    "SVGDCandidates",
     "Search",
+    "ThompsonBatch",
     "distinct",
 ]

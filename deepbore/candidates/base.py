@@ -42,6 +42,15 @@ class Search:
         """Points (n x d) -> acquisition values (n), with gradients where the classifier has them."""
         return self.acquisition(self.classifier, points.to(self.classifier.device))
 
+    def log_density(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> logarithm of the density to sample batches from (n), with gradients as in `value`."""
+        return self.acquisition.log_density(self.classifier, points.to(self.classifier.device))
+
+    @torch.no_grad()
+    def log_densities(self, points: Tensor) -> Tensor:
+        """The same for many points at once, without gradients (n)."""
+        return torch.cat([self.log_density(part) for part in points.split(CHUNK)]).double().cpu()
+
     @torch.no_grad()
     def values(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk, on the CPU."""
@@ -105,6 +114,13 @@ def distinct(ranked: Tensor, observations: Observations, q: int, generator: torc
     while len(chosen) < q:
         _walk(space.sample(100 * q, generator), observations, q, chosen)
     return torch.stack(list(chosen.values()))
+
+
+def fresh(ranked: Tensor, observations: Observations, count: int) -> Tensor:
+    """The first `count` points of a ranking (k x d), or fewer, whose configurations are new and differ."""
+    chosen: dict[Hashable, Tensor] = {}
+    _walk(ranked, observations, count, chosen)
+    return torch.stack(list(chosen.values())) if chosen else ranked[:0]
 
 
 def _walk(ranked: Tensor, observations: Observations, q: int, chosen: dict[Hashable, Tensor]) -> None:

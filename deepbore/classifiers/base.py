@@ -74,6 +74,18 @@ class Classifier(LightningModule, ABC):
         beyond = self.gaussian(points)[1].square() - shared.diagonal()
         return shared + beyond.clamp(min=0).diag_embed()
 
+    def sample(self, points: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """Points (n x d) -> joint posterior samples of their scores (count x n); here members drawn at random.
+
+        Raises:
+            SettingError: for a point estimate, which has no posterior.
+        """
+        scores = self.scores(points)
+        if len(scores) == 1:
+            name = type(self).__name__
+            raise SettingError(f"samples need several members, but {name} has one score a point. Use a DeepEnsemble.")
+        return scores[torch.randint(len(scores), (count,), generator=generator).to(scores.device)]
+
     def probability(self, points: Tensor) -> Tensor:
         """Points (n x d) -> probability of class 1, or expected label (n), for showing, not for maximising.
 

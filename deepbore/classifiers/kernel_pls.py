@@ -15,6 +15,7 @@ from deepbore.errors import SettingError
 from deepbore.space import Real, SearchSpace
 
 JITTER = 1e-8
+SAMPLE_JITTER = 1e-6  # of the amplitude: among many points close together the covariance has no full rank
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
@@ -178,6 +179,14 @@ class KernelPLS(Classifier):
         score: Tensor = k @ self._coefficients
         return score.expand(1, -1)
 
+    def sample(self, points: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """Draws of the Gaussian process at the points jointly (count x n); the cost grows with n^3."""
+        covariance = self.covariance(points)
+        covariance.diagonal().add_(SAMPLE_JITTER * self.theta[-2].exp())
+        noise = torch.randn(count, len(points), dtype=covariance.dtype, generator=generator).to(covariance)
+        samples: Tensor = self.gaussian(points)[0] + noise @ torch.linalg.cholesky(covariance).mT
+        return samples
+
     def beta(self, delta: float, norm: float) -> float:
         """beta_t(delta) of Theorem 1: with probability 1 - delta, |pi - pi_t| <= beta_t sigma_t everywhere.
 
@@ -186,7 +195,8 @@ class KernelPLS(Classifier):
             norm: b, a bound on the RKHS norm of pi.
         """
         lambda_ = float(self.theta[-1].exp())
-        log_determinant = 2 * float(self._factor.diagonal().log().sum()) - len(self._x) * math.log(lambda_)
+        noise = float((lambda_ / self._data[:, 1]).log().sum())
+        log_determinant = 2 * float(self._factor.diagonal().log().sum()) - noise
         return norm + math.sqrt(2 / lambda_ * (log_determinant / 2 - math.log(delta)))
 
     # --- checkpoints -------------------------------------------------------------------------------------------------

@@ -1,0 +1,221 @@
+"""Stein variational gradient descent against double loops, and on densities whose modes are known."""
+
+import math
+
+import pytest
+import torch
+
+from deepbore import (
+    Categorical,
+    DeepEnsemble,
+    GreedyBatch,
+    KernelPLS,
+    LogExpectedImprovement,
+    Real,
+    SearchSpace,
+    SVGDCandidates,
+)
+from deepbore.acquisition import Acquisition, ClassProbability
+from deepbore.acquisition.base import log_softplus
+from deepbore.candidates import LocalSearch, Search
+from deepbore.candidates.svgd import LBFGS, Adadelta, stein_direction
+from deepbore.classifiers import MLPClassifier
+from deepbore.errors import SettingError
+from deepbore.observations import Observations
+from deepbore.testing import TOY_SPACES, fit, toy_data
+
+PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+MODES = torch.tensor([[0.25, 0.25], [0.75, 0.75]], dtype=torch.float64)
+WIDTH = 0.06
+
+
+class TwoModes(Acquisition):
+    """The log density of an equal mixture of two Gaussians, whatever the classifier says."""
+
+    def __call__(self, classifier, points):
+        squared = (points[:, None, :2] - MODES.to(points)).square().sum(-1)
+        return torch.logsumexp(-squared / (2 * WIDTH**2), 1)
+
+    def log_density(self, classifier, points):
+        return self(classifier, points)
+
+
+def search(space=PLANE, acquisition=None, seed=0, classifier=None, observations=None):
+    classifier = classifier or MLPClassifier().bind(space)
+    observations = observations or Observations(space)
+    return Search(acquisition or TwoModes(), classifier, observations, torch.Generator().manual_seed(seed))
+
+
+def nearest(points):
+    """The distance of each point to its nearest other one."""
+    return (torch.cdist(points, points) + torch.eye(len(points)) * 1e9).min(1).values
+
+
+@pytest.mark.parametrize("levels", [torch.zeros(7, 1), torch.tensor([[0.0], [0], [1], [1], [1], [3], [3]])])
+def test_the_direction_is_equation_26_by_a_double_loop(levels):
+    generator = torch.Generator().manual_seed(0)
+    x, score = torch.randn(2, 7, 3, dtype=torch.float64, generator=generator)
+    apart = (levels - levels.T).square().double()
+    squared = [[float((x[i] - x[j]) @ (x[i] - x[j]) + apart[i, j]) for j in range(7)] for i in range(7)]
+    median = sorted(entry for row in squared for entry in row)[(7 * 7 - 1) // 2]
+    h = median / math.log(8)
+    for i in range(7):
+        expected = torch.zeros(3, dtype=torch.float64)
+        for j in range(7):
+            other = x[j].clone().requires_grad_(True)
+            k = torch.exp(-((other - x[i]).square().sum() + apart[i, j]) / h)
+            (gradient,) = torch.autograd.grad(k, other)
+            expected += (k.detach() * score[j] + gradient) / 7
+        assert torch.allclose(stein_direction(x, score, apart)[i], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("optimizer", ["adadelta", "lbfgs"])
+def test_particles_are_a_sample_of_a_gaussian(optimizer):
+    class Gaussian(TwoModes):
+        def __call__(self, classifier, points):
+            return -(points - 0.5).square().sum(-1) / (2 * 0.1**2)
+
+    found = SVGDCandidates(optimizer=optimizer).propose(search(acquisition=Gaussian()), q=100)
+    assert torch.allclose(found.mean(0), torch.full((2,), 0.5, dtype=torch.float64), atol=0.02)
+    assert torch.allclose(found.std(0), torch.full((2,), 0.1, dtype=torch.float64), atol=0.02)
+    assert torch.corrcoef(found.T)[0, 1].abs() < 0.2
+
+
+@pytest.mark.parametrize("optimizer", ["adadelta", "lbfgs"])
+def test_particles_cover_both_modes_and_stay_within_bounds(optimizer):
+    found = SVGDCandidates(optimizer=optimizer).propose(search(), q=20)
+    distance = torch.cdist(found, MODES)
+    assert (distance.min(1).values < 4 * WIDTH).all()
+    left = int((distance[:, 0] < distance[:, 1]).sum())
+    assert 6 <= left <= 14
+    assert ((found >= 0) & (found <= 1)).all()
+
+
+def test_modes_beyond_the_bounds_keep_particles_within():
+    class Outside(TwoModes):
+        def __call__(self, classifier, points):
+            return -10 * (points - 1.5).square().sum(-1)
+
+    found = SVGDCandidates().propose(search(acquisition=Outside()), q=20)
+    assert ((found >= 0) & (found <= 1)).all()
+    assert found.mean() > 0.7
+
+
+def test_particles_repel_one_another():
+    q = 16
+    best = LocalSearch(focus=0).propose(search(), q)
+    assert nearest(SVGDCandidates().propose(search(), q)).median() > 5 * nearest(best).median()
+
+
+def test_without_repulsion_particles_collapse():
+    x = torch.rand(10, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    steps = Adadelta(0.01)
+    pulled = x.clone()
+    for _ in range(100):
+        x = x + steps(x, stein_direction(x, -(x - 0.5) / WIDTH**2))
+        pulled = pulled - 0.1 * (pulled - 0.5)
+    assert nearest(x).min() > 0.3 * WIDTH
+    assert nearest(pulled).max() < 1e-4
+
+
+def test_lbfgs_finds_the_tops_of_badly_scaled_bowls_fast():
+    curvature = torch.tensor([[1.0, 300.0], [50.0, 2.0]], dtype=torch.float64)  # of each of two particles
+    x, steps = torch.full((2, 2), 0.9, dtype=torch.float64), LBFGS(0.01)
+    for _ in range(25):
+        x = x + steps(x, -curvature * (x - 0.4)).clamp(-0.1, 0.1)
+    assert (x - 0.4).abs().max() < 1e-4
+
+
+def test_adadelta_steps_like_torch():
+    x = torch.nn.Parameter(torch.rand(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+    ours, steps = x.detach().clone(), Adadelta(0.01)
+    theirs = torch.optim.Adadelta([x], lr=1.0, rho=0.9, eps=1e-4)
+    for _ in range(20):
+        x.grad = x.detach() - 0.5
+        theirs.step()
+        ours = ours + steps(ours, 0.5 - ours)
+    assert torch.allclose(ours, x, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", TOY_SPACES)
+@pytest.mark.parametrize("q", [2, 40])
+def test_a_batch_has_exactly_q_new_points(name, q):
+    space = TOY_SPACES[name]
+    data = toy_data(space, 30)
+    classifier = fit(DeepEnsemble(), data, epochs=2)
+    one, other = (
+        SVGDCandidates(steps=10).propose(
+            search(space, ClassProbability(), classifier=classifier, observations=data.observations), q
+        )
+        for _ in range(2)
+    )
+    assert torch.equal(one, other)
+    assert len(set(space.identify(one))) == q
+    assert all(data.observations.unseen(one))
+    assert torch.equal(one, space.snap(one))
+
+
+def test_levels_follow_the_density():
+    space = SearchSpace({"x": Real(0, 1), "c": Categorical(list("abcd"))})
+
+    class Falling(TwoModes):
+        def __call__(self, classifier, points):
+            return -1.5 * points[:, 1] - 50 * (points[:, 0] - 0.5) ** 2
+
+    weights = torch.exp(-1.5 * torch.arange(4.0))
+    for sweeps, within in ((0, 1.0), (30, 0.08)):
+        found = SVGDCandidates(samples=1, sweeps=sweeps).propose(search(space, Falling()), q=200)
+        error = (torch.bincount(found[:, 1].long(), minlength=4) / 200 - weights / weights.sum()).abs().max()
+        assert error < within
+        assert sweeps or error > 0.15  # drawing a quarter of all without replacement flattens the density
+
+
+def test_what_svgd_cannot_do_is_greedy():
+    data = toy_data(TOY_SPACES["finite"], 20)
+    classifier = fit(KernelPLS(), data, epochs=2)
+    found, greedy = (
+        candidates.propose(
+            search(data.space, LogExpectedImprovement(), classifier=classifier, observations=data.observations), 5
+        )
+        for candidates in (SVGDCandidates(), GreedyBatch())
+    )
+    assert torch.equal(found, greedy)
+    (single,) = SVGDCandidates().propose(search(), q=1)
+    assert torch.cdist(single[None], MODES).min() < 0.02
+
+
+def test_the_target_is_the_probability_that_the_scores_stand_for():
+    points = PLANE.sample(9, torch.Generator().manual_seed(0))
+    logits = MLPClassifier().bind(PLANE)
+    expected = logits.probability(points).log()
+    assert torch.allclose(ClassProbability().log_density(logits, points), expected, atol=1e-5)
+    data = toy_data(PLANE, 20)
+    labels = fit(KernelPLS(), data, epochs=2)
+    value = ClassProbability()(labels, points).clamp(min=0)
+    density = ClassProbability().log_density(labels, points).exp() / 20
+    assert torch.allclose(density, value, atol=math.log(2) / 20 + 1e-9)  # of the softplus in place of the clipping
+    improvement = LogExpectedImprovement()
+    assert torch.equal(improvement.log_density(labels, points), improvement(labels, points))
+
+
+def test_log_softplus_keeps_value_and_gradient_far_out():
+    t = torch.tensor([-900.0, -30.0, -5.0, 0.0, 60.0], dtype=torch.float64, requires_grad=True)
+    value = log_softplus(t)
+    (gradient,) = torch.autograd.grad(value.sum(), t)
+    expected = [-900, -30, math.log(math.log1p(math.exp(-5))), math.log(math.log(2)), math.log(60)]
+    assert value.tolist() == pytest.approx(expected, rel=1e-9)
+    assert gradient.isfinite().all()
+    assert (gradient > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"optimizer": "adam"}, r"optimizer must be one of \['adadelta', 'lbfgs'\], but got 'adam'"),
+        ({"steps": 0}, "steps > 0"),
+        ({"step_size": -1.0}, "step_size > 0"),
+    ],
+)
+def test_bad_settings_are_refused(settings, says):
+    with pytest.raises(SettingError, match=says):
+        SVGDCandidates(**settings)
