@@ -13,7 +13,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from deepbore.acquisition import Acquisition, suited_to
-from deepbore.candidates import Candidates, LocalSearch, Search, distinct
+from deepbore.candidates import Candidates, GreedyBatch, Search, distinct
 from deepbore.classifiers.base import Classifier
 from deepbore.datamodule import LabelledBatch, LabelledObservations
 from deepbore.errors import SettingError
@@ -40,7 +40,7 @@ class LoopController(Callback):
         n_trials: stop the trainer when there are so many trials; None to let the trainer decide.
         acquisition: what is maximised; default `LogExpectedImprovement()` for classifiers that estimate labels, else
             `UpperConfidenceBound()`.
-        candidates: how it is maximised; default `LocalSearch()`.
+        candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         n_initial: trials before the classifier is asked; default 10.
         batch_size: q, trials proposed in one iteration; more where more workers are free.
         seed: of the one stream of random numbers of the run.
@@ -65,7 +65,7 @@ class LoopController(Callback):
                 raise SettingError(f"{name} >= 1 must hold, but got {name}={count}.")
         self.evaluator, self.n_trials = evaluator, n_trials
         self.acquisition = acquisition
-        self.candidates = candidates or LocalSearch()
+        self.candidates = candidates or GreedyBatch()
         self.n_initial = N_INITIAL if n_initial is None else n_initial
         self.batch_size, self.seed = batch_size, seed
         self.generator = torch.Generator().manual_seed(seed)

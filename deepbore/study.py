@@ -54,7 +54,7 @@ class Study:
         classifier: what learns; default `KernelPLS()`.
         acquisition: what is maximised; default `LogExpectedImprovement()` for classifiers that estimate labels, else
             `UpperConfidenceBound()`.
-        candidates: how it is maximised; default `LocalSearch()`.
+        candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         labels: how values become labels; default `ValueGradedLabels()` for classifiers that estimate labels, else
             `ThresholdLabels(1 / 4)`.
         gamma: proportion of good observations for the default labels, in (0, 1).

@@ -35,8 +35,9 @@ class SVGDCandidates(Candidates):
     Departures from the paper. Particles start as draws from p among uniform points and neighbours of the best
     observed ones, not uniformly, so that 100 steps do what 1000 do (`steps=1000, step_size=1e-3` are the paper's).
     Only real parameters move by SVGD; a few Metropolis steps with the same target come before and move all of them.
-    Particles that leave [0, 1] are reflected. The paper's step size is read as the square root of Adadelta's epsilon,
-    the length of a first step: taken as a learning rate in Adadelta, particles would stand still.
+    Particles that leave [0, 1] are reflected, and no step is longer than a bound that falls to 0. The paper's step
+    size is read as the square root of Adadelta's epsilon, the length of a first step: taken as a learning rate in
+    Adadelta, particles would stand still.
 
     Where SVGD has nothing to say - a single point, no real parameter, no gradients - the batch is `GreedyBatch`'s.
 
