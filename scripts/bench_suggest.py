@@ -1,11 +1,11 @@
 #!/usr/bin/env python
 """What a suggestion (relabel, train, propose) costs, on one thread: against a bare loop, and against n.
 
-    python scripts/bench_suggest.py [--rounds 15]
+    python scripts/bench_suggest.py [--rounds 15] [--heads KernelPLS RandomForest ...] [--many 1000000]
 
 1. Lightning's share: `Study.ask` with one 2 x 32 network (100 steps of batch 64) and random candidates, beside the same
    steps and candidates in a bare torch loop.
-2. The cost of every classifier at n = 100 and n = 1 000 000 observations, in the same process.
+2. The cost of classifiers at n = 100 and at many observations, in the same process.
 
 Problems: nine ordinals of six levels, and twenty real numbers. Medians in milliseconds.
 """
@@ -22,29 +22,26 @@ import numpy as np
 import torch
 from torch import nn
 
-from deepbore import (
-    ClassProbability,
-    DeepEnsemble,
-    DeepPLS,
-    KernelPLS,
-    MLPClassifier,
-    Ordinal,
-    RandomSearch,
-    Real,
-    SearchSpace,
-    Study,
-    ThresholdLabels,
-)
+import deepbore as db
+from deepbore import MLPClassifier, Ordinal, RandomSearch, Real, SearchSpace, Study
 
 SPACES = {
     "d = 9 table": SearchSpace({f"x{i}": Ordinal(list(range(6))) for i in range(9)}),
     "d = 20 continuous": SearchSpace({f"x{i}": Real(0, 1) for i in range(20)}),
 }
 CLASSIFIERS = {
-    "KernelPLS (default)": KernelPLS,
-    "DeepPLS": DeepPLS,
-    "DeepEnsemble": DeepEnsemble,
-    "MLPClassifier": MLPClassifier,
+    "KernelPLS": db.KernelPLS,  # the default
+    "DeepPLS": db.DeepPLS,
+    "MLPClassifier": db.MLPClassifier,
+    "DeepEnsemble": db.DeepEnsemble,
+    "HyperDeepEnsemble": db.HyperDeepEnsemble,
+    "MCDropout": db.MCDropout,
+    "LaplaceGGN": db.LaplaceGGN,
+    "FourierLogistic": db.FourierLogistic,
+    "GPClassifier": db.GPClassifier,
+    "RandomForest": db.RandomForest,
+    "XGBoost": db.XGBoost,
+    "Calibrated": lambda: db.Calibrated(db.MLPClassifier()),
 }
 
 
@@ -98,7 +95,10 @@ def bare_suggestion(space: SearchSpace, n: int) -> Callable[[], object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--heads", nargs="+", choices=CLASSIFIERS, default=["KernelPLS", "DeepPLS", "DeepEnsemble"])
+    parser.add_argument("--many", type=int, default=1_000_000, help="observations, beside 100")
+    arguments = parser.parse_args()
+    rounds, many_rows = arguments.rounds, arguments.many
     torch.set_num_threads(1)
     print("1. Lightning's share: one 2 x 32 network, 100 steps, 2000 random candidates, n = 100")
     for name, space in SPACES.items():
@@ -107,17 +107,17 @@ def main() -> None:
             space,
             100,
             classifier=MLPClassifier(),
-            labels=ThresholdLabels(1 / 3),
-            acquisition=ClassProbability(),
+            labels=db.ThresholdLabels(1 / 3),
+            acquisition=db.ClassProbability(),
             candidates=RandomSearch(),
         )
         ours = median_ms(lambda study=study: suggest_and_tell(study), rounds)
         print(f"   {name:18s} bare {bare:6.1f} ms, ask + tell {ours:6.1f} ms: {ours / bare:.2f} times")
-    print("2. A suggestion at n = 100 and n = 1 000 000, and times the bare loop of part 1 at n = 100")
+    print(f"2. A suggestion at n = 100 and n = {many_rows:,}, and times the bare loop of part 1 at n = 100")
     for name, space in SPACES.items():
         bare = median_ms(bare_suggestion(space, 100), rounds)
-        for label, classifier in CLASSIFIERS.items():
-            studies = [study_with(space, n, classifier=classifier()) for n in (100, 1_000_000)]
+        for label in arguments.heads:
+            studies = [study_with(space, n, classifier=CLASSIFIERS[label]()) for n in (100, many_rows)]
             few, many = (median_ms(lambda study=study: suggest_and_tell(study), rounds) for study in studies)
             ratios = f"{many / few:.2f} times; {few / bare:.2f} bare"
             print(f"   {name:18s} {label:20s} {few:6.1f} ms, {many:6.1f} ms: {ratios}")
