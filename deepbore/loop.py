@@ -38,8 +38,8 @@ class LoopController(Callback):
     Args:
         evaluator: what turns trials into values; None to leave them pending.
         n_trials: stop the trainer when there are so many trials; None to let the trainer decide.
-        acquisition: what is maximised; default `LogExpectedImprovement()` for classifiers that estimate labels, else
-            `UpperConfidenceBound()`.
+        acquisition: what is maximised; default `LogExpectedImprovement()` for distance-aware estimates of labels
+            (`KernelPLS`), else `UpperConfidenceBound()`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         n_initial: trials before the classifier is asked; default 10.
         batch_size: q, trials proposed in one iteration; more where more workers are free.

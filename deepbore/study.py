@@ -52,8 +52,8 @@ class Study:
         seed: of everything random; the same seed gives the same run on a CPU.
         journal: file that keeps every event; None for none. It must not hold another run: see `Study.load`.
         classifier: what learns; default `KernelPLS()`.
-        acquisition: what is maximised; default `LogExpectedImprovement()` for classifiers that estimate labels, else
-            `UpperConfidenceBound()`.
+        acquisition: what is maximised; default `LogExpectedImprovement()` for distance-aware estimates of labels
+            (`KernelPLS`), else `UpperConfidenceBound()`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         labels: how values become labels; default `ValueGradedLabels()` for classifiers that estimate labels, else
             `ThresholdLabels(1 / 4)`.

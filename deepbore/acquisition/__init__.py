@@ -20,5 +20,6 @@ __all__ = [
 
 
 def suited_to(classifier: Classifier) -> Acquisition:
-    """The default: expected improvement for scores that estimate labels, an upper confidence bound for logits."""
-    return LogExpectedImprovement() if classifier.estimates_labels else UpperConfidenceBound()
+    """The default: expected improvement for distance-aware estimates of labels, else an upper confidence bound."""
+    improves = classifier.estimates_labels and classifier.distance_aware
+    return LogExpectedImprovement() if improves else UpperConfidenceBound()

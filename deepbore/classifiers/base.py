@@ -24,7 +24,8 @@ class Classifier(LightningModule, ABC):
     """Learns from one labelled batch an epoch, and scores points: the higher, the likelier to be good.
 
     Scores are logits for classifiers that minimise cross-entropy, estimates of the label itself for those that minimise
-    squared error, which say so in `estimates_labels`. A subclass implements `build`, `learn` and `scores`, and perhaps
+    squared error, which say so in `estimates_labels`. Those whose deviation grows with the distance from the data say
+    so in `distance_aware`. A subclass implements `build`, `learn` and `scores`, and perhaps
     `gaussian`; it states in `differentiable` whether its scores have gradients in the points.
 
     Attributes:
@@ -34,6 +35,7 @@ class Classifier(LightningModule, ABC):
 
     differentiable: bool = True
     estimates_labels: bool = False
+    distance_aware: bool = False  # whether the deviation grows away from the data, as expected improvement needs
     kappa: float = 1.0  # standard deviations that an upper bound adds, if nobody says otherwise
 
     def __init__(self) -> None:

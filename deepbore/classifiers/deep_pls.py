@@ -9,7 +9,9 @@ from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.network import NetworkClassifier, Training
 from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
-from deepbore.space import SearchSpace
+from deepbore.space import Real, SearchSpace
+
+FOURIER = 100
 
 
 class DeepPLS(NetworkClassifier):
@@ -25,7 +27,8 @@ class DeepPLS(NetworkClassifier):
         hidden: widths of the hidden layers.
         activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
         members: m >= 1.
-        fourier: number of Fourier features; 0 for none.
+        fourier: number of Fourier features, 0 for none; None for 100 if the space has real parameters, else none, for
+            between levels the networks alone proved better.
         training: steps, learning rate, warm start, ...
 
     Raises:
@@ -39,11 +42,11 @@ class DeepPLS(NetworkClassifier):
         hidden: tuple[int, ...] = (32, 32),
         activation: str = "relu",
         members: int = 3,
-        fourier: int = 100,
+        fourier: int | None = None,
         training: Training | None = None,
     ):
         super().__init__(hidden, activation, None, members, training)
-        if fourier < 0:
+        if fourier is not None and fourier < 0:
             raise SettingError(f"fourier >= 0 must hold, but got fourier={fourier}.")
         self.fourier = fourier
 
@@ -52,8 +55,11 @@ class DeepPLS(NetworkClassifier):
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
-        self.waves = FourierFeatures(self.features.size, self.fourier, self.generator)
-        h = self.hidden[-1] + self.fourier + 1
+        has_reals = any(isinstance(p, Real) for p in space.parameters.values())
+        count = (FOURIER if has_reals else 0) if self.fourier is None else self.fourier
+        self.distance_aware = count > 0
+        self.waves = FourierFeatures(self.features.size, count, self.generator)
+        h = self.hidden[-1] + count + 1
         self.register_buffer("last_mean", torch.zeros(self.members, h))
         self.register_buffer("last_root", torch.eye(h).repeat(self.members, 1, 1))
 
@@ -69,7 +75,7 @@ class DeepPLS(NetworkClassifier):
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
         """Solves the last layers for the mean label."""
         z = batch.z.mean(-1)
-        if self.fourier:
+        if self.distance_aware:
             self.waves.choose_length_scale(x, z, batch.weight)
         posterior = fit_last_layer(self._last_features(x), z, batch.weight)
         self.last_mean.copy_(posterior.mean)

@@ -58,6 +58,7 @@ class KernelPLS(Classifier):
     """
 
     estimates_labels = True
+    distance_aware = True
     kappa = 2.0
 
     def __init__(
