@@ -18,6 +18,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -63,6 +64,11 @@ def bore(classifier: "db.classifiers.Classifier", searched_by: "db.candidates.Ca
 METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore": dict,  # the defaults: KernelPLS
     "random": dict,  # see `trials`
+    # the default classifier with other batches
+    "top": lambda: {"candidates": db.LocalSearch()},
+    "Thompson": lambda: {"candidates": db.ThompsonBatch()},
+    "SVGD": lambda: {"candidates": db.SVGDCandidates()},
+    "BoTorchBatch": lambda: {"candidates": db.BoTorchBatch()},
     # every other head with its defaults
     "DeepPLS": lambda: {"classifier": db.DeepPLS()},
     "DeepEnsemble": lambda: {"classifier": db.DeepEnsemble()},
@@ -92,33 +98,57 @@ CHECKPOINTS = (10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200)
 Row = dict[str, object]
 
 
-def trials(problem: problems.Problem, method: str, seed: int, n_trials: int) -> np.ndarray:
+@dataclass(frozen=True)
+class Job:
+    """One run: what is optimised how, and how many trials are evaluated at the same time."""
+
+    problem: str
+    method: str
+    seed: int
+    trials: int
+    workers: int = 1
+    asynchronous: bool = False
+
+    @property
+    def label(self) -> str:
+        """The method's name in the results."""
+        kind = "workers" if self.asynchronous else "batch"
+        return self.method if self.workers == 1 else f"{self.method}, {kind} of {self.workers}"
+
+
+def trials(problem: problems.Problem, job: Job) -> np.ndarray:
     """All values of one run, in the order of evaluation; it ends early when the optimum is found."""
-    if method == "random":
-        points = problem.space.sample(n_trials, torch.Generator().manual_seed(seed))
+    if job.method == "random":
+        points = problem.space.sample(job.trials, torch.Generator().manual_seed(job.seed))
         return np.array([problem(params) for params in problem.space.decode(points)])
-    study = Study(problem.space, direction=problem.direction, seed=seed, **METHODS[method]())
-    while (left := n_trials - len(study.observations)) > 0:
-        values = study.optimize(problem, min(10, left)).values
-        if min(problem.regret(values)) <= 0 or len(study.observations) == problem.space.cardinality:
+    study = Study(problem.space, direction=problem.direction, seed=job.seed, **METHODS[job.method]())
+    pending: list[db.observations.Trial] = []
+    while (left := job.trials - study.observations.n_complete) > 0:
+        room = min(job.workers, left) - len(pending)
+        if job.asynchronous or not pending:
+            pending += study.ask(room) if room > 0 else []
+        trial = pending.pop(0)
+        value = problem(trial.params)
+        study.tell(trial, value)
+        if problem.regret(value) <= 0 or study.observations.n_distinct == problem.space.cardinality:
             break
-    return values
+    told = [trial.value for trial in study.trials if trial.value is not None]
+    return np.array(told)
 
 
-def run(job: tuple[str, str, int, int]) -> Row:
+def run(job: Job) -> Row:
     """One run as a row of the results."""
-    name, method, seed, n_trials = job
     torch.set_num_threads(1)
-    problem = PROBLEMS[name]()
+    problem = PROBLEMS[job.problem]()
     started = time.perf_counter()
-    values = trials(problem, method, seed, n_trials)
+    values = trials(problem, job)
     seconds = time.perf_counter() - started
     regret = np.fmin.accumulate(problem.regret(values))
     return {
-        "problem": name,
-        "method": method,
-        "seed": seed,
-        "regret_after": {str(k): float(regret[min(k, len(regret)) - 1]) for k in CHECKPOINTS if k <= n_trials},
+        "problem": job.problem,
+        "method": job.label,
+        "seed": job.seed,
+        "regret_after": {str(k): float(regret[min(k, len(regret)) - 1]) for k in CHECKPOINTS if k <= job.trials},
         "ms_per_trial": 1e3 * seconds / len(values),
     }
 
@@ -174,6 +204,8 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["deepbore"], choices=METHODS)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=1, help="trials evaluated at the same time")
+    parser.add_argument("--asynchronous", action="store_true", help="ask as soon as one is done, not for whole batches")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--markdown", action="store_true", help="print tables for a document")
@@ -181,11 +213,12 @@ def main() -> None:
     rows: list[Row] = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
     done = {(row["problem"], row["method"], row["seed"]) for row in rows}
     jobs = [
-        (problem, method, seed, arguments.trials)
+        job
         for method in arguments.methods
         for problem in chosen(arguments.problems)
         for seed in range(arguments.seeds)
-        if (problem, method, seed) not in done
+        for job in [Job(problem, method, seed, arguments.trials, arguments.workers, arguments.asynchronous)]
+        if (problem, job.label, seed) not in done
     ]
     with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
         for count, row in enumerate(pool.imap_unordered(run, jobs), 1):
