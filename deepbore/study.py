@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
+import torch
 from lightning.pytorch import Trainer
 
 from deepbore.acquisition import Acquisition
@@ -20,7 +21,7 @@ from deepbore.loop import LoopController
 from deepbore.observations import Direction, Observations, Trial
 from deepbore.space import Params, SearchSpace
 from deepbore.thresholds import Gamma
-from deepbore.trainer import new_trainer, quiet
+from deepbore.trainer import new_trainer, quiet, train
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,7 +159,28 @@ class Study:
             loop.evaluator, loop.n_trials = None, None
         return self.result
 
+    def fit(self, epochs: int = 10) -> Classifier:
+        """Trains the classifier on the trials so far and proposes nothing: to look at what it says, or to draw it.
+
+        `ask` and `optimize` train by themselves, and go on from the weights that this leaves.
+
+        Args:
+            epochs: so many times as in an iteration of a run, >= 1.
+
+        Returns:
+            the classifier; its `ready` says whether there was anything to learn.
+        """
+        if epochs < 1:
+            raise SettingError(f"epochs >= 1 must hold, but got epochs={epochs}.")
+        self.classifier.generator = torch.Generator().manual_seed(self._loop.seed)  # the run's stream stays as it is
+        return train(self.classifier, self._data, epochs)
+
     # --- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> Labelling:
+        """How values become labels."""
+        return self._data.labels
 
     @property
     def space(self) -> SearchSpace:

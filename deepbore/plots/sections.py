@@ -1,0 +1,223 @@
+"""`slices` and `pairs`: cuts through the classifier at the best configuration."""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deepbore.errors import SettingError
+from deepbore.observations import Status
+from deepbore.parameters import Categorical, Parameter
+from deepbore.plots.influence import importances
+from deepbore.plots.looking import (
+    band,
+    centre,
+    finished_rows,
+    grid,
+    labels_of,
+    name_of_pi,
+    nothing_learned,
+    probability,
+    spread,
+)
+from deepbore.plots.scales import dress, on_axis
+from deepbore.plots.style import BEST, GOOD, PALE, greens, message, new_figure, note, root_scale, thin_spines
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from deepbore.study import Study
+
+SLICES, PAIRED, COLUMNS = 12, 4, 4
+FINE, COARSE, LEVELS = 201, 61, 40  # entries of a grid: along a line, along a side, of a parameter with levels
+
+
+def chosen(study: "Study", parameters: Sequence[str] | None, most: int) -> list[str]:
+    """The named parameters, or the most important ones.
+
+    Raises:
+        SettingError: for an unknown name.
+    """
+    if parameters is None:
+        return list(importances(study))[:most] if len(study.space) > 1 else study.space.names
+    if unknown := [name for name in parameters if name not in study.space.names]:
+        raise SettingError(f"parameters must be among {study.space.names}, but got {unknown}.")
+    return list(parameters)
+
+
+# --- slices ----------------------------------------------------------------------------------------------------------
+
+
+def slices(study: "Study", *, parameters: Sequence[str] | None = None, figure: "Figure | None" = None) -> "Figure":
+    """pi along each parameter, the others at the best configuration, with the labels of the trials.
+
+    The band is one standard deviation of the score. A parameter that the best configuration doesn't have is shown
+    around the best trial that has it.
+
+    Args:
+        study: with a trained classifier; see `Study.fit`.
+        parameters: names, one panel each; None for the 12 most important.
+        figure: where to draw; None for a new one.
+
+    Raises:
+        SettingError: for an unknown parameter, or if the classifier is not trained.
+        MissingPackage: without matplotlib.
+    """
+    if reason := nothing_learned(study):
+        return message(figure, reason)
+    names = chosen(study, parameters, SLICES)
+    columns = min(COLUMNS, len(names))
+    rows = math.ceil(len(names) / columns)
+    figure = figure or new_figure(max(2.6 * columns, 4.5), 2.4 * rows)
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    for axes, name in zip(panels, names, strict=False):
+        draw_slice(axes, study, name)
+        _mark_best(axes, study, name)
+    for axes in panels[len(names) :]:
+        axes.set_axis_off()
+    figure.supylabel(name_of_pi(study), fontsize=10)
+    return figure
+
+
+def draw_slice(axes: "Axes", study: "Study", name: str) -> None:
+    """One panel of `slices`."""
+    column = study.space.names.index(name)
+    parameter = study.space.parameters[name]
+    dress(axes, "x", name, parameter)
+    axes.set_ylim(-0.06, 1.06)
+    thin_spines(axes)
+    start = centre(study, [column])
+    if start is None:
+        note(axes, "inactive in every trial")
+        return
+    values = grid(parameter, FINE if parameter.levels is None else LEVELS)
+    points = start.repeat(len(values), 1)
+    points[:, column] = values
+    _draw_pi(axes, study, study.space.snap(points), parameter, on_axis(parameter, values))
+    _draw_labels(axes, study, column)
+
+
+def _mark_best(axes: "Axes", study: "Study", name: str) -> None:
+    """A dotted line at the configuration that the slices have in common."""
+    column = study.space.names.index(name)
+    start = centre(study, [column])
+    if start is not None:
+        axes.axvline(on_axis(study.space.parameters[name], start[[column]])[0], color=BEST, lw=1.0, ls=":", zorder=1)
+
+
+def _draw_pi(axes: "Axes", study: "Study", points: Tensor, parameter: Parameter, x: np.ndarray) -> None:
+    """pi and its band as a line, or as bars where nothing lies between two values."""
+    pi, (low, high) = probability(study, points), band(study, points)
+    if isinstance(parameter, Categorical):
+        axes.vlines(x, low, high, color=GOOD, alpha=0.3, lw=6)
+        axes.scatter(x, pi, color=GOOD, marker="_", s=120, zorder=3)
+        return
+    axes.fill_between(x, low, high, color=GOOD, alpha=0.2, lw=0)
+    axes.plot(x, pi, color=GOOD, lw=1.6, marker="" if parameter.levels is None else "o", ms=2.5, zorder=3)
+
+
+def _draw_labels(axes: "Axes", study: "Study", column: int) -> None:
+    """The label of each trial in which the parameter is active, over its value."""
+    rows = finished_rows(study)
+    points = study.observations.points.cpu()[rows]
+    active = study.space.active(points)[:, column]
+    z = labels_of(study).z.mean(-1).cpu()[rows][active].numpy()
+    x = on_axis(list(study.space.parameters.values())[column], points[active, column])
+    colours = np.where(z > 0, BEST, "#8a9099")
+    axes.scatter(x, z, s=11, c=colours, alpha=0.55, lw=0, zorder=2, clip_on=False)
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------
+
+
+def pairs(study: "Study", *, parameters: Sequence[str] | None = None, figure: "Figure | None" = None) -> "Figure":
+    """pi over pairs of parameters, the others at the best configuration, with the trials.
+
+    Args:
+        study: with a trained classifier; see `Study.fit`. It needs two parameters.
+        parameters: names, of which every pair is shown; None for the 4 most important.
+        figure: where to draw; None for a new one.
+
+    Raises:
+        SettingError: for an unknown parameter, fewer than two, or if the classifier is not trained.
+        MissingPackage: without matplotlib.
+    """
+    if reason := nothing_learned(study):
+        return message(figure, reason)
+    names = chosen(study, parameters, PAIRED)
+    if len(names) < 2:
+        raise SettingError(f"pairs need at least two parameters, but got {names}. Use slices.")
+    both = list(combinations(names, 2))
+    columns = min(3, len(both))
+    rows = math.ceil(len(both) / columns)
+    figure = figure or new_figure(3.1 * columns + 0.8, 2.8 * rows + 0.2)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    drawn = [draw_pair(axes, study, *pair) for axes, pair in zip(panels, both, strict=False)]
+    for axes in panels[len(both) :]:
+        axes.set_axis_off()
+    colour_bar(figure, study, drawn[0], panels)
+    return figure
+
+
+def draw_pair(axes: "Axes", study: "Study", across: str, up: str, *, deviation: bool = False) -> Any:
+    """One panel of `pairs`, or the score's standard deviation in place of pi; returns what a colour bar explains."""
+    space = study.space
+    i, j = space.names.index(across), space.names.index(up)
+    p, q = space.parameters[across], space.parameters[up]
+    xs, ys = (grid(each, COARSE if each.levels is None else LEVELS) for each in (p, q))
+    points = _plane(study, [i, j], torch.cartesian_prod(xs, ys))
+    shown = spread(study, points) if deviation else probability(study, points)
+    inactive = ~space.active(points)[:, [i, j]].all(-1).numpy()
+    table = np.ma.masked_array(shown, inactive).reshape(len(xs), len(ys)).T
+    look = {"cmap": "Purples", "vmin": 0} if deviation else {"cmap": greens(), "norm": root_scale()}
+    axes.set_facecolor(PALE)
+    mesh = axes.pcolormesh(on_axis(p, xs), on_axis(q, ys), table, shading="nearest", **look)
+    dress(axes, "x", across, p)
+    dress(axes, "y", up, q)
+    _draw_trials(axes, study, i, j)
+    return mesh
+
+
+def _plane(study: "Study", columns: list[int], entries: Tensor) -> Tensor:
+    """Points with these entries (n x 2) in two columns, the others as in the best configuration with both (n x d)."""
+    start = centre(study, columns)
+    start = centre(study) if start is None else start
+    assert start is not None  # a trained classifier has seen a value
+    points = start.repeat(len(entries), 1)
+    points[:, columns] = entries
+    return study.space.snap(points)
+
+
+def _draw_trials(axes: "Axes", study: "Study", i: int, j: int) -> None:
+    """The trials that have both parameters: class 1 filled, class 0 hollow, the best a star, the pending red rings."""
+    rows = finished_rows(study)
+    x, y, shown = _projected(study, rows, i, j)
+    good = labels_of(study).z.mean(-1).cpu().numpy()[rows[shown]] > 0
+    axes.scatter(x[~good], y[~good], s=10, facecolor="white", edgecolor="#8a9099", lw=0.7, zorder=3)
+    axes.scatter(x[good], y[good], s=9, color=BEST, lw=0, zorder=4)
+    observations = study.observations
+    x, y, _ = _projected(study, observations.best_rows(1).cpu(), i, j)
+    axes.scatter(x, y, s=55, marker="*", color="#f2b705", edgecolor="black", lw=0.5, zorder=5)
+    pending = (observations.status == Status.PENDING).nonzero().squeeze(-1).cpu()
+    x, y, _ = _projected(study, pending, i, j)
+    axes.scatter(x, y, s=60, facecolor="none", edgecolor="#c0392b", lw=1.4, zorder=6)
+
+
+def _projected(study: "Study", rows: Tensor, i: int, j: int) -> tuple[np.ndarray, np.ndarray, Tensor]:
+    """x, y and which rows, of those in which both parameters are active."""
+    points = study.observations.points.cpu()[rows]
+    shown = study.space.active(points)[:, [i, j]].all(-1)
+    p, q = (list(study.space.parameters.values())[column] for column in (i, j))
+    return on_axis(p, points[shown, i]), on_axis(q, points[shown, j]), shown
+
+
+def colour_bar(figure: "Figure", study: "Study", drawn: Any, beside: Any) -> None:
+    """The bar of pi, beside one axes or several."""
+    bar = figure.colorbar(drawn, ax=beside, aspect=30)
+    bar.set_ticks([0, 0.05, 0.2, 0.5, 1.0], labels=["0", "0.05", "0.2", "0.5", "1"])
+    bar.set_label(name_of_pi(study))
