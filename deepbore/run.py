@@ -1,10 +1,11 @@
-"""`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory."""
+"""`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory; `load_run` takes it up."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentError
+import yaml
+from jsonargparse import ArgumentError, ArgumentParser
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
@@ -16,6 +17,7 @@ from deepbore.datamodule import LabelledObservations
 from deepbore.errors import DeepBoreError, SettingError
 from deepbore.evaluators import SerialEvaluator
 from deepbore.journal import Journal
+from deepbore.labels import Labelling
 from deepbore.loop import LoopController
 from deepbore.observations import Observations
 from deepbore.problems import Problem
@@ -39,6 +41,37 @@ def run_fit(args: Sequence[str]) -> None:
     study = Study.load(cli.run / JOURNAL)
     print(summary(study, cli.problem.optimum))
     print(f"kept in {cli.run}: `deepbore plot {cli.run}` draws it")
+
+
+def load_run(run: Path) -> Study:
+    """The study of a run directory, with the classifier (untrained) and the labels that its config.yaml names.
+
+    Args:
+        run: the directory; or a journal alone, for the defaults.
+
+    Raises:
+        JournalError: for a missing or damaged journal.
+        SettingError: if the configuration names what cannot be made.
+    """
+    if not run.is_dir():
+        return Study.load(run)
+    config = run / "config.yaml"
+    return Study.load(
+        run / JOURNAL, **(_parts(yaml.safe_load(config.read_text(encoding="utf-8"))) if config.exists() else {})
+    )
+
+
+def _parts(config: dict[str, Any]) -> dict[str, Any]:
+    """Classifier and labels of a configuration."""
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(Classifier, "classifier")
+    parser.add_subclass_arguments(Labelling, "labels")
+    named = {"classifier": config.get("model"), "labels": (config.get("data") or {}).get("labels")}
+    try:
+        parsed = parser.parse_object({name: settings for name, settings in named.items() if settings})
+        return {name: part for name, part in vars(parser.instantiate_classes(parsed)).items() if part is not None}
+    except (ArgumentError, ValueError) as error:
+        raise SettingError(f"the run's classifier or labels cannot be made from its config.yaml: {error}") from None
 
 
 class RunCLI(LightningCLI):

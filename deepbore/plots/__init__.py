@@ -5,6 +5,7 @@ from deepbore.plots.influence import importance, importances
 from deepbore.plots.landscapes import landscape
 from deepbore.plots.parallel import parallel_coordinates
 from deepbore.plots.reliability import calibration
+from deepbore.plots.reports import report
 from deepbore.plots.runs import best_and_tau, history
 from deepbore.plots.sections import pairs, slices
 
@@ -17,5 +18,6 @@ __all__ = [
     "landscape",
     "pairs",
     "parallel_coordinates",
+    "report",
     "slices",
 ]

@@ -10,7 +10,7 @@ from deepbore.errors import SettingError
 from deepbore.evaluators import Objective
 from deepbore.labels import Labels
 from deepbore.observations import Status
-from deepbore.plots.looking import finished_rows, grid, labels_of, name_of_pi, nothing_learned
+from deepbore.plots.looking import grid, labels_of, name_of_pi, nothing_learned, shown_rows
 from deepbore.plots.scales import dress, is_number, on_axis
 from deepbore.plots.sections import COARSE, FINE, LEVELS, colour_bar, draw_pair, draw_slice
 from deepbore.plots.style import BEST, FAILED, GOOD, TAU, legend, message, new_figure, note, thin_spines
@@ -77,7 +77,7 @@ def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
     """Crosses, the latest with a ring, tau, failures at the lower edge, and what is asked next."""
     (parameter,) = study.space.parameters.values()
     observations = study.observations
-    rows = finished_rows(study)
+    rows = shown_rows(study)
     x, y = on_axis(parameter, observations.points.cpu()[rows, 0]), study.result.values[rows.numpy()]
     good = observations.to_user(y) <= labels.tau
     for which, colour, name in ((good, GOOD, "class 1"), (~good & ~np.isnan(y), "#8a9099", "class 0")):
@@ -134,8 +134,8 @@ def _mark_next(panes: Sequence["Axes"], study: "Study") -> None:
 def _plane(study: "Study", objective: Objective | None, figure: "Figure | None") -> "Figure":
     if reason := nothing_learned(study):
         return message(figure, reason)
-    figure = figure or new_figure(9.6, 4.0)
-    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    figure = figure or new_figure(9.8, 4.0)
+    panels = figure.subplots(1, 2, gridspec_kw={"wspace": 0.06})
     drawn = draw_pair(panels[0], study, *study.space.names)
     colour_bar(figure, study, drawn, panels[0])
     drawn = draw_pair(panels[1], study, *study.space.names, deviation=True)
@@ -153,6 +153,9 @@ def _draw_boundary(axes: "Axes", study: "Study", objective: Objective) -> None:
     points = study.space.snap(torch.cartesian_prod(xs, ys))
     values = np.array([float(objective(params)) for params in study.space.decode(points)]).reshape(len(xs), len(ys)).T
     tau = study.observations.to_user(labels_of(study).tau)
-    axes.contour(on_axis(p, xs), on_axis(q, ys), values, levels=[tau], colors=TAU, linewidths=1.3, linestyles="--")
-    axes.plot([], [], color=TAU, lw=1.3, ls="--", label="objective = tau")
-    legend(axes, loc="lower left", bbox_to_anchor=(0, 1), fontsize=8)
+    drawn = axes.contour(
+        on_axis(p, xs), on_axis(q, ys), values, levels=[tau], colors=TAU, linewidths=1.3, linestyles="--"
+    )
+    if np.size(drawn.get_paths()[0].vertices):  # the region may be smaller than the grid's step
+        axes.plot([], [], color=TAU, lw=1.3, ls="--", label="objective = tau")
+        legend(axes, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0, fontsize=8)

@@ -24,7 +24,7 @@ def nothing_learned(study: "Study") -> str | None:
     """Why the classifier has nothing to show; None if it has.
 
     Raises:
-        SettingError: if there is something to learn, but it is not trained.
+        SettingError: if it has never been trained, though there is something to learn.
     """
     if study.classifier.ready:
         return None
@@ -32,7 +32,9 @@ def nothing_learned(study: "Study") -> str | None:
         return "No trial has a value yet, so there is nothing to learn."
     if not labels_of(study).separable:
         return "All values are equal, so there is nothing to tell apart yet."
-    raise SettingError("the classifier must be trained before it is drawn. Call study.fit() first.")
+    if study.classifier.space is None:
+        raise SettingError("the classifier must be trained before it is drawn. Call study.fit() first.")
+    return "The classifier could not be trained, or not since there is something to learn: call study.fit()."
 
 
 def labels_of(study: "Study") -> Labels:
@@ -78,14 +80,25 @@ def _as_pi(study: "Study", score: Tensor) -> Tensor:
     return pi
 
 
-def finished_rows(study: "Study", most: int = MANY) -> Tensor:
-    """Rows of trials that are complete or failed, in order; if there are too many, the best and others evenly."""
-    observations = study.observations
-    rows = (observations.status != Status.PENDING).nonzero().squeeze(-1).cpu()
+def finished_rows(study: "Study") -> Tensor:
+    """Rows of the trials that are complete or failed, in order."""
+    rows: Tensor = (study.observations.status != Status.PENDING).nonzero().squeeze(-1).cpu()
+    return rows
+
+
+def thinned(rows: Tensor, most: int) -> Tensor:
+    """The rows, or so many of them evenly."""
+    return rows if len(rows) <= most else rows[torch.linspace(0, len(rows) - 1, most).long()]
+
+
+def shown_rows(study: "Study", most: int = MANY) -> Tensor:
+    """Finished rows to draw, in order; of too many, half the best and half others evenly."""
+    rows = finished_rows(study)
     if len(rows) <= most:
         return rows
-    evenly = rows[torch.linspace(0, len(rows) - 1, most // 2).long()]
-    return torch.cat([observations.best_rows(most // 2).cpu(), evenly]).unique()
+    best = study.observations.best_rows(most // 2).cpu()
+    both: Tensor = torch.cat([best, thinned(rows, most // 2)]).unique()
+    return both
 
 
 def centre(study: "Study", columns: Sequence[int] = ()) -> Tensor | None:
@@ -104,7 +117,8 @@ def centre(study: "Study", columns: Sequence[int] = ()) -> Tensor | None:
     known = points[active.int().argmax(0), torch.arange(len(space))]  # of the best trial that has each
     middle = torch.cat([p.from_uniform(torch.tensor([0.5]).double()) for p in space.parameters.values()])
     filled = torch.where(active.any(0), known, middle)
-    return points[row].where(active[row], filled)
+    best: Tensor = torch.where(active[row], points[row], filled)
+    return best
 
 
 def grid(parameter: Parameter, most: int) -> Tensor:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from deepbore.plots.looking import finished_rows
+from deepbore.plots.looking import shown_rows
 from deepbore.plots.scales import is_number, linear_ticks, short, ticks
 from deepbore.plots.sections import chosen
 from deepbore.plots.style import FAILED, figure_of, good_to_bad, new_axes, nothing_on, plain, usual_range
@@ -41,7 +41,7 @@ def parallel_coordinates(
         MissingPackage: without matplotlib.
     """
     names = _names(study, parameters)
-    rows = finished_rows(study, LINES)
+    rows = shown_rows(study, LINES)
     if not len(rows):
         return nothing_on(axes, "No trial is finished yet.")
     axes = axes or new_axes(max(1.15 * (len(names) + 1), 5.0) + 0.6, 4.0)
@@ -84,7 +84,8 @@ def _draw_values(axes: "Axes", study: "Study", heights: np.ndarray, values: np.n
     order = good.argsort(kind="stable")
     lines = [np.column_stack([across, [*heights[row], height[row]]]) for row in order]
     colours = good_to_bad()(good[order])
-    axes.add_collection(LineCollection(lines, colors=colours, linewidths=0.6 + 1.2 * good[order], alpha=0.8))
+    alpha = float(np.clip(40 / len(values), 0.25, 0.8))
+    axes.add_collection(LineCollection(lines, colors=colours, linewidths=0.6 + 1.2 * good[order], alpha=alpha))
     shown = linear_ticks(low, high, 5, whole=False) if low < high else [low]
     heights_of_ticks = [(tick - low) / (high - low) if low < high else 0.5 for tick in shown]
     _draw_axis(axes, float(across[-1]), "value", heights_of_ticks, [short(tick) for tick in shown])

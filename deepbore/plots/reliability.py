@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepbore.errors import SettingError
-from deepbore.plots.looking import finished_rows, labels_of, name_of_pi, nothing_learned, probability
+from deepbore.plots.looking import finished_rows, labels_of, name_of_pi, nothing_learned, probability, thinned
 from deepbore.plots.style import BAD, GOOD, legend, message, new_figure, thin_spines
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ def reliability(pi: np.ndarray, z: np.ndarray, bins: int = 10) -> tuple[np.ndarr
 
 
 def calibration(study: "Study", *, bins: int = 10, figure: "Figure | None" = None) -> "Figure":
-    """The mean label over pi in bins, on the trials that the classifier has learned from, and how many lie in each.
+    """The mean label over pi in bins, on the trials of the run, and how many lie in each.
 
-    On the diagonal pi means what it says. The expected calibration error is sum_b n_b / n |mean z_b - mean pi_b|. The
-    data are those of the training, and later trials are chosen for a high pi: read it as a check of the fit.
+    On the diagonal pi means what it says. The expected calibration error is sum_b n_b / n |mean z_b - mean pi_b|.
+    The classifier has learned from these trials, and most were chosen for a high pi: read it as a check of the fit.
+    Beyond 5000 trials an even share is used.
 
     Args:
         study: with a trained classifier; see `Study.fit`.
@@ -52,7 +53,7 @@ def calibration(study: "Study", *, bins: int = 10, figure: "Figure | None" = Non
         raise SettingError(f"bins >= 1 must hold, but got bins={bins}.")
     if reason := nothing_learned(study):
         return message(figure, reason)
-    rows = finished_rows(study, ROWS)
+    rows = thinned(finished_rows(study), ROWS)
     pi = probability(study, study.observations.points[rows])
     mean_pi, mean_z, counts = reliability(pi, labels_of(study).z.mean(-1).cpu().double()[rows].numpy(), bins)
     error = float(np.nansum(counts / counts.sum() * np.abs(mean_z - mean_pi)))

@@ -16,6 +16,7 @@ from deepbore.plots.style import (
     figure_of,
     legend,
     new_axes,
+    note,
     plain,
     thin_spines,
     usual_range,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from deepbore.study import Study
 
 GAMMA = 0.5  # of the default labels
+MANY = 1000  # trials from which the points are small
 
 
 def history(
@@ -66,15 +68,19 @@ def history(
     gamma = checked_gamma(GAMMA if gamma is None else gamma)
     sign = -1.0 if direction == "maximize" else 1.0
     axes = axes or new_axes(7.5, 4.2)
+    axes.set(xlabel="evaluation", ylabel="value", title=plain(title, 80))
     if np.isfinite(shown).any():
         _draw_values(axes, trials, shown, sign, gamma)
+        _hide_outliers(axes, sign * shown, sign)
+    else:
+        note(axes, "no value yet")
+        axes.set_yticks([])
     _mark_failures(axes, trials[np.isnan(shown)])
     if optimum is not None:
         axes.axhline(optimum, color="black", lw=0.8, ls=":", label="optimum")
-    axes.set(xlabel="evaluation", ylabel="value", title=plain(title, 80))
-    _hide_outliers(axes, sign * shown, sign)
+    axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     thin_spines(axes)
-    legend(axes)
+    legend(axes, loc="best" if len(trials) < MANY else "upper right")
     if path is not None:
         figure_of(axes).savefig(path, dpi=150)
     return figure_of(axes)
@@ -92,12 +98,14 @@ def _told(run: Union["Study", Sequence[float], np.ndarray]) -> tuple[np.ndarray,
 def _draw_values(axes: "Axes", trials: np.ndarray, shown: np.ndarray, sign: float, gamma: Gamma) -> None:
     best, taus = best_and_tau(sign * shown, gamma)
     good = sign * shown <= taus[-1]
-    axes.scatter(trials[good], shown[good], s=16, color=GOOD, label="value, class 1", zorder=3)
     bad = ~good & ~np.isnan(shown)
-    axes.scatter(trials[bad], shown[bad], s=16, color=BAD, label="value, class 0", zorder=2)
-    axes.step(trials, sign * best, where="post", color=BEST, lw=1.8, label="best so far", zorder=4)
+    size = 16 if len(trials) < MANY else 3
+    for which, colour, name in ((good, GOOD, "value, class 1"), (bad, BAD, "value, class 0")):
+        if which.any():
+            axes.scatter(trials[which], shown[which], s=size, color=colour, label=name, zorder=3)
+    axes.step(trials, sign * best, where="post", color=BEST, lw=1.8, label="best so far", zorder=5)
     name = "tau" if isinstance(gamma, DecayingGamma) else f"tau (gamma = {gamma:.3g})"
-    axes.step(trials, sign * taus, where="post", color=TAU, lw=1.2, ls="--", label=name)
+    axes.step(trials, sign * taus, where="post", color=TAU, lw=1.2, ls="--", label=name, zorder=4)
 
 
 def _mark_failures(axes: "Axes", trials: np.ndarray) -> None:
@@ -110,9 +118,6 @@ def _mark_failures(axes: "Axes", trials: np.ndarray) -> None:
 def _hide_outliers(axes: "Axes", values: np.ndarray, sign: float) -> None:
     """Ends the axis early if few values (to minimise) would squeeze the others together."""
     finite = values[np.isfinite(values)]
-    if not len(finite):
-        axes.set_yticks([])
-        return
     best, most = usual_range(finite)
     if most < finite.max():
         ends = sign * np.array([best - 0.05 * (most - best), most + 0.3 * (most - best)])

@@ -28,6 +28,8 @@ def on_axis(parameter: Parameter, column: Tensor) -> np.ndarray:
 
 def ticks(parameter: Parameter, most: int) -> list[Any]:
     """Up to about `most` native values to name on an axis: all choices, round numbers, powers of ten."""
+    if isinstance(parameter, Integer) and parameter.levels <= most:
+        return list(range(int(parameter.low), int(parameter.high) + 1))
     if isinstance(parameter, Real | Integer):
         low, high = float(parameter.low), float(parameter.high)
         values = log_ticks(low, high, most) if parameter.log else []

@@ -16,16 +16,30 @@ from deepbore.plots.influence import importances
 from deepbore.plots.looking import (
     band,
     centre,
-    finished_rows,
     grid,
     labels_of,
     name_of_pi,
     nothing_learned,
     probability,
+    shown_rows,
     spread,
 )
 from deepbore.plots.scales import dress, on_axis
-from deepbore.plots.style import BEST, GOOD, PALE, greens, message, new_figure, note, root_scale, thin_spines
+from deepbore.plots.style import (
+    BEST,
+    FAILED,
+    GOOD,
+    PALE,
+    STAR,
+    clear,
+    greens,
+    greys,
+    message,
+    new_figure,
+    note,
+    root_scale,
+    thin_spines,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,8 +128,9 @@ def _draw_pi(axes: "Axes", study: "Study", points: Tensor, parameter: Parameter,
     """pi and its band as a line, or as bars where nothing lies between two values."""
     pi, (low, high) = probability(study, points), band(study, points)
     if isinstance(parameter, Categorical):
-        axes.vlines(x, low, high, color=GOOD, alpha=0.3, lw=6)
-        axes.scatter(x, pi, color=GOOD, marker="_", s=120, zorder=3)
+        width = min(6.0, 60 / len(x))
+        axes.vlines(x, low, high, color=GOOD, alpha=0.3, lw=width)
+        axes.scatter(x, pi, color=GOOD, marker="_", s=20 * width, zorder=3)
         return
     axes.fill_between(x, low, high, color=GOOD, alpha=0.2, lw=0)
     axes.plot(x, pi, color=GOOD, lw=1.6, marker="" if parameter.levels is None else "o", ms=2.5, zorder=3)
@@ -123,7 +138,7 @@ def _draw_pi(axes: "Axes", study: "Study", points: Tensor, parameter: Parameter,
 
 def _draw_labels(axes: "Axes", study: "Study", column: int) -> None:
     """The label of each trial in which the parameter is active, over its value."""
-    rows = finished_rows(study)
+    rows = shown_rows(study)
     points = study.observations.points.cpu()[rows]
     active = study.space.active(points)[:, column]
     z = labels_of(study).z.mean(-1).cpu()[rows][active].numpy()
@@ -137,6 +152,8 @@ def _draw_labels(axes: "Axes", study: "Study", column: int) -> None:
 
 def pairs(study: "Study", *, parameters: Sequence[str] | None = None, figure: "Figure | None" = None) -> "Figure":
     """pi over pairs of parameters, the others at the best configuration, with the trials.
+
+    Where one of the two is inactive, pi is hatched; trials that have only the other lie on the frame.
 
     Args:
         study: with a trained classifier; see `Study.fit`. It needs two parameters.
@@ -172,15 +189,23 @@ def draw_pair(axes: "Axes", study: "Study", across: str, up: str, *, deviation: 
     xs, ys = (grid(each, COARSE if each.levels is None else LEVELS) for each in (p, q))
     points = _plane(study, [i, j], torch.cartesian_prod(xs, ys))
     shown = spread(study, points) if deviation else probability(study, points)
-    inactive = ~space.active(points)[:, [i, j]].all(-1).numpy()
-    table = np.ma.masked_array(shown, inactive).reshape(len(xs), len(ys)).T
-    look = {"cmap": "Purples", "vmin": 0} if deviation else {"cmap": greens(), "norm": root_scale()}
+    has_i, has_j = space.active(points)[:, [i, j]].numpy().T
+    place = (on_axis(p, xs), on_axis(q, ys))
+    look = {"cmap": greys(), "vmin": 0} if deviation else {"cmap": greens(), "norm": root_scale()}
     axes.set_facecolor(PALE)
-    mesh = axes.pcolormesh(on_axis(p, xs), on_axis(q, ys), table, shading="nearest", **look)
+    mesh = axes.pcolormesh(*place, _table(shown, has_i | has_j, xs), shading="nearest", **look)
+    if not (has_i & has_j).all():
+        lacking = _table(shown, ~(has_i & has_j), xs)
+        axes.pcolor(*place, lacking, shading="nearest", hatch="///", cmap=clear(), edgecolors="#8a9099", linewidth=0)
     dress(axes, "x", across, p)
     dress(axes, "y", up, q)
     _draw_trials(axes, study, i, j)
     return mesh
+
+
+def _table(values: np.ndarray, known: np.ndarray, xs: Tensor) -> np.ma.MaskedArray:
+    """Values of a grid's points as rows of a picture, those that are unknown left out."""
+    return np.ma.masked_array(values, ~known).reshape(len(xs), -1).T
 
 
 def _plane(study: "Study", columns: list[int], entries: Tensor) -> Tensor:
@@ -194,26 +219,33 @@ def _plane(study: "Study", columns: list[int], entries: Tensor) -> Tensor:
 
 
 def _draw_trials(axes: "Axes", study: "Study", i: int, j: int) -> None:
-    """The trials that have both parameters: class 1 filled, class 0 hollow, the best a star, the pending red rings."""
-    rows = finished_rows(study)
-    x, y, shown = _projected(study, rows, i, j)
-    good = labels_of(study).z.mean(-1).cpu().numpy()[rows[shown]] > 0
-    axes.scatter(x[~good], y[~good], s=10, facecolor="white", edgecolor="#8a9099", lw=0.7, zorder=3)
-    axes.scatter(x[good], y[good], s=9, color=BEST, lw=0, zorder=4)
+    """Trials of class 1 filled, of class 0 hollow, the best a star, the pending red rings.
+
+    A trial that has one of the parameters only lies on the frame.
+    """
     observations = study.observations
-    x, y, _ = _projected(study, observations.best_rows(1).cpu(), i, j)
-    axes.scatter(x, y, s=55, marker="*", color="#f2b705", edgecolor="black", lw=0.5, zorder=5)
+    rows = shown_rows(study)
+    good = labels_of(study).z.mean(-1).cpu()[rows] > 0
     pending = (observations.status == Status.PENDING).nonzero().squeeze(-1).cpu()
-    x, y, _ = _projected(study, pending, i, j)
-    axes.scatter(x, y, s=60, facecolor="none", edgecolor="#c0392b", lw=1.4, zorder=6)
+    looks: list[tuple[Tensor, dict[str, Any]]] = [
+        (rows[~good], {"s": 10, "facecolor": "white", "edgecolor": "#8a9099", "lw": 0.7}),
+        (rows[good], {"s": 9, "color": BEST, "lw": 0}),
+        (observations.best_rows(1).cpu(), {"s": 55, "marker": "*", "facecolor": STAR, "edgecolor": "black", "lw": 0.5}),
+        (pending, {"s": 60, "facecolor": "none", "edgecolor": FAILED, "lw": 1.4}),
+    ]
+    for order, (which, look) in enumerate(looks):
+        axes.scatter(*_projected(axes, study, which, [i, j]), **look, zorder=3 + order, clip_on=False)
 
 
-def _projected(study: "Study", rows: Tensor, i: int, j: int) -> tuple[np.ndarray, np.ndarray, Tensor]:
-    """x, y and which rows, of those in which both parameters are active."""
+def _projected(axes: "Axes", study: "Study", rows: Tensor, columns: Sequence[int]) -> list[np.ndarray]:
+    """x and y of the trials in these rows that have one of the parameters, or both."""
     points = study.observations.points.cpu()[rows]
-    shown = study.space.active(points)[:, [i, j]].all(-1)
-    p, q = (list(study.space.parameters.values())[column] for column in (i, j))
-    return on_axis(p, points[shown, i]), on_axis(q, points[shown, j]), shown
+    active = study.space.active(points)[:, columns]
+    shown = active.any(-1)
+    parameters = list(study.space.parameters.values())
+    edges = [axes.get_xlim()[0], axes.get_ylim()[0]]
+    natives = [on_axis(parameters[column], points[shown, column]) for column in columns]
+    return [np.where(on, x, edge) for x, on, edge in zip(natives, active[shown].T.numpy(), edges, strict=True)]
 
 
 def colour_bar(figure: "Figure", study: "Study", drawn: Any, beside: Any) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GOOD, BAD, BEST, TAU, FAILED = "#1a7f5a", "#b8bcc2", "#1f3b73", "#d9822b", "#c0392b"
-PALE = "#f3f5f6"  # where a parameter is inactive
+PALE, STAR = "#f3f5f6", "#f2b705"  # where parameters are inactive; the best configuration
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -72,16 +72,30 @@ def thin_spines(axes: "Axes") -> None:
 
 def greens() -> Any:
     """The colour map of pi, from white to the colour of class 1."""
-    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
+    return _colours("#ffffff", "#b9dccd", GOOD)
 
-    return LinearSegmentedColormap.from_list("pi", ["#ffffff", "#b9dccd", GOOD])
+
+def greys() -> Any:
+    """The colour map of a standard deviation, from white to a light violet grey."""
+    return _colours("#ffffff", "#c9c6dc", "#9a95bd")
+
+
+def clear() -> Any:
+    """The colour map of what only its hatching shows."""
+    from matplotlib.colors import ListedColormap  # noqa: PLC0415
+
+    return ListedColormap(["none"])
 
 
 def good_to_bad() -> Any:
     """The colour map of values, from grey for the worst to the colour of class 1 for the best."""
+    return _colours("#d5d9dd", "#a9cdbd", GOOD)
+
+
+def _colours(*stops: str) -> Any:
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
 
-    return LinearSegmentedColormap.from_list("value", ["#d5d9dd", "#a9cdbd", GOOD])
+    return LinearSegmentedColormap.from_list("deepbore", stops)
 
 
 def root_scale() -> Any:
@@ -92,9 +106,9 @@ def root_scale() -> Any:
 
 
 def legend(axes: "Axes", **settings: Any) -> None:
-    """A legend without a frame, if anything has a name."""
+    """A legend on a pale ground without an edge, if anything has a name."""
     if axes.get_legend_handles_labels()[1]:
-        axes.legend(**{"frameon": False, "fontsize": 9, **settings})
+        axes.legend(**{"edgecolor": "none", "framealpha": 0.7, "fontsize": 9, **settings})
 
 
 def usual_range(values: np.ndarray) -> tuple[float, float]:
