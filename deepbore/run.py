@@ -53,25 +53,23 @@ def load_run(run: Path) -> Study:
         JournalError: for a missing or damaged journal.
         SettingError: if the configuration names what cannot be made.
     """
-    if not run.is_dir():
-        return Study.load(run)
     config = run / "config.yaml"
-    return Study.load(
-        run / JOURNAL, **(_parts(yaml.safe_load(config.read_text(encoding="utf-8"))) if config.exists() else {})
-    )
+    parts = _parts(config.read_text(encoding="utf-8")) if config.exists() else {}
+    return Study.load(run / JOURNAL if run.is_dir() else run, **parts)
 
 
-def _parts(config: dict[str, Any]) -> dict[str, Any]:
-    """Classifier and labels of a configuration."""
+def _parts(text: str) -> dict[str, Any]:
+    """Classifier and labels of a configuration, by their names in a study."""
     parser = ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments(Classifier, "classifier")
     parser.add_subclass_arguments(Labelling, "labels")
-    named = {"classifier": config.get("model"), "labels": (config.get("data") or {}).get("labels")}
     try:
+        config = yaml.safe_load(text) or {}
+        named = {"classifier": config.get("model"), "labels": (config.get("data") or {}).get("labels")}
         parsed = parser.parse_object({name: settings for name, settings in named.items() if settings})
         return {name: part for name, part in vars(parser.instantiate_classes(parsed)).items() if part is not None}
-    except (ArgumentError, ValueError) as error:
-        raise SettingError(f"the run's classifier or labels cannot be made from its config.yaml: {error}") from None
+    except (ArgumentError, ValueError, yaml.YAMLError) as error:
+        raise SettingError(f"the classifier and labels can't be made from the run's config.yaml: {error}") from None
 
 
 class RunCLI(LightningCLI):

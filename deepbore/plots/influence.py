@@ -59,18 +59,18 @@ def importances(study: "Study", samples: int | None = None, seed: int = 0) -> di
 
 
 def exchanged(space: SearchSpace, points: Tensor, donors: Tensor, column: int, generator: torch.Generator) -> Tensor:
-    """The points (n x d) with one parameter, where it is active, from random donors that have it (m x d)."""
-    active = space.active(points)
-    rows = active[:, column].nonzero().squeeze(-1)
-    able = donors[space.active(donors)[:, column]]
-    if not len(rows) or not len(able):
+    """The points (n x d) with one parameter, where it is active, from the same row of the donors (n x d).
+
+    A donor that does not have it is replaced by a random one that has; if none has it, the points stay as they are.
+    """
+    active, able = space.active(points), space.active(donors)[:, column].nonzero().squeeze(-1)
+    if not len(able):
         return points
-    given = able[torch.randint(len(able), (len(rows),), generator=generator)]
-    changed = torch.where(active[rows], points[rows], given)  # what the change may switch on comes from the donor
+    given = donors[able[torch.randint(len(able), (len(donors),), generator=generator)]]
+    given[able] = donors[able]
+    changed = torch.where(active, points, given)  # what the change may switch on comes from the donor
     changed[:, column] = given[:, column]
-    result = points.clone()
-    result[rows] = space.snap(changed)
-    return result
+    return torch.where(active[:, [column]], space.snap(changed), points)
 
 
 def importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
