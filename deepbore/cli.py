@@ -1,7 +1,8 @@
-"""The command line: `deepbore fit`, `deepbore best RUN`, `deepbore plot RUN`."""
+"""The command line: `deepbore fit`, and `best`, `plot` and `report` to look at a run."""
 
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
   deepbore fit --config FILE.yaml    run an optimisation; `deepbore fit --help` says more
   deepbore best RUN                  the best configuration of a run directory
   deepbore plot RUN                  a picture of a run: RUN/history.png
+  deepbore report RUN                a page with all pictures of a run: RUN/report.html
 """
 
 FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration is an epoch
@@ -49,7 +51,7 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
 def main(args: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     command, *rest = list(sys.argv[1:] if args is None else args) or ["--help"]
-    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "best": _best, "plot": _plot}
+    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "best": _best, "plot": _plot, "report": _report}
     if command in ("-h", "--help"):
         print(HELP)
         return 0
@@ -88,41 +90,47 @@ def _best(args: list[str]) -> None:
 
 
 def _plot(args: list[str]) -> None:
-    study = _study(args, "plot")
+    run = _run(args, "plot")
     from deepbore.plots import history  # noqa: PLC0415
+    from deepbore.run import load_run  # noqa: PLC0415
 
-    run = Path(args[0])
     target = run / "history.png" if run.is_dir() else run.with_suffix(".png")
-    direction = study.observations.direction
-    history(study.result.values, direction=direction, gamma=_gamma(run), title=run.name, path=target)
+    history(load_run(run), title=run.name, path=target)
     print(target)
 
 
-def _study(args: list[str], command: str) -> "Study":
+def _report(args: list[str]) -> None:
+    run = _run(args, "report")
+    from deepbore.plots import report  # noqa: PLC0415
+    from deepbore.run import load_run  # noqa: PLC0415
+
+    study = load_run(run)
+    study.fit()
+    target = run / "report.html" if run.is_dir() else run.with_suffix(".html")
+    config = run / "config.yaml"
+    configuration = config.read_text(encoding="utf-8") if config.exists() else ""
+    last = datetime.fromtimestamp(_journal(run).stat().st_mtime).astimezone()
+    facts = {"last event": f"{last:%Y-%m-%d %H:%M %Z}", "pictures": "of the classifier trained anew on these trials"}
+    page = report(study, title=f"deepbore: {run.resolve().name}", facts=facts, configuration=configuration)
+    target.write_text(page, encoding="utf-8")
+    print(target)
+
+
+def _run(args: list[str], command: str) -> Path:
     if len(args) != 1 or args[0].startswith("-"):
         raise JournalError(f"usage: deepbore {command} RUN, a run directory or a journal, but got {args}.")
+    return Path(args[0])
+
+
+def _journal(run: Path) -> Path:
+    return run / JOURNAL if run.is_dir() else run
+
+
+def _study(args: list[str], command: str) -> "Study":
+    run = _run(args, command)
     from deepbore.study import Study  # noqa: PLC0415
 
-    run = Path(args[0])
-    return Study.load(run / JOURNAL if run.is_dir() else run)
-
-
-def _gamma(run: Path) -> float:
-    """The proportion that the run's configuration names, or that of the labels that suit its classifier."""
-    import yaml  # noqa: PLC0415
-
-    from deepbore import classifiers  # noqa: PLC0415
-    from deepbore.labels import suited_labels  # noqa: PLC0415
-
-    file = run / "config.yaml"
-    config = yaml.safe_load(file.read_text()) if file.exists() else {}
-    labels = (config.get("data") or {}).get("labels") or {}
-    gamma = (labels.get("init_args") or {}).get("gamma")
-    if isinstance(gamma, float):
-        return gamma
-    name = (config.get("model") or {}).get("class_path", "KernelPLS").rpartition(".")[2]
-    head = getattr(classifiers, name, classifiers.KernelPLS)
-    return suited_labels(head.estimates_labels).proportion(0)
+    return Study.load(_journal(run))
 
 
 def summary(study: "Study", optimum: float | None = None) -> str:

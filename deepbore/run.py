@@ -1,11 +1,12 @@
-"""`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory."""
+"""`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory; `load_run` takes it up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentError
+import yaml
+from jsonargparse import ArgumentError, ArgumentParser
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
@@ -17,6 +18,7 @@ from deepbore.datamodule import LabelledObservations
 from deepbore.errors import DeepBoreError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.journal import Journal
+from deepbore.labels import Labelling
 from deepbore.loop import LoopController
 from deepbore.observations import Observations
 from deepbore.problems import Problem
@@ -55,6 +57,35 @@ class Evaluation:
     workers: int = 1
     timeout: float | None = None
     retries: int = 0
+
+
+def load_run(run: Path) -> Study:
+    """The study of a run directory, with the classifier (untrained) and the labels that its config.yaml names.
+
+    Args:
+        run: the directory; or a journal alone, for the defaults.
+
+    Raises:
+        JournalError: for a missing or damaged journal.
+        SettingError: if the configuration names what cannot be made.
+    """
+    config = run / "config.yaml"
+    parts = _parts(config.read_text(encoding="utf-8")) if config.exists() else {}
+    return Study.load(run / JOURNAL if run.is_dir() else run, **parts)
+
+
+def _parts(text: str) -> dict[str, Any]:
+    """Classifier and labels of a configuration, by their names in a study."""
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(Classifier, "classifier")
+    parser.add_subclass_arguments(Labelling, "labels")
+    try:
+        config = yaml.safe_load(text) or {}
+        named = {"classifier": config.get("model"), "labels": (config.get("data") or {}).get("labels")}
+        parsed = parser.parse_object({name: settings for name, settings in named.items() if settings})
+        return {name: part for name, part in vars(parser.instantiate_classes(parsed)).items() if part is not None}
+    except (ArgumentError, ValueError, yaml.YAMLError) as error:
+        raise SettingError(f"the classifier and labels can't be made from the run's config.yaml: {error}") from None
 
 
 class RunCLI(LightningCLI):

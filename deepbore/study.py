@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
+import torch
 from lightning.pytorch import Trainer
 
 from deepbore.acquisition import Acquisition
@@ -20,7 +21,7 @@ from deepbore.loop import LoopController
 from deepbore.observations import Direction, Observations, Trial
 from deepbore.space import Params, SearchSpace
 from deepbore.thresholds import Gamma
-from deepbore.trainer import new_trainer, quiet
+from deepbore.trainer import new_trainer, quiet, train
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,9 +92,8 @@ class Study:
             raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
         self.observations = Observations(space, direction)
         self.classifier = classifier or KernelPLS()
-        self._data = LabelledObservations(
-            self.observations, labels or suited_labels(self.classifier.estimates_labels, gamma)
-        )
+        self.labels = labels or suited_labels(self.classifier.estimates_labels, gamma)  # how values become labels
+        self._data = LabelledObservations(self.observations, self.labels)
         self._loop = LoopController(acquisition=acquisition, candidates=candidates, n_initial=n_initial, seed=seed)
         self._loop.data = self._data
         self._trainer: Trainer | None = None
@@ -162,6 +162,22 @@ class Study:
     def reseed(self, seed: int) -> None:
         """Goes on with another stream of random numbers, as copies of a study in several processes must."""
         self._loop.reseed(seed)
+
+    def fit(self, epochs: int = 10) -> Classifier:
+        """Trains the classifier on the trials so far and proposes nothing: to look at what it says, or to draw it.
+
+        `ask` and `optimize` train by themselves, and go on from the weights that this leaves.
+
+        Args:
+            epochs: so many times as in an iteration of a run, >= 1.
+
+        Returns:
+            the classifier; its `ready` says whether there was anything to learn.
+        """
+        if epochs < 1:
+            raise SettingError(f"epochs >= 1 must hold, but got epochs={epochs}.")
+        self.classifier.generator = torch.Generator().manual_seed(self._loop.seed)  # the run's stream stays as it is
+        return train(self.classifier, self._data, epochs)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 

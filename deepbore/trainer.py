@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 from lightning.pytorch import Callback, Trainer
 
+from deepbore.classifiers.base import Classifier
+from deepbore.datamodule import LabelledObservations
+
 
 def new_trainer(callbacks: Sequence[Callback] = ()) -> Trainer:
     """A trainer that only trains, without logger, checkpoints or bars, on the CPU: the fastest for small models."""
@@ -21,6 +24,15 @@ def new_trainer(callbacks: Sequence[Callback] = ()) -> Trainer:
             enable_progress_bar=False,
             enable_model_summary=False,
         )
+
+
+def train(classifier: Classifier, data: LabelledObservations, epochs: int) -> Classifier:
+    """Trains a classifier for some epochs, as the loop would, without proposing anything."""
+    trainer = new_trainer()
+    trainer.fit_loop.max_epochs = epochs
+    with quiet():
+        trainer.fit(classifier, datamodule=data)
+    return classifier
 
 
 @contextmanager

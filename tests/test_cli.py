@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ import yaml
 
 from deepbore import Ordinal, SearchSpace, Study
 from deepbore.cli import main, summary
+from deepbore.errors import SettingError
+from deepbore.run import load_run
 
 BRANIN = """
 problem: {class_path: deepbore.problems.Branin}
@@ -86,6 +89,39 @@ def test_a_finished_run_can_be_looked_at(run, deepbore_here):
     assert deepbore_here("best", folder).stdout.splitlines()[1:3] == done.stdout.splitlines()[1:3]
     assert deepbore_here("plot", folder).returncode == 0
     assert (folder / "history.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_is_reported_on_one_page(run, deepbore_here):
+    folder, done = run
+    shown = deepbore_here("report", folder)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.strip() == str(folder / "report.html")
+    page = (folder / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 6
+    for said in ("deepbore: mine", "KernelPLS", "n_trials: 14", done.stdout.split()[2], "<td>14</td>"):
+        assert said in page
+    assert deepbore_here("report", folder / "journal.jsonl").returncode == 0
+    assert (folder / "journal.html").exists()
+
+
+def test_a_run_is_taken_up_with_its_own_classifier_and_labels(run, tmp_path):
+    folder, _ = run
+    assert type(load_run(folder).classifier).__name__ == "KernelPLS"
+    shutil.copy(folder / "journal.jsonl", tmp_path)
+    assert type(load_run(tmp_path).classifier).__name__ == "KernelPLS"  # without a configuration
+    (tmp_path / "config.yaml").write_text(
+        """
+model: {class_path: deepbore.classifiers.DeepEnsemble, init_args: {members: 2, training: {steps: 20}}}
+data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 0.2}}}
+"""
+    )
+    study = load_run(tmp_path)
+    assert len(study.trials) == 14
+    assert study.classifier.training_plan.steps == 20
+    assert study.labels.gamma == 0.2
+    (tmp_path / "config.yaml").write_text("model: {class_path: nowhere.Classifier}")
+    with pytest.raises(SettingError, match=r"nowhere\.Classifier"):
+        load_run(tmp_path)
 
 
 def test_the_same_configuration_and_seed_give_the_same_run(run, tmp_path, deepbore_here):
@@ -192,7 +228,14 @@ def test_bad_configurations_are_refused_before_any_work(tmp_path, deepbore_here,
 
 
 @pytest.mark.parametrize(
-    ("args", "says"), [(["best"], "usage"), (["best", "nowhere"], "nowhere"), (["fitt"], "must be one of")]
+    ("args", "says"),
+    [
+        (["best"], "usage"),
+        (["report"], "usage"),
+        (["best", "nowhere"], "nowhere"),
+        (["report", "nowhere"], "nowhere"),
+        (["fitt"], "must be one of"),
+    ],
 )
 def test_bad_commands_are_refused(deepbore_here, args, says):
     done = deepbore_here(*args)

@@ -1,10 +1,91 @@
 """Pictures, and the numbers in them."""
 
+import base64
+import copy
+import importlib.util
+import math
+import sys
+from html.parser import HTMLParser
+
 import numpy as np
 import pytest
+import torch
+from PIL import Image
+from sklearn.calibration import calibration_curve
+from torchmetrics.functional.classification import binary_calibration_error
 
+from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study, ThresholdLabels
+from deepbore import plots as pictures
+from deepbore.classifiers import Classifier
 from deepbore.errors import SettingError
 from deepbore.plots import best_and_tau, history
+from deepbore.plots.influence import exchanged
+from deepbore.plots.reliability import reliability
+from deepbore.plots.scales import short, ticks
+from deepbore.testing import TOY_SPACES
+
+NAN = float("nan")
+MIXED = TOY_SPACES["mixed"]
+CUBE = SearchSpace({f"x{i}": Real(0, 1) for i in range(3)})
+LINE = SearchSpace({"x": Real(1, 100, log=True)})
+OF_ALL = [pictures.history, pictures.parallel_coordinates]
+OF_CLASSIFIER = [pictures.importance, pictures.slices, pictures.pairs, pictures.calibration]
+
+
+def told(space, values, pending=0, **settings):
+    """A study of random configurations with these values, NaN for failures, and some more that are pending."""
+    study = Study(space, **settings)
+    points = space.sample(len(values) + pending, torch.Generator().manual_seed(0))
+    for row, value in zip(study.observations.reserve(points), values, strict=False):
+        study.tell(row, value)
+    return study
+
+
+def mixed(params):
+    """A value that `nesterov` has no part in."""
+    loss = abs(math.log10(params["lr"]) + 2.5) + abs(math.log2(params["units"]) - 6) / 4
+    return loss + (1.0 if params["optimizer"] == "adam" else abs(params["momentum"] - 0.9))
+
+
+@pytest.fixture(scope="module")
+def study():
+    """40 trials in a mixed space, one failed and two pending, and a trained classifier."""
+    study = told(MIXED, [], pending=42)
+    for trial in study.trials[:40]:
+        study.tell(trial, mixed(trial.params), failed=trial.id == 7)
+    study.fit(epochs=3)
+    return study
+
+
+class Known(Classifier):
+    """A classifier that is a formula: points (n x d) -> pi (n)."""
+
+    estimates_labels = True
+
+    def __init__(self, formula):
+        super().__init__()
+        self.formula = formula
+
+    def build(self, space, outputs):
+        pass
+
+    def learn(self, batch):
+        return {}
+
+    def scores(self, points):
+        return self.formula(points)[None]
+
+
+def known(formula, space=CUBE, n=512):
+    """A study of evenly spread trials with this formula as its classifier."""
+    study = Study(space, classifier=Known(formula))
+    for row in study.observations.reserve(space.sobol(n, seed=0)):
+        study.tell(row, row)
+    study.fit(epochs=1)
+    return study
+
+
+# --- history ---------------------------------------------------------------------------------------------------------
 
 
 def test_best_and_tau_are_those_of_each_moment():
@@ -29,10 +110,429 @@ def test_outliers_do_not_squeeze_the_rest():
 
 
 def test_a_run_of_failures_can_be_drawn():
-    history([np.nan, np.nan])
-    history([])
+    for values in ([np.nan, np.nan], []):
+        assert [text.get_text() for text in history(values).axes[0].texts] == ["no value yet"]
 
 
 def test_a_bad_gamma_is_refused():
-    with pytest.raises(SettingError, match="gamma=2"):
-        history([1.0], gamma=2)
+    for gamma in (2, 0):
+        with pytest.raises(SettingError, match=f"gamma={gamma}"):
+            history([1.0], gamma=gamma)
+
+
+def test_a_studys_history_knows_its_direction_and_gamma_and_leaves_pending_trials_out():
+    study = told(CUBE, [3, 1, 2, NAN, 9], pending=2, direction="maximize", labels=ThresholdLabels(0.3))
+    axes = history(study).axes[0]
+    drawn = [collection.get_offsets()[:, 1].tolist() for collection in axes.collections[:2]]
+    assert drawn == [[3, 9], [1, 2]]
+    assert "tau (gamma = 0.3)" in [text.get_text() for text in axes.get_legend().get_texts()]
+    (failed,) = (c for c in axes.collections if c.get_label() == "failed")
+    assert [segment[0, 0] for segment in failed.get_segments()] == [4]
+
+
+# --- importance ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        (lambda x: 0.5 * x[:, 0] + 0.25 * x[:, 1], [4 / 5, 1 / 5, 0]),  # variances 1/4 and 1/16 of one
+        (lambda x: x[:, 0] * x[:, 1], [4 / 7, 4 / 7, 0]),  # V = 7/144, V_1 = V_2 = 3/144, V_12 = 1/144
+    ],
+)
+def test_importance_is_the_total_effect_index_where_trials_are_uniform(formula, expected):
+    found = pictures.importances(known(formula), samples=8192)
+    assert [found[name] for name in CUBE.names] == pytest.approx(expected, abs=0.03)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_importance_of_conditional_parameters():
+    active = lambda x: MIXED.active(x)[:, 3]  # noqa: E731
+    momentum = known(lambda x: torch.where(active(x), x[:, 3], 0.0), MIXED)
+    found = pictures.importances(momentum)
+    assert found["lr"] == found["units"] == found["nesterov"] == 0
+    assert found["momentum"] > 0.1
+    assert found["optimizer"] > 0.1  # what it switches on matters
+
+
+def test_the_only_parameter_has_the_importance_of_all():
+    study = told(LINE, [3.0, 1.0, 2.0])
+    study.fit(epochs=1)
+    assert pictures.importances(study) == {"x": pytest.approx(1)}
+
+
+def test_an_exchange_gives_points_of_the_space_and_leaves_what_does_not_depend_on_it():
+    generator = torch.Generator().manual_seed(0)
+    points, donors = MIXED.sample(200, generator), MIXED.sample(200, generator)
+    for column, untouched in [(0, [1, 2, 3, 4]), (2, [0, 1]), (3, [0, 1, 2, 4])]:
+        moved = exchanged(MIXED, points, donors, column, generator)
+        assert torch.equal(MIXED.snap(moved), moved)
+        assert torch.equal(moved[:, untouched], points[:, untouched])
+        active = MIXED.active(points)[:, column]
+        assert torch.isin(moved[active, column], donors[MIXED.active(donors)[:, column], column]).all()
+        assert not torch.equal(moved[:, column], points[:, column])
+
+
+def test_bars_of_importance_are_in_order(study):
+    figure = pictures.importance(study)
+    bars = [bar.get_width() for bar in figure.axes[0].patches]
+    assert bars == list(pictures.importances(study).values())
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(pictures.importances(study))
+    assert figure.axes[0].yaxis_inverted()
+
+
+# --- slices and pairs ------------------------------------------------------------------------------------------------
+
+
+def test_a_slice_is_the_classifier_along_one_parameter_at_the_best_configuration(study):
+    figure = pictures.slices(study, parameters=["lr", "units", "momentum"])
+    lr = figure.axes[0]
+    assert lr.get_xscale() == "log"
+    assert lr.get_xlabel() == "lr"
+    curve = next(line for line in lr.lines if len(line.get_xdata()) > 100)
+    best = study.best_trial.params
+    for k in (0, 57, 200):
+        point = MIXED.encode([{**best, "lr": curve.get_xdata()[k]}])
+        assert curve.get_ydata()[k] == pytest.approx(float(study.classifier.probability(point)), abs=1e-6)
+    low, high = lr.collections[0].get_paths()[0].get_extents().intervaly
+    assert low <= min(curve.get_ydata()) <= max(curve.get_ydata()) <= high
+
+
+def test_a_slice_shows_the_labels_of_the_trials_that_have_the_parameter(study):
+    (panel,) = pictures.slices(study, parameters=["momentum"]).axes
+    sgd = [trial for trial in study.trials[:40] if trial.params["optimizer"] == "sgd"]
+    assert 0 < len(sgd) < 40
+    drawn = panel.collections[-1].get_offsets()
+    assert np.allclose(sorted(drawn[:, 0]), sorted(trial.params["momentum"] for trial in sgd))
+
+
+def test_categories_have_marks_and_names(study):
+    (panel,) = pictures.slices(study, parameters=["optimizer"]).axes
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["sgd", "adam"]
+    marks = panel.collections[1].get_offsets()
+    best = study.best_trial.params
+    assert best["optimizer"] == "sgd"
+    expected = study.classifier.probability(
+        MIXED.encode([best, {"lr": best["lr"], "units": best["units"], "optimizer": "adam"}])
+    )
+    assert np.allclose(marks[:, 1], expected, atol=1e-6)
+
+
+def test_pairs_are_the_classifier_over_two_parameters(study):
+    figure = pictures.pairs(study, parameters=["lr", "units"])
+    panel, _bar = figure.axes
+    assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+    mesh = panel.collections[0]
+    best, table = study.best_trial.params, np.asarray(mesh.get_array())
+    corner = MIXED.encode([{**best, "lr": 1e-5, "units": 1024}])
+    assert table[-1, 0] == pytest.approx(float(study.classifier.probability(corner)), abs=1e-6)
+
+
+def test_every_pair_of_the_most_important_has_a_panel(study):
+    figure = pictures.pairs(study)
+    shown = [axes for axes in figure.axes if axes.get_xlabel()]
+    first = list(pictures.importances(study))[:4]
+    assert [(axes.get_xlabel(), axes.get_ylabel()) for axes in shown] == [
+        (first[i], first[j]) for i in range(4) for j in range(i + 1, 4)
+    ]
+
+
+def test_what_is_inactive_is_hatched_and_its_trials_lie_on_the_frame(study):
+    panel = pictures.pairs(study, parameters=["optimizer", "momentum"]).axes[0]
+    (hatched,) = (collection for collection in panel.collections if collection.get_hatch())
+    assert {int(column) for column in np.argwhere(~np.ma.getmaskarray(hatched.get_array()))[:, 1]} == {1}  # adam
+    adam = sum(trial.params["optimizer"] == "adam" for trial in study.trials)
+    on_frame = [c.get_offsets()[:, 1] == panel.get_ylim()[0] for c in panel.collections[2:] if len(c.get_offsets())]
+    best_is_adam = study.best_trial.params["optimizer"] == "adam"  # it is drawn twice
+    assert sum(on.sum() for on in on_frame) == adam + best_is_adam
+
+
+def test_unknown_parameters_are_refused(study):
+    for picture in (pictures.slices, pictures.pairs, pictures.parallel_coordinates):
+        with pytest.raises(SettingError, match="'speed'"):
+            picture(study, parameters=["lr", "speed"])
+    with pytest.raises(SettingError, match="Use slices"):
+        pictures.pairs(study, parameters=["lr"])
+
+
+# --- parallel coordinates --------------------------------------------------------------------------------------------
+
+
+def test_each_trial_is_a_line_the_best_on_top(study):
+    (axes,) = pictures.parallel_coordinates(study, parameters=["lr", "momentum"]).axes
+    (lines,) = (c for c in axes.collections if c.get_label().startswith("_") and len(c.get_segments()) > 5)
+    segments = lines.get_segments()
+    assert len(segments) == 39  # without the failed one
+    best = study.best_trial
+    top = segments[-1][:, 1]
+    assert top[0] == pytest.approx((math.log10(best.params["lr"]) + 5) / 4)
+    assert top[-1] == 0
+    adam = [trial for trial in study.trials[:40] if trial.params["optimizer"] == "adam" and trial.id != 7]
+    assert sum(segment[1, 1] < -0.05 for segment in segments) == len(adam)
+    assert "inactive" in [text.get_text() for text in axes.texts]
+
+
+def test_the_best_is_the_greatest_when_maximising():
+    study = told(CUBE, [1.0, 5.0, 3.0], direction="maximize")
+    (axes,) = pictures.parallel_coordinates(study).axes
+    (lines,) = (c for c in axes.collections if len(c.get_segments()) == 3)
+    assert [segment[-1, 1] for segment in lines.get_segments()] == [0, 0.5, 1]
+    widths = lines.get_linewidths()
+    assert widths[-1] == max(widths)
+
+
+def test_many_parameters_and_trials_are_thinned():
+    space = SearchSpace({f"x{i}": Real(0, 1) for i in range(30)})
+    study = told(space, np.linspace(0, 1, 700).tolist())
+    (axes,) = pictures.parallel_coordinates(study).axes
+    names = {text.get_text() for text in axes.texts}
+    assert {"x0", "x11", "value"} <= names
+    assert "x12" not in names
+    assert max(len(c.get_segments()) for c in axes.collections) <= 500
+
+
+# --- calibration -----------------------------------------------------------------------------------------------------
+
+
+def test_reliability_agrees_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    pi = rng.random(500) ** 3
+    z = (rng.random(500) < pi).astype(float)
+    mean_pi, mean_z, counts = reliability(pi, z, bins=7)
+    theirs_z, theirs_pi = calibration_curve(z, pi, n_bins=7)
+    assert counts.sum() == 500
+    assert np.allclose(mean_pi[counts > 0], theirs_pi)
+    assert np.allclose(mean_z[counts > 0], theirs_z)
+
+
+def test_the_calibration_error_agrees_with_torchmetrics():
+    study = told(CUBE, np.random.default_rng(0).random(60).tolist(), pending=5, labels=ThresholdLabels(0.4))
+    study.fit(epochs=2)
+    curve, histogram = pictures.calibration(study).axes
+    z = torch.tensor([trial.value for trial in study.trials[:60]])
+    z = (z <= z.sort().values[23]).long()  # the 24 best of 60
+    expected = float(
+        binary_calibration_error(study.classifier.probability(study.observations.points[:60]), z, n_bins=10)
+    )
+    assert f"error {expected:.3f}" in curve.get_legend().get_texts()[1].get_text()
+    assert sum(bar.get_height() for bar in histogram.patches) == 60
+
+
+def test_bad_bins_are_refused(study):
+    with pytest.raises(SettingError, match="bins=0"):
+        pictures.calibration(study, bins=0)
+
+
+# --- landscapes ------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_shows_values_tau_what_is_next_and_the_classifier():
+    study = told(LINE, [3.0, 1.0, 2.0, NAN, 5.0], pending=1, direction="maximize")
+    study.fit(epochs=2)
+    values, _corner, pi, shares = pictures.landscape(study, objective=lambda params: params["x"] / 20).axes
+    named = {artist.get_label(): artist for artist in [*values.lines, *values.collections]}
+    assert {"objective", "class 1", "class 0", "latest", "failed", "tau", "next"} <= set(named)
+    assert set(named["tau"].get_ydata()) == {3}  # the better half of four values
+    assert sorted(named["class 1"].get_offsets()[:, 1]) == [3, 5]
+    assert named["next"].get_xdata()[0] == pytest.approx(study.trials[5].params["x"])
+    assert np.allclose(named["objective"].get_ydata(), named["objective"].get_xdata() / 20)
+    assert pi.get_xscale() == values.get_xscale() == "log"
+    assert pi.get_ylabel() == "expected label"
+    assert shares.lines[0].get_ydata().tolist() == [5, 5, 3, 2, 1]  # from the best on
+
+
+def test_a_plane_shows_the_classifier_and_where_the_objective_is_tau():
+    space = SearchSpace({"x": Real(0, 1), "k": Integer(1, 9)})
+    study = told(space, [], pending=12)
+    for trial in study.trials:
+        study.tell(trial, trial.params["x"])
+    study.fit(epochs=2)
+    figure = pictures.landscape(study, objective=lambda params: params["x"])
+    pi, deviation, *_bars = figure.axes
+    (border,) = (c for c in pi.collections if hasattr(c, "levels"))
+    assert np.allclose(border.get_paths()[0].vertices[:, 0], sorted(t.value for t in study.trials)[5])
+    assert (np.asarray(deviation.collections[0].get_array()) >= 0).all()
+
+
+def test_a_landscape_needs_few_parameters(study):
+    with pytest.raises(SettingError, match=r"has 5\. Use slices or pairs"):
+        pictures.landscape(study)
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("picture", OF_CLASSIFIER, ids=lambda f: f.__name__)
+def test_an_untrained_classifier_is_refused_with_the_way_out(picture):
+    untrained = told(MIXED, [1.0, 2.0, 3.0])
+    with pytest.raises(SettingError, match=r"study\.fit\(\)"):
+        picture(untrained)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [([], "No trial has a value"), ([NAN] * 3, "No trial has a value"), ([1.0] * 3, "All values are equal")],
+)
+def test_where_nothing_is_learned_the_picture_says_why(values, says):
+    study = told(MIXED, values, pending=1)
+    study.fit(epochs=1)
+    for picture in OF_CLASSIFIER:
+        assert says in picture(study).texts[0].get_text()
+    line = told(LINE, values, pending=1)
+    line.fit(epochs=1)
+    assert says in pictures.landscape(line).axes[2].texts[0].get_text()
+    assert set(pictures.importances(line).values()) == {0.0}
+
+
+@pytest.mark.parametrize("values", [[NAN, 1.0], [3.0, 1.0, NAN, 2.0]])
+def test_few_trials_are_enough(values, tmp_path):
+    study = told(MIXED, values, pending=1)
+    study.fit(epochs=1)
+    for picture in [*OF_ALL, *OF_CLASSIFIER]:
+        picture(study).savefig(tmp_path / "picture.png", dpi=20)
+
+
+def test_odd_spaces_can_be_drawn(tmp_path):
+    space = SearchSpace(
+        {
+            "$unbalanced_{": Ordinal([None, True, "$a$b$"]),
+            "many": Categorical([f"level number {k}" for k in range(300)]),
+            "wide": Integer(-5, 100_000),
+            "tiny": Real(-1e-9, 1e-9),
+            "narrow": Real(3, 4, log=True),
+            "rare": Real(0, 1, when=Condition("many", "level number 299")),
+        }
+    )
+    study = told(space, np.random.default_rng(0).random(20).tolist())
+    study.fit(epochs=1)
+    for picture in [*OF_ALL, *OF_CLASSIFIER]:
+        picture(study).savefig(tmp_path / "picture.png", dpi=20)
+    rare = pictures.slices(study, parameters=["rare"]).axes[0]
+    assert rare.texts[0].get_text() == "inactive in every trial"
+
+
+def test_pictures_are_drawn_where_one_wants_them(study):
+    figure = history([1.0])
+    figure.clear()
+    left, right = figure.subplots(1, 2)
+    assert pictures.history(study, axes=left) is figure
+    assert pictures.importance(study, axes=right) is figure
+    for picture in (pictures.slices, pictures.pairs, pictures.calibration):
+        figure.clear()
+        assert picture(study, figure=figure) is figure
+        assert figure.axes
+
+
+def test_looking_does_not_change_the_run():
+    def run(look):
+        study = told(CUBE, [3.0, 1.0, 2.0, 5.0], n_initial=4, seed=1)
+        for _ in range(3):
+            (trial,) = study.ask()
+            if look:
+                for picture in [*OF_ALL, *OF_CLASSIFIER]:
+                    picture(study)
+            study.tell(trial, sum(trial.params.values()))
+        return [trial.params for trial in study.trials]
+
+    before = torch.random.get_rng_state(), copy.deepcopy(np.random.get_state())
+    assert run(look=False) == run(look=True)
+    assert torch.equal(before[0], torch.random.get_rng_state())
+    assert (before[1][1] == np.random.get_state()[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expected"),
+    [
+        (Real(1e-5, 1e-1, log=True), ["1e-5", "1e-4", "0.001", "0.01", "0.1"]),
+        (Real(1, 10, log=True), ["1", "2", "5", "10"]),
+        (Real(0, 1), ["0", "0.25", "0.5", "0.75", "1"]),
+        (Integer(1, 4), ["1", "2", "3", "4"]),
+        (Integer(16, 512, log=True), ["20", "50", "100", "200", "500"]),
+        (Ordinal([1, 2.5, None]), ["1", "2.5", "None"]),
+        (Categorical(["a", "$b", "a very long name"]), ["a", r"\$b", "a very long…"]),
+        (Real(3.1, 3.2, log=True), ["3.12", "3.15", "3.18"]),
+    ],
+)
+def test_ticks_are_round_values_of_the_parameter(parameter, expected):
+    values = ticks(parameter, 5)
+    parameter.encode(values)
+    assert [short(value) for value in values] == expected
+
+
+# --- the report ------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The tags of a page with their attributes, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_a_report_is_one_page_with_all_pictures_within(study):
+    page = Page(pictures.report(study, title="mine", facts={"when": "today"}, configuration="seed: 0"))
+    images = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert [image["alt"] for image in images] == [
+        "History",
+        "Parallel coordinates",
+        "Importance of the parameters",
+        "Slices",
+        "Pairs",
+        "Calibration",
+    ]
+    for image in images:
+        kind, _, data = image["src"].partition(",")
+        assert kind == "data:image/png;base64"
+        assert base64.b64decode(data).startswith(b"\x89PNG")
+    assert not {"script", "link", "iframe", "a"} & {tag for tag, _ in page.tags}
+    assert len([tag for tag, _ in page.tags if tag == "figcaption"]) == 6
+    best = study.best_trial
+    for said in ("mine", "today", "seed: 0", "42", f"{best.value:.8g}", str(best.params["lr"])):
+        assert said in page.text
+
+
+@pytest.mark.parametrize("space", [LINE, SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})])
+def test_a_report_of_few_parameters_shows_the_whole_landscape(space):
+    study = told(space, [1.0, 3.0, 2.0])
+    study.fit(epochs=1)
+    assert 'alt="The classifier"' in pictures.report(study)
+
+
+def test_what_users_write_is_escaped():
+    evil = "<script>alert('x')</script>&"
+    space = SearchSpace({evil: Categorical([evil, "b"]), "x": Real(0, 1)})
+    study = told(space, [2.0, 1.0])
+    study.fit(epochs=1)
+    text = pictures.report(study, title=evil, facts={evil: evil}, configuration=evil)
+    assert "<script" not in text
+    assert Page(text).text.count(evil) >= 5
+
+
+@pytest.mark.parametrize("values", [[], [NAN, NAN], [1.0], [1.0, 1.0]])
+def test_a_report_of_a_run_without_anything_learned_says_so(values):
+    study = told(MIXED, values, pending=1)
+    study.fit(epochs=1)
+    text = pictures.report(study)
+    assert "nothing to learn" in text or "nothing to tell apart" in text
+    assert 'alt="History"' in text
+
+
+def test_stepping_through_makes_an_animation(tmp_path, monkeypatch, pytestconfig):
+    spec = importlib.util.spec_from_file_location("steps", pytestconfig.rootpath / "scripts" / "step_through.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    out = tmp_path / "steps.gif"
+    monkeypatch.setattr(sys, "argv", ["steps", str(out), "--steps", "2", "--frames", str(tmp_path / "frames")])
+    script.main()
+    with Image.open(out) as gif:
+        assert gif.n_frames == 2
+    assert len(list((tmp_path / "frames").glob("*.png"))) == 2
+    assert out.stat().st_size < 200_000

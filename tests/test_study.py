@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import deepbore
+import deepbore.acquisition
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study, ThresholdLabels
 from deepbore.errors import (
     JournalError,
@@ -74,6 +75,47 @@ def test_batches_are_distinct_and_told_in_any_order():
             study.tell(trial.id, mixed(trial.params))
     assert [trial.id for trial in study.trials] == list(range(16))
     assert study.best_trial.value == min(trial.value for trial in study.trials)
+
+
+def test_fit_trains_on_the_trials_so_far_and_proposes_nothing(tmp_path):
+    path = tmp_path / "run.jsonl"
+    deepbore.minimize(bowl, PLANE, n_trials=20, seed=0, journal=path)
+    study, kept = Study.load(path), path.read_text()
+    assert not study.classifier.ready
+    classifier = study.fit()
+    assert classifier is study.classifier
+    assert classifier.ready
+    best, corner = classifier.probability(PLANE.encode([study.best_trial.params, {"x": -1, "y": 1}]))
+    assert best > 0.9
+    assert corner < 0.1
+    assert len(study.trials) == 20
+    assert path.read_text() == kept
+    again = Study.load(path).fit()
+    assert torch.equal(classifier.probability(study.observations.points), again.probability(study.observations.points))
+
+
+def test_fit_leaves_the_runs_stream_where_it_is():
+    class First(deepbore.acquisition.Acquisition):
+        def __call__(self, classifier, points):
+            return points[:, 0]  # so that only the stream decides what is proposed
+
+    def proposed(look):
+        network = deepbore.MLPClassifier(training=deepbore.Training(steps=3, warm_start=False))  # draws weights
+        study = Study(PLANE, n_initial=4, classifier=network, acquisition=First(), candidates=deepbore.RandomSearch(50))
+        for q in (4, 1):
+            for trial in study.ask(q):
+                study.tell(trial, bowl(trial.params))
+        if look:
+            study.fit(epochs=2)
+        return study.ask()[0].params
+
+    assert proposed(look=True) == proposed(look=False)
+
+
+def test_fit_without_any_value_is_not_ready():
+    assert not Study(PLANE).fit(epochs=1).ready
+    with pytest.raises(SettingError, match="epochs=0"):
+        Study(PLANE).fit(epochs=0)
 
 
 def test_pending_trials_are_not_proposed_again():

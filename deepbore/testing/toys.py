@@ -8,7 +8,7 @@ from deepbore.datamodule import LabelledObservations
 from deepbore.labels import Labelling
 from deepbore.observations import Observations
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
-from deepbore.trainer import new_trainer, quiet
+from deepbore.trainer import train
 
 TOY_SPACES = {
     "continuous": SearchSpace({"x": Real(0, 1), "y": Real(-5, 5), "lr": Real(1e-5, 1e-1, log=True)}),
@@ -43,8 +43,4 @@ def toy_data(space: SearchSpace, n: int = 60, labels: Labelling | None = None, s
 
 def fit(classifier: Classifier, data: LabelledObservations, epochs: int = 10) -> Classifier:
     """Trains a classifier for some epochs, as the loop would, without proposing anything."""
-    trainer = new_trainer()
-    trainer.fit_loop.max_epochs = epochs
-    with quiet():
-        trainer.fit(classifier, datamodule=data)
-    return classifier
+    return train(classifier, data, epochs)

@@ -1,0 +1,118 @@
+"""What all pictures share: colours, new figures, plain text, a message where there is nothing to draw."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepbore.errors import MissingPackage
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GOOD, BAD, BEST, TAU, FAILED = "#1a7f5a", "#b8bcc2", "#1f3b73", "#d9822b", "#c0392b"
+PALE, STAR = "#f3f5f6", "#f2b705"  # where parameters are inactive; the best configuration
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure of so many inches, outside of pyplot's state.
+
+    Raises:
+        MissingPackage: without matplotlib.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError:
+        raise MissingPackage("plots need matplotlib: pip install 'deepbore[plots]'.") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def new_axes(width: float, height: float) -> "Axes":
+    """The one axes of an empty figure."""
+    return new_figure(width, height).subplots()
+
+
+def figure_of(axes: "Axes") -> "Figure":
+    """The whole figure that axes stand in."""
+    figure: Figure = axes.figure.figure  # of a part of a figure, too
+    return figure
+
+
+def message(figure: "Figure | None", text: str) -> "Figure":
+    """A figure that says why there is nothing to draw: the given one, or a low one."""
+    figure = figure or new_figure(7.0, 1.0)
+    figure.text(0.5, 0.5, text, ha="center", va="center", color="#666666", fontsize=10)
+    return figure
+
+
+def note(axes: "Axes", text: str) -> None:
+    """Says in the middle of empty axes why they are empty."""
+    axes.text(0.5, 0.5, text, ha="center", va="center", color="#666666", fontsize=9, transform=axes.transAxes)
+
+
+def nothing_on(axes: "Axes | None", text: str) -> "Figure":
+    """`message` where a picture has one axes, which may be given."""
+    if axes is None:
+        return message(None, text)
+    axes.set_axis_off()
+    note(axes, text)
+    return figure_of(axes)
+
+
+def plain(text: Any, most: int = 24) -> str:
+    """Text from a user as one line of at most so many characters, with no formula in it ($ begins one)."""
+    line = " ".join(str(text).split())
+    return (line if len(line) <= most else line[: most - 1] + "…").replace("$", r"\$")
+
+
+def thin_spines(axes: "Axes") -> None:
+    """Leaves the left and the lower spine."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def greens() -> Any:
+    """The colour map of pi, from white to the colour of class 1."""
+    return _colours("#ffffff", "#b9dccd", GOOD)
+
+
+def greys() -> Any:
+    """The colour map of a standard deviation, from white to a light violet grey."""
+    return _colours("#ffffff", "#c9c6dc", "#9a95bd")
+
+
+def clear() -> Any:
+    """The colour map of what only its hatching shows."""
+    from matplotlib.colors import ListedColormap  # noqa: PLC0415
+
+    return ListedColormap(["none"])
+
+
+def good_to_bad() -> Any:
+    """The colour map of values, from grey for the worst to the colour of class 1 for the best."""
+    return _colours("#d5d9dd", "#a9cdbd", GOOD)
+
+
+def _colours(*stops: str) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
+
+    return LinearSegmentedColormap.from_list("deepbore", stops)
+
+
+def root_scale() -> Any:
+    """The scale of colours for pi: its square root, as most of a space is near 0 late in a run."""
+    from matplotlib.colors import PowerNorm  # noqa: PLC0415
+
+    return PowerNorm(0.5, vmin=0, vmax=1)
+
+
+def legend(axes: "Axes", **settings: Any) -> None:
+    """A legend on a pale ground without an edge, if anything has a name."""
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(**{"edgecolor": "none", "framealpha": 0.7, "fontsize": 9, **settings})
+
+
+def usual_range(values: np.ndarray) -> tuple[float, float]:
+    """Least value and where the axis may end: where nine in ten of the values (to minimise) end, if the others would
+    squeeze these together."""
+    best, most, worst = np.quantile(values, [0.0, 0.9, 1.0])
+    return (best, most) if worst - best > 3 * (most - best) > 0 else (best, worst)
