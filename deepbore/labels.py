@@ -1,9 +1,9 @@
 """From values to labels: what the classifier learns.
 
-A *labelling* turns the observations into `Labels(z, weight, tau)` with z in [0, 1]. Failed and pending trials are
-class 0. The threshold tau is the smallest value that at least a proportion gamma of the values reach,
-tau = Phi^-1(gamma) (BORE, Algorithm 1), so for distinct values and a fixed gamma one new observation flips at most
-one label of an older one (BORE section 3.1 and appendix F).
+A *labelling* turns the observations into `Labels(z, weight, tau)` with z in [0, 1]. Failed trials are class 0, and so
+are pending ones, which weigh next to nothing. The threshold tau is the smallest value that at least a proportion gamma
+of the values reach, tau = Phi^-1(gamma) (BORE, Algorithm 1), so for distinct values and a fixed gamma one new observation
+flips at most one label of an older one (BORE section 3.1 and appendix F).
 
 - `ThresholdLabels`: z = [y <= tau], the labels of BORE.
 - `ImprovementLabels`: the same, positives weighted by their improvement, as in LFBO (Song et al., 2022).
@@ -23,6 +23,8 @@ from torch import Tensor
 from deepbore.errors import SettingError
 from deepbore.observations import Observations, Status
 from deepbore.thresholds import DecayingGamma, Gamma, checked_gamma, threshold
+
+PENDING_WEIGHT = 1e-6  # of pending trials: batches keep away from them by themselves (`GreedyBatch`)
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Labelling(ABC):
             return Labels(nothing, torch.ones_like(nothing[:, 0]), math.nan, separable=False)
         tau = threshold(ranked, self.proportion(len(ranked)))
         z, weight = self.label(values, ranked, tau)
+        weight = torch.where(observations.status == Status.PENDING, weight * PENDING_WEIGHT, weight)
         separable = bool(ranked[-1] > tau) or bool((observations.status == Status.FAILED).any())
         return Labels(z.reshape(len(values), -1).float(), weight.float(), tau, separable)
 

@@ -185,3 +185,14 @@ def test_labels_suit_the_classifier():
         assert isinstance(study._data.labels, kind)
         assert study._data.labels.gamma == gamma
     assert suited_labels(estimates_labels=False, gamma=0.1).gamma == 0.1
+
+
+def test_pending_trials_weigh_next_to_nothing():
+    study = Study(SPACE, n_initial=4, seed=3)
+    told, pending = study.ask(4), study.ask(3)
+    for trial in told:
+        study.tell(trial, trial.params["x"])
+    weight = suited_labels(estimates_labels=True)(study.observations).weight
+    assert weight[:4].tolist() == [1] * 4
+    assert weight[4:].max() < 1e-5
+    assert len(pending) == 3

@@ -15,6 +15,7 @@ from deepbore.errors import SettingError
 from deepbore.space import Real, SearchSpace
 
 JITTER = 1e-8
+NEGLIGIBLE = 1e-3  # the weight of rows that are left out
 SAMPLE_JITTER = 1e-6  # of the amplitude: among many points close together the covariance has no full rank
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
@@ -105,7 +106,8 @@ class KernelPLS(Classifier):
 
     @torch.no_grad()
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
-        batch = batch.coreset(self.rows, self.generator)
+        # to the evidence a row is a row, however little it weighs: it would make lambda smaller
+        batch = batch.take(batch.weight > NEGLIGIBLE).coreset(self.rows, self.generator)
         self._x = self.coordinates(batch.points)
         self._data = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
         found = minimize(
