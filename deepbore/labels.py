@@ -2,8 +2,8 @@
 
 A *labelling* turns the observations into `Labels(z, weight, tau)` with z in [0, 1]. Failed trials are class 0, and so
 are pending ones, which weigh next to nothing. The threshold tau is the smallest value that at least a proportion gamma
-of the values reach, tau = Phi^-1(gamma) (BORE, Algorithm 1), so for distinct values and a fixed gamma one new observation
-flips at most one label of an older one (BORE section 3.1 and appendix F).
+of the values reach, tau = Phi^-1(gamma) (BORE, Algorithm 1), so for distinct values and a fixed gamma one new
+observation flips at most one label of an older one (BORE section 3.1 and appendix F).
 
 - `ThresholdLabels`: z = [y <= tau], the labels of BORE.
 - `ImprovementLabels`: the same, positives weighted by their improvement, as in LFBO (Song et al., 2022).
