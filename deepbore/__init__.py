@@ -7,7 +7,7 @@ The flow, and a module imports only from rooms on its left:
 
     errors < objective < worker < parameters < features, moves, conditions < space < journal < observations
            < thresholds < labels < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer
-           < study < cli < run
+           < study < optimize < cli < run
     beside them: problems, plots, testing, integrations
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
@@ -63,8 +63,9 @@ if TYPE_CHECKING:
         ThresholdLabels,
         ValueGradedLabels,
     )
+    from deepbore.optimize import maximize, minimize
     from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
-    from deepbore.study import Result, Study, maximize, minimize
+    from deepbore.study import Result, Study
     from deepbore.thresholds import DecayingGamma
 
 __version__ = "0.1.0"
@@ -116,7 +117,8 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
         "EpsilonGreedy",
     ],
     "evaluators": ["Evaluator", "SerialEvaluator", "ProcessEvaluator", "ExecutorEvaluator"],
-    "study": ["Study", "Result", "minimize", "maximize"],
+    "study": ["Study", "Result"],
+    "optimize": ["minimize", "maximize"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ["problems", "errors", "plots", "testing"]

@@ -27,8 +27,9 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   deepbore fit --config configs/hpolib_protein.yaml --loop.n_trials 200 --loop.seed 1 --run runs/longer
 
   --config FILE            YAML with the settings below; may be given more than once
-  --run DIR                where the run is kept: config.yaml, journal.jsonl, last.ckpt, metrics.csv
+  --run DIR                where the run is kept: config.yaml, journal.jsonl, journal.ckpt, metrics.csv
                            (default: runs/ and the problem's name and a number)
+  --resume RUN             go on with a run that was interrupted, up to loop.n_trials in total
   --problem CLASS          what to optimise, as class_path and init_args: deepbore.problems.HPOLib, Digits, ..., or
                            FunctionProblem for your own function
   --loop.n_trials N        evaluations (default 100)
@@ -66,6 +67,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except DeepBoreError as error:
         print(f"deepbore: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130  # 128 + SIGINT, as shells have it
     return 0
 
 

@@ -19,6 +19,7 @@ from deepbore.datamodule import LabelledBatch, LabelledObservations
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Outcome
 from deepbore.observations import Observations
+from deepbore.snapshot import Snapshot
 from deepbore.threads import one_thread
 
 N_INITIAL = 10
@@ -69,6 +70,10 @@ class LoopController(Callback):
         self.n_initial = N_INITIAL if n_initial is None else n_initial
         self.batch_size, self.seed = batch_size, seed
         self.generator = torch.Generator().manual_seed(seed)
+        self.classifier: Classifier | None = None
+        self.queue: list[Tensor] = []  # points (1 x d) to ask before any others
+        self.unfinished: list[int] = []  # rows to evaluate first: a run that was killed has left them pending
+        self.rehearsals = 0  # epochs that only train, where the classifier has to learn anew
         self.proposed: list[int] = []  # rows of the latest proposals
         self.seconds = math.nan  # the latest iteration took so long to train and propose
         self.tau = math.nan  # the latest threshold, in the user's sign
@@ -78,13 +83,19 @@ class LoopController(Callback):
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Lends the classifier the run's stream."""
-        pl_module.generator = self.generator  # type: ignore[assignment]
+        assert isinstance(pl_module, Classifier)
+        self.classifier = pl_module
+        pl_module.generator = self.generator
         self.data: LabelledObservations = trainer.datamodule  # type: ignore[attr-defined]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Evaluates the initial design, or what is left of it."""
+        """Evaluates what was left unfinished or enqueued, and the initial design, or what is left of it."""
         if self.evaluator is not None:
             self.evaluator.open()
+            self._evaluate(self.unfinished)
+            self.unfinished = []
+        while self.evaluator is not None and self.queue and not self._is_over(trainer):
+            self._evaluate(self.queued(self._room()))
         while self.evaluator is not None and self.needs_design and not self._is_over(trainer):
             self._evaluate(self.design(min(self._room(), self.n_initial - len(self.observations))))
         self._is_over(trainer)
@@ -106,6 +117,9 @@ class LoopController(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
+        if self.rehearsals > 0:
+            self.rehearsals -= 1
+            return
         if self._is_over(trainer):
             return
         self._propose(pl_module, self._room())
@@ -157,6 +171,14 @@ class LoopController(Callback):
         """Reserves the next q points of the Sobol design, and returns their rows."""
         return self._reserve(self._explored(q))
 
+    def queued(self, q: int) -> list[int]:
+        """Reserves up to q points of the queue, and returns their rows."""
+        if not self.queue:
+            return []
+        rows = self._reserve(torch.cat(self.queue[:q]))
+        del self.queue[:q]
+        return rows
+
     def _explored(self, q: int) -> Tensor:
         sobol = self.observations.space.sobol(4 * q, self.seed, skip=len(self.observations))
         return distinct(sobol, self.observations, q, self.generator)
@@ -174,6 +196,11 @@ class LoopController(Callback):
         self.seconds = time.perf_counter() - self._started
 
     def _reserve(self, points: Tensor) -> list[int]:
+        journal = self.observations.journal
+        if journal is not None and self.classifier is not None:
+            journal.open()
+            asked = self.observations.n_asked
+            Snapshot.take(asked, points, self.generator, self.classifier).save(journal.path)
         self.proposed = self.observations.reserve(points)
         return self.proposed
 

@@ -22,7 +22,7 @@ def evaluate(objective: Objective, params: dict[str, Any], ticket: str = "") -> 
         return as_number(objective(params)), None
     except ValueTypeError as error:
         return math.nan, str(error)
-    except Exception as error:  # whatever the user's code raises is a failed trial
+    except (Exception, SystemExit) as error:  # whatever the user's code raises is a failed trial
         return math.nan, f"{type(error).__name__}: {error}"
 
 

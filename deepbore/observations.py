@@ -64,6 +64,7 @@ class Observations:
         self.journal = journal
         self.sorted_values = np.empty(0)  # of complete trials, ascending
         self.n_failed = 0
+        self.n_asked = 0  # rows that were reserved, told since or not
         self._sign = 1.0 if direction == "minimize" else -1.0
         self._n = 0
         self._points = torch.empty(16, len(space), dtype=torch.float64)
@@ -143,8 +144,10 @@ class Observations:
         params = self.space.decode(points)
         points = self.space.encode(params)
         rows = list(range(self._n, self._n + len(points)))
-        for row, configuration in zip(rows, params, strict=True):
-            self._write({"event": "asked", "trial": row, "params": configuration})
+        if self.journal is not None:
+            asked = zip(rows, params, strict=True)
+            self.journal.write_all({"event": "asked", "trial": row, "params": each} for row, each in asked)
+        self.n_asked += len(rows)
         self._append(points, torch.full((len(points),), math.nan), Status.PENDING)
         return rows
 

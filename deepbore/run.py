@@ -8,40 +8,61 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 from lightning.pytorch import Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.loggers import CSVLogger
 
 from deepbore.classifiers import Classifier
 from deepbore.cli import JOURNAL, summary
 from deepbore.datamodule import LabelledObservations
-from deepbore.errors import DeepBoreError, SettingError
+from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.journal import Journal
-from deepbore.labels import Labelling
+from deepbore.labels import Labelling, suited_labels
 from deepbore.loop import LoopController
-from deepbore.observations import Observations
+from deepbore.observations import Observations, Status
 from deepbore.problems import Problem
 from deepbore.progress import RunProgress
+from deepbore.resume import History, replay, take_up
 from deepbore.study import Study
 from deepbore.trainer import quiet
 
+CONFIG = "config.yaml"
 RUNS = Path("runs")
 N_TRIALS = 100
 
 
 def run_fit(args: Sequence[str]) -> None:
-    """Parses the configuration, runs it and prints what it has found."""
+    """Parses the configuration, runs it and prints what it has found; `--resume RUN` goes on with a run.
+
+    Raises:
+        KeyboardInterrupt: after a run that Ctrl-C has ended, and its summary.
+    """
+    args, resumed = _resumed(args)
     try:
         with quiet():
-            cli = RunCLI(args)
+            cli = RunCLI(args, resumed)
     except ArgumentError as error:
         raise SettingError(f"{error}\n`deepbore fit --help-all` lists every setting.") from None
     except ValueError as error:
         raise _ours(error) from None
     study = Study.load(cli.run / JOURNAL)
     print(summary(study, cli.problem.optimum))
+    if cli.interrupted:
+        print(f"interrupted; go on with: deepbore fit --resume {cli.run}")
+        raise KeyboardInterrupt
     print(f"kept in {cli.run}: `deepbore plot {cli.run}` draws it")
+
+
+def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
+    """The arguments with a run's own configuration in the place of --resume RUN, and whether there was one."""
+    parts = [part for arg in args for part in (arg.split("=", 1) if arg.startswith("--resume=") else [arg])]
+    if "--resume" not in parts:
+        return parts, False
+    at = parts.index("--resume")
+    run = Path(*parts[at + 1 : at + 2])
+    if not (run / CONFIG).exists() or not (run / JOURNAL).exists():
+        raise JournalError(f"--resume needs the directory of a run, with {CONFIG} and {JOURNAL}, but got {run}.")
+    return ["--config", str(run / CONFIG), *parts[:at], *parts[at + 2 :], "--run", str(run)], True
 
 
 @dataclass(frozen=True)
@@ -93,9 +114,11 @@ class RunCLI(LightningCLI):
 
     Args:
         args: command line, without the command.
+        resumed: go on with the run in the run directory.
     """
 
-    def __init__(self, args: Sequence[str]):
+    def __init__(self, args: Sequence[str], resumed: bool = False):
+        self.resumed, self.interrupted = resumed, False
         super().__init__(
             model_class=Classifier,
             datamodule_class=LabelledObservations,
@@ -104,13 +127,14 @@ class RunCLI(LightningCLI):
             parser_kwargs={"fit": {"exit_on_error": False}, "exit_on_error": False},
             auto_configure_optimizers=False,
             seed_everything_default=False,  # the loop owns the run's only stream
-            save_config_callback=SaveConfigCallback,
+            save_config_callback=None if resumed else SaveConfigCallback,
             save_config_kwargs={"overwrite": True},  # the journal is what refuses to be overwritten
             trainer_defaults={
                 "accelerator": "cpu",
                 "max_epochs": -1,
                 "devices": 1,
                 "enable_model_summary": False,
+                "enable_checkpointing": False,  # the snapshot beside the journal is what a run is resumed from
                 "log_every_n_steps": 1,
             },
         )
@@ -136,17 +160,40 @@ class RunCLI(LightningCLI):
         self.run = self._run_directory()
         settings = self._get(self.config_init, "trainer")
         if settings.get("logger") in (None, True):
+            _set_aside(self.run / "metrics.csv")
             kwargs["logger"] = CSVLogger(self.run, name="", version="")
-        keep = ModelCheckpoint(self.run, filename="last", enable_version_counter=False)
         bar = [] if settings.get("enable_progress_bar") is False else [RunProgress(self._loop)]
         kwargs["enable_progress_bar"] = False  # Lightning's, which counts batches
-        kwargs["callbacks"] = [*(settings.get("callbacks") or []), *bar, keep]
+        kwargs["callbacks"] = [*(settings.get("callbacks") or []), *bar]
         return super().instantiate_trainer(**kwargs)
 
     def before_fit(self) -> None:
         """Opens the journal, before any work is done or anything is written; it refuses a directory with a run."""
         observations = self.datamodule.observations
-        observations.journal = Journal.begin(self.run / JOURNAL, observations.header(self._loop.seed))
+        if self.resumed:
+            self._take_up(replay(Journal(self.run / JOURNAL)))
+        else:
+            observations.journal = Journal.begin(self.run / JOURNAL, observations.header(self._loop.seed))
+
+    def _take_up(self, history: History) -> None:
+        observations, loop, data = history.observations, self._loop, self.datamodule
+        if observations.header(history.seed) != data.observations.header(loop.seed):
+            raise JournalError(
+                f"{history.journal.path} is of another problem, direction or seed than the configuration."
+            )
+        history.journal.open()
+        observations.journal = history.journal
+        data.observations = observations
+        data.labels = data.labels or suited_labels(self.model.estimates_labels)
+        loop.data = data
+        loop.unfinished = (observations.status == Status.PENDING).nonzero().flatten().tolist()
+        take_up(history, loop, self.model)
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        try:
+            super()._run_subcommand(subcommand)
+        except (KeyboardInterrupt, SystemExit):  # Lightning ends gracefully, and then exits
+            self.interrupted = True
 
     @property
     def _loop(self) -> LoopController:
@@ -160,6 +207,13 @@ class RunCLI(LightningCLI):
             return Path(named)
         stem = type(self.problem).__name__.lower()
         return next(RUNS / f"{stem}-{k}" for k in range(1, 1_000_000) if not (RUNS / f"{stem}-{k}").exists())
+
+
+def _set_aside(metrics: Path) -> None:
+    """Renames the metrics of the run so far, which the logger would begin anew: metrics-1.csv, metrics-2.csv, ..."""
+    if metrics.exists():
+        free = next(k for k in range(1, 1_000_000) if not metrics.with_name(f"metrics-{k}.csv").exists())
+        metrics.rename(metrics.with_name(f"metrics-{free}.csv"))
 
 
 def _ours(error: BaseException) -> BaseException:

@@ -1,6 +1,7 @@
-"""`Study`: ask and tell; `minimize` and `maximize` in one call."""
+"""`Study`: an optimisation by ask and tell."""
 
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
@@ -13,12 +14,13 @@ from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.datamodule import LabelledObservations
-from deepbore.errors import JournalError, MissingPackage, SettingError
+from deepbore.errors import MissingPackage, SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
 from deepbore.journal import Journal
 from deepbore.labels import Labelling, suited_labels
 from deepbore.loop import LoopController
 from deepbore.observations import Direction, Observations, Trial
+from deepbore.resume import History, replay, take_up
 from deepbore.space import Params, SearchSpace
 from deepbore.thresholds import Gamma
 from deepbore.trainer import new_trainer, quiet, train
@@ -95,10 +97,11 @@ class Study:
         self.labels = labels or suited_labels(self.classifier.estimates_labels, gamma)  # how values become labels
         self._data = LabelledObservations(self.observations, self.labels)
         self._loop = LoopController(acquisition=acquisition, candidates=candidates, n_initial=n_initial, seed=seed)
-        self._loop.data = self._data
+        self._loop.data, self._loop.classifier = self._data, self.classifier
+        self._history: History | None = None  # what was loaded, until it is taken up
         self._trainer: Trainer | None = None
         if journal is not None:
-            self.observations.journal = Journal.begin(journal, self.observations.header(seed))
+            self._keep_in(Journal.begin(journal, self.observations.header(seed)))
 
     # --- ask and tell ------------------------------------------------------------------------------------------------
 
@@ -111,13 +114,30 @@ class Study:
         """
         if q < 1:
             raise SettingError(f"q >= 1 must hold, but got q={q}.")
-        if self._loop.needs_design:
-            rows = self._loop.design(q)
-        else:
-            self._loop.batch_size = q
-            self._run_epochs(1)
-            rows = self._loop.proposed
+        self._take_up()
+        rows = self._loop.queued(q)
+        if len(rows) < q:
+            rows = rows + self._propose(q - len(rows))
         return [self.observations.trial(row) for row in rows]
+
+    def _propose(self, q: int) -> list[int]:
+        if self._loop.needs_design:
+            return self._loop.design(q)
+        self._loop.batch_size = q
+        self._run_epochs(1 + self._loop.rehearsals)
+        return self._loop.proposed
+
+    def enqueue(self, params: Params) -> None:
+        """Has a configuration tried next, before the design and the classifier's proposals.
+
+        Raises:
+            PointError: for a configuration outside the space.
+        """
+        point = self.space.encode([params])
+        self._take_up()
+        if self.observations.journal is not None:
+            self.observations.journal.write({"event": "enqueued", "params": self.space.decode(point)[0]})
+        self._loop.queue.append(point)
 
     def tell(self, trial: Trial | int, value: SupportsFloat | None = None, *, failed: bool = False) -> None:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
@@ -150,6 +170,7 @@ class Study:
                 What raises an exception, or returns no finite number, is a failed trial, with a warning.
             n_trials: how many evaluations; a finite space may be exhausted before.
         """
+        self._take_up()
         loop = self._loop
         loop.evaluator = objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
         loop.n_trials, loop.batch_size = len(self.observations) + n_trials, 1
@@ -161,6 +182,7 @@ class Study:
 
     def reseed(self, seed: int) -> None:
         """Goes on with another stream of random numbers, as copies of a study in several processes must."""
+        self._take_up()
         self._loop.reseed(seed)
 
     def fit(self, epochs: int = 10) -> Classifier:
@@ -222,7 +244,11 @@ class Study:
 
     @classmethod
     def load(cls, journal: str | os.PathLike[str], **settings: Any) -> "Study":
-        """The study that a journal keeps, ready to go on and to write to the same journal.
+        """The study that a journal keeps, ready to go on, and to write to the same journal.
+
+        Given the same settings, it proposes what it would have proposed without interruption: the snapshot beside the
+        journal (run.jsonl -> run.ckpt) keeps the weights and where the stream of random numbers stood. Looking at it
+        disturbs no other process that writes; the first `ask`, `tell`, ... takes the journal's lock.
 
         Args:
             journal: the file.
@@ -231,28 +257,28 @@ class Study:
         Raises:
             JournalError: for a missing, damaged or contradictory journal.
         """
-        file = Journal(journal)
-        created, *events = file.read()
-        space = SearchSpace.from_dict(created["space"])
-        study = cls(space, direction=created["direction"], seed=created["seed"], **settings)
-        for event in events:
-            study._replay(event)
-        study.observations.journal = file
+        history = replay(Journal(journal))
+        observations = history.observations
+        study = cls(observations.space, direction=observations.direction, seed=history.seed, **settings)
+        study.observations = study._data.observations = observations
+        study._keep_in(history.journal)
+        study._history = history
         return study
 
-    def _replay(self, event: Mapping[str, Any]) -> None:
-        match event:
-            case {"event": "asked", "trial": trial, "params": params} if trial == len(self.observations):
-                self.observations.reserve(self.space.encode([params]))
-            case {"event": "told", "trial": trial, "value": value}:
-                self.observations.tell(trial, value)
-            case {"event": "failed", "trial": trial}:
-                self.observations.tell(trial, failed=True)
-            case {"event": "added", "params": params, "value": value}:
-                columns = {name: [params.get(name)] for name in self.space.names}
-                self.observations.add(columns, [float("nan") if value is None else value])
-            case _:
-                raise JournalError(f"the journal has an event that does not fit: {dict(event)}.")
+    def close(self) -> None:
+        """Leaves the journal to another writer; the end of the study or of the process does so, too."""
+        if self.observations.journal is not None:
+            self.observations.journal.close()
+
+    def _keep_in(self, journal: Journal) -> None:
+        self.observations.journal = journal
+        weakref.finalize(self, journal.close)
+
+    def _take_up(self) -> None:
+        """Brings loop and classifier where the journal ended, before a loaded study goes on."""
+        if self._history is not None:
+            history, self._history = self._history, None
+            take_up(history, self._loop, self.classifier)
 
     # --- the trainer -------------------------------------------------------------------------------------------------
 
@@ -263,26 +289,3 @@ class Study:
         trainer.fit_loop.max_epochs = -1 if epochs < 0 else trainer.current_epoch + epochs
         with quiet():
             trainer.fit(self.classifier, datamodule=self._data)
-
-
-def minimize(objective: Objective | Evaluator, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
-    """Finds a configuration with a small value.
-
-    Args:
-        objective: configuration (a dict) -> value, or an evaluator of it: see `Study.optimize`.
-        space: the search space.
-        n_trials: how many evaluations.
-        settings: seed, classifier, journal, ...: see `Study`.
-
-    Example:
-        >>> from deepbore import Real, SearchSpace, minimize
-        >>> result = minimize(lambda p: (p["x"] - 0.3) ** 2, SearchSpace({"x": Real(0, 1)}), n_trials=20, seed=0)
-        >>> abs(result.best_params["x"] - 0.3) < 0.05
-        True
-    """
-    return Study(space, direction="minimize", **settings).optimize(objective, n_trials)
-
-
-def maximize(objective: Objective | Evaluator, space: SearchSpace, n_trials: int, **settings: Any) -> Result:
-    """Finds a configuration with a large value: `minimize` the other way up."""
-    return Study(space, direction="maximize", **settings).optimize(objective, n_trials)

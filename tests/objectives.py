@@ -94,3 +94,8 @@ def answers_oddly(params):
     if params["k"] == 0:
         sys.exit("no licence")
     return [None, "high", float("nan"), 1 + 2j, float("inf")][params["k"] - 1]
+
+
+def slow_bowl(params):
+    time.sleep(0.02)
+    return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2

@@ -67,7 +67,7 @@ def test_a_run_is_kept_whole(run):
     config = yaml.safe_load((folder / "config.yaml").read_text())
     assert config["loop"]["n_trials"] == 14
     assert config["loop"]["seed"] == 3
-    assert (folder / "last.ckpt").exists()
+    assert (folder / "journal.ckpt").exists()
     rows = list(csv.DictReader((folder / "metrics.csv").open()))
     assert [float(row["trials"]) for row in rows] == [11, 12, 13, 14]
     assert all(float(row["tau"]) and float(row["loss"]) for row in rows)

@@ -226,6 +226,7 @@ def test_a_study_is_loaded_from_its_journal(tmp_path):
     study.add({"lr": [0.1], "units": [8], "optimizer": ["adam"], "momentum": [None], "nesterov": [None]}, [0.7])
     loaded = Study.load(path)
     assert loaded.trials == study.trials
+    study.close()
     assert loaded.best_trial.value == 0.7
     loaded.tell(third.id, 0.9)
     assert loaded.ask()[0].params == MIXED.decode(MIXED.sobol(1, seed=4, skip=4))[0]  # the design goes on
