@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Barrier, Thread
 
 import pytest
@@ -63,34 +63,21 @@ def on_two_ranks(task):
     return results
 
 
-def proposed(candidates, space, q, ranks=None, seed=7):
-    """Proposals by one rank, and where the common stream stands after them."""
+def new_search(space):
     data = toy_data(space, 30)
-    generator = torch.Generator().manual_seed(seed)
-    classifier = fit(KernelPLS(), data, epochs=2)
-    search = Search(UpperConfidenceBound(), classifier, data.observations, generator, ranks or Ranks())
-    return candidates.propose(search, q), generator.get_state(), search
+    generator = torch.Generator().manual_seed(7)
+    return Search(UpperConfidenceBound(), fit(KernelPLS(), data, epochs=2), data.observations, generator)
 
 
-@pytest.fixture
-def two_ranks(monkeypatch):
-    """Proposals on two ranks at once; the data and classifier of both are made before, as Lightning has no threads."""
+def proposed_by_two(candidates, space, q):
+    """Proposals on each of two ranks, and where the common stream stands after them."""
+    searches = [new_search(space) for _ in range(2)]  # made before: Lightning is not for threads
 
-    def propose(candidates, space, q, seed=7):
-        prepared = []
-        for _ in range(2):
-            data = toy_data(space, 30)
-            prepared.append((fit(KernelPLS(), data, epochs=2), data.observations))
+    def task(ranks):
+        search = replace(searches[ranks.rank], ranks=ranks)
+        return candidates.propose(search, q), search.generator.get_state()
 
-        def task(ranks):
-            generator = torch.Generator().manual_seed(seed)
-            classifier, observations = prepared[ranks.rank]
-            search = Search(UpperConfidenceBound(), classifier, observations, generator, ranks)
-            return candidates.propose(search, q), generator.get_state()
-
-        return on_two_ranks(task)
-
-    return propose
+    return on_two_ranks(task)
 
 
 @pytest.mark.parametrize(
@@ -107,15 +94,15 @@ def two_ranks(monkeypatch):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_ranks_propose_the_same_again_and_again(two_ranks, candidates, q):
-    (one, stream), (other, other_stream) = two_ranks(candidates, PLANE, q)
+def test_ranks_propose_the_same_again_and_again(candidates, q):
+    (one, stream), (other, other_stream) = proposed_by_two(candidates, PLANE, q)
     assert torch.equal(one, other)
     assert torch.equal(stream, other_stream)
     assert len(set(PLANE.identify(one))) == q
-    assert torch.equal(one, two_ranks(candidates, PLANE, q)[1][0])
+    assert torch.equal(one, proposed_by_two(candidates, PLANE, q)[1][0])
 
 
-def test_each_rank_searches_its_share_with_a_stream_of_its_own(two_ranks, monkeypatch):
+def test_each_rank_searches_its_share_with_a_stream_of_its_own(monkeypatch):
     asked = []
     sample = SearchSpace.sample
 
@@ -125,26 +112,28 @@ def test_each_rank_searches_its_share_with_a_stream_of_its_own(two_ranks, monkey
         return points
 
     monkeypatch.setattr(SearchSpace, "sample", counted)
-    (best, _), _ = two_ranks(RandomSearch(500), PLANE, 1)
+    (best, _), _ = proposed_by_two(RandomSearch(500), PLANE, 1)
     one, other = [points for points in asked if len(points) == 250]
     assert not torch.equal(one, other)
-    *_, search = proposed(RandomSearch(), PLANE, 1)
-    assert torch.equal(best[0], search.rank(torch.cat([one, other]))[0][0])  # the best of all, whoever found it
+    assert torch.equal(
+        best[0], new_search(PLANE).rank(torch.cat([one, other]))[0][0]
+    )  # the best of all, whoever found it
 
 
 @pytest.mark.parametrize("q", [1, 5, 78])
-def test_ranks_that_share_a_finite_space_find_what_one_finds(two_ranks, q):
-    alone, _, search = proposed(LocalSearch(), GRID, q)
-    (together, _), _ = two_ranks(LocalSearch(), GRID, q)
+def test_ranks_that_share_a_finite_space_find_what_one_finds(q):
+    search = new_search(GRID)
+    alone = LocalSearch().propose(search, q)
+    (together, _), _ = proposed_by_two(LocalSearch(), GRID, q)
     assert len(set(GRID.identify(together))) == q
     assert all(search.observations.unseen(together))
     assert torch.allclose(search.values(together), search.values(alone))
 
 
-def test_particles_move_as_if_one_rank_had_them_all(two_ranks):
+def test_particles_move_as_if_one_rank_had_them_all():
     candidates = SVGDCandidates(steps=20)
-    alone, _, _ = proposed(candidates, PLANE, 70)
-    (together, _), _ = two_ranks(candidates, PLANE, 70)
+    alone = candidates.propose(new_search(PLANE), 70)
+    (together, _), _ = proposed_by_two(candidates, PLANE, 70)
     assert torch.allclose(together, alone, atol=1e-6)
 
 
