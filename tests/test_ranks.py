@@ -1,15 +1,18 @@
 """Several devices: ranks that search, evaluate and record as one."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
 import torch
 
+import deepbore
 from deepbore import KernelPLS, Ordinal, Real, SearchSpace, Study
 from deepbore.acquisition import UpperConfidenceBound
 from deepbore.candidates import (
@@ -151,7 +154,7 @@ def test_ranks_share_a_batch_and_all_know_all_outcomes_in_order(slow):
         assert evaluator.free == evaluator.workers == 2
         for k in range(5):
             evaluator.submit(Trial(k, {"k": k}))
-        assert evaluator.outstanding == 5
+        assert (evaluator.outstanding, evaluator.free) == (5, -3)
         outcomes = evaluator.collect()
         assert (evaluator.outstanding, evaluator.free) == (0, 2)
         return [(outcome.trial.id, outcome.value if outcome.failure is None else None) for outcome in outcomes]
@@ -208,7 +211,7 @@ trainer: {devices: 2, strategy: ddp, accelerator: cpu, callbacks: [{class_path: 
 """
 LAUNCHERS = {
     "lightning": [sys.executable, "-m"],
-    "torchrun": [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"],
+    "torchrun": [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"],
 }
 
 
@@ -218,7 +221,8 @@ def launched(launcher, folder, *args):
     (folder / "mine.py").write_text(OBJECTIVE)
     (folder / "mine.yaml").write_text(CONFIG)
     command = [*LAUNCHERS[launcher], "deepbore.cli", "fit", "--config", "mine.yaml", *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
+    env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}  # the package under test
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
 
 
 def events(folder):

@@ -41,6 +41,11 @@ class SharedEvaluator(Evaluator):
     def outstanding(self) -> int:
         return self._submitted
 
+    @property
+    def free(self) -> int:
+        """All workers or none: a batch is waited for as a whole."""
+        return min(0, self.workers - self._submitted) if self._submitted else self.workers
+
     def close(self) -> None:
         self._submitted = 0
         self.own.close()
