@@ -41,6 +41,10 @@ class EvaluatorError(DeepBoreError, RuntimeError):
     """Trials can't be evaluated any more: what evaluates them is broken for good."""
 
 
+class RankError(DeepBoreError, RuntimeError):
+    """A process of a distributed run has lost another."""
+
+
 class JournalError(DeepBoreError, RuntimeError):
     """A journal is damaged, belongs to another study, or cannot be written."""
 

@@ -18,7 +18,9 @@ from deepbore.classifiers.base import Classifier
 from deepbore.datamodule import LabelledBatch, LabelledObservations
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Outcome
+from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.observations import Observations
+from deepbore.ranks import Ranks
 from deepbore.snapshot import Snapshot
 from deepbore.threads import one_thread
 
@@ -33,6 +35,10 @@ class LoopController(Callback):
     evaluator are free, and proposes for every free one, while the others go on: with batches of one all workers are
     always busy, with batches of all workers the run is batch-synchronous. At the end everything outstanding is waited
     for.
+
+    Under DDP all ranks hold the same observations and train the same weights. Each searches its share of the candidates
+    and evaluates its share of the batch, which has one trial at least for each worker of each rank; rank 0 keeps the
+    journal. The same seed and number of ranks give the same run.
 
     Without an evaluator the proposals stay pending: that is how `Study.ask` drives it.
 
@@ -76,17 +82,23 @@ class LoopController(Callback):
         self.rehearsals = 0  # epochs that only train, where the classifier has to learn anew
         self.proposed: list[int] = []  # rows of the latest proposals
         self.seconds = math.nan  # the latest iteration took so long to train and propose
+        self.ranks = Ranks()
         self.tau = math.nan  # the latest threshold, in the user's sign
         self._started = time.perf_counter()
 
     # --- Lightning ---------------------------------------------------------------------------------------------------
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Lends the classifier the run's stream."""
+        """Lends the classifier the run's stream, and finds the other ranks."""
         assert isinstance(pl_module, Classifier)
         self.classifier = pl_module
         pl_module.generator = self.generator
         self.data: LabelledObservations = trainer.datamodule  # type: ignore[attr-defined]
+        self.ranks = Ranks.found()
+        if self.ranks.world > 1 and self.evaluator is not None:
+            self.evaluator = SharedEvaluator(self.evaluator, self.ranks)
+        if not self.ranks.is_first:
+            self.observations.journal = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Evaluates what was left unfinished or enqueued, and the initial design, or what is left of it."""
@@ -185,11 +197,11 @@ class LoopController(Callback):
 
     def _propose(self, classifier: LightningModule, q: int) -> None:
         assert isinstance(classifier, Classifier)
-        if not classifier.ready:
+        if not all(self.ranks.gather(classifier.ready)):
             points = self._explored(q)
         else:
             acquisition = self.acquisition or suited_to(classifier)
-            search = Search(acquisition, classifier, self.observations, self.generator)
+            search = Search(acquisition, classifier, self.observations, self.generator, self.ranks)
             with one_thread():
                 points = self.candidates.propose(search, q)
         self._reserve(points)
@@ -221,7 +233,8 @@ class LoopController(Callback):
     def _record(self, evaluator: Evaluator) -> None:
         for outcome in evaluator.collect():
             self.observations.tell(outcome.trial.id, outcome.value, reason=outcome.failure)
-            _warn_of_failure(outcome)
+            if self.ranks.is_first:
+                _warn_of_failure(outcome)
 
     def _room(self) -> int:
         """How many trials the next iteration may ask for."""

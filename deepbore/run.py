@@ -45,6 +45,8 @@ def run_fit(args: Sequence[str]) -> None:
         raise SettingError(f"{error}\n`deepbore fit --help-all` lists every setting.") from None
     except ValueError as error:
         raise _ours(error) from None
+    if not cli.trainer.is_global_zero:
+        return
     study = Study.load(cli.run / JOURNAL)
     print(summary(study, cli.problem.optimum))
     if cli.interrupted:
@@ -168,7 +170,14 @@ class RunCLI(LightningCLI):
         return super().instantiate_trainer(**kwargs)
 
     def before_fit(self) -> None:
-        """Opens the journal, before any work is done or anything is written; it refuses a directory with a run."""
+        """Opens the journal, before any work is done or anything is written; it refuses a directory with a run.
+
+        The first rank does, before it starts the others; Lightning tells these where the run is kept.
+        """
+        if self.resumed and self.trainer.world_size > 1:
+            raise SettingError("a run can be resumed by one process only: give --trainer.devices 1 beside --resume.")
+        if not self.trainer.is_global_zero:
+            return
         observations = self.datamodule.observations
         if self.resumed:
             self._take_up(replay(Journal(self.run / JOURNAL)))

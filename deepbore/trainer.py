@@ -10,6 +10,8 @@ from lightning.pytorch import Callback, Trainer
 from deepbore.classifiers.base import Classifier
 from deepbore.datamodule import LabelledObservations
 
+LAUNCHER = "lightning.fabric.strategies.launchers.subprocess_script"
+
 
 def new_trainer(callbacks: Sequence[Callback] = ()) -> Trainer:
     """A trainer that only trains, without logger, checkpoints or bars, on the CPU: the fastest for small models."""
@@ -37,11 +39,11 @@ def train(classifier: Classifier, data: LabelledObservations, epochs: int) -> Cl
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silences Lightning's tips and reminders, which are about other kinds of training."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    """Silences Lightning's tips and reminders, which are about other kinds of training, but not the end of a rank."""
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric", LAUNCHER)]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
-        logger.setLevel(logging.ERROR)
+        logger.setLevel(logging.INFO if logger.name == LAUNCHER else logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="lightning")

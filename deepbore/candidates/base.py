@@ -1,8 +1,10 @@
 """`Candidates`: how the acquisition is maximised, and the walk down its ranking past what has been seen."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ from deepbore.acquisition import Acquisition
 from deepbore.classifiers.base import Classifier
 from deepbore.errors import SpaceExhausted
 from deepbore.observations import Observations
+from deepbore.ranks import Ranks
 from deepbore.space import SearchSpace
 
 CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
@@ -25,13 +28,17 @@ class Search:
         acquisition: the formula to maximise.
         classifier: the trained classifier.
         observations: what is known, pending rows included.
-        generator: the run's stream of random numbers.
+        generator: the run's stream of random numbers, or a rank's own while it searches its share.
+        ranks: the processes that search together.
+        common: the run's stream, the same on all ranks, for what they decide alike; None for `generator`.
     """
 
     acquisition: Acquisition
     classifier: Classifier
     observations: Observations
     generator: torch.Generator
+    ranks: Ranks = field(default_factory=Ranks)
+    common: torch.Generator | None = None
 
     @property
     def space(self) -> SearchSpace:
@@ -77,12 +84,37 @@ class Candidates(ABC):
         """Points of configurations (k x d), best first; k > q, so that seen ones can be passed over."""
 
     def propose(self, search: Search, q: int) -> Tensor:
-        """q distinct points, none evaluated or pending (q x d).
+        """q distinct points, none evaluated or pending, the same on all ranks (q x d).
 
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
-        return distinct(self.ranked(search, q), search.observations, q, search.generator)
+        return search.ranks.agreed(distinct(self.ranked(search, q), search.observations, q, search.generator))
+
+
+class SharedCandidates(Candidates):
+    """A search that ranks can share: each makes `divided` of the effort with a stream of its own; rankings are merged.
+
+    Attributes:
+        divided: names of the counts that are divided by the number of ranks.
+    """
+
+    divided: tuple[str, ...] = ()
+
+    @abstractmethod
+    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
+        """Points of configurations (k x d), best first, and their values (k), found by one rank."""
+
+    def ranked(self, search: Search, q: int) -> Tensor:
+        world = search.ranks.world
+        if world == 1:
+            return self.scored(search, q)[0]
+        share = copy(self)
+        for name in self.divided:
+            setattr(share, name, math.ceil(getattr(self, name) / world))
+        own = replace(search, generator=search.ranks.stream(search.generator), common=search.generator)
+        points, values = zip(*search.ranks.gather(share.scored(own, q)), strict=True)
+        return torch.cat(points)[torch.cat(values).argsort(descending=True, stable=True)]
 
 
 def distinct(ranked: Tensor, observations: Observations, q: int, generator: torch.Generator) -> Tensor:

@@ -5,16 +5,18 @@ import torch
 from scipy.optimize import differential_evolution
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search
+from deepbore.candidates.base import Search, SharedCandidates
 from deepbore.errors import SettingError
 from deepbore.parameters import Categorical, Ordinal
 
 
-class DifferentialEvolution(Candidates):
+class DifferentialEvolution(SharedCandidates):
     """Differential evolution of a population of points (BORE J.1 and J.2, for trees on continuous spaces; G.1).
 
     It needs no gradients and takes any space: vectors are snapped to configurations before they are scored. All that
     it has scored is ranked, so the walk down the ranking has more than the last population, which is often one point.
+
+    Of several ranks each has a population of its own: they look further rather than sooner.
 
     A departure from the paper: the first population is random but for the best observed points, a fifth of it at most.
 
@@ -37,7 +39,7 @@ class DifferentialEvolution(Candidates):
             )
         self.evaluations, self.population = evaluations, population
 
-    def ranked(self, search: Search, q: int) -> Tensor:
+    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
         generations: list[tuple[Tensor, Tensor]] = []
 
         def cost(columns: np.ndarray) -> np.ndarray:
@@ -59,7 +61,7 @@ class DifferentialEvolution(Candidates):
             seed=np.random.default_rng(int(torch.randint(2**63 - 1, (), generator=search.generator))),
         )
         points, values = (torch.cat(parts) for parts in zip(*generations, strict=True))
-        return search.sort(points, values)[0]
+        return search.sort(points, values)
 
     def _first(self, search: Search) -> Tensor:
         """The first population (population x d)."""

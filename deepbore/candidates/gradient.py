@@ -5,7 +5,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search
+from deepbore.candidates.base import Candidates, Search, SharedCandidates
 from deepbore.errors import SettingError
 
 
@@ -19,7 +19,7 @@ def require_gradients(candidates: Candidates, search: Search) -> None:
         )
 
 
-class MultiStartLBFGS(Candidates):
+class MultiStartLBFGS(SharedCandidates):
     """L-BFGS-B from several starts at once, through BoTorch's `optimize_acqf` (BORE J.3: three restarts).
 
     For continuous spaces and differentiable classifiers. The starts are the best of random points and of neighbours
@@ -34,17 +34,20 @@ class MultiStartLBFGS(Candidates):
         SettingError: at the first proposal, for a space or classifier without gradients.
     """
 
+    divided = ("restarts", "samples")
+
     def __init__(self, restarts: int = 5, samples: int = 1000, iterations: int = 100):
         for name, value in {"restarts": restarts, "samples": samples, "iterations": iterations}.items():
             if value < 1:
                 raise SettingError(f"{name} >= 1 must hold, but got {name}={value}.")
         self.restarts, self.samples, self.iterations = restarts, samples, iterations
 
-    def ranked(self, search: Search, q: int) -> Tensor:
+    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
         require_gradients(self, search)
-        pool, _ = search.rank(self._pool(search))
+        pool, values = search.rank(self._pool(search))
         climbed = self._optimised(search, pool[: max(self.restarts, q)])
-        return torch.cat([search.rank(search.space.snap(climbed))[0], pool])
+        climbed, climbed_values = search.rank(search.space.snap(climbed))
+        return torch.cat([climbed, pool]), torch.cat([climbed_values, values])
 
     def _pool(self, search: Search) -> Tensor:
         samples = search.space.sample(self.samples, search.generator)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search
+from deepbore.candidates.base import Search, SharedCandidates
 from deepbore.errors import SettingError
 from deepbore.parameters import Real
 
@@ -11,7 +11,7 @@ EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
 FOCUSED = 3  # so many best points have neighbours when a proposal looks only near them
 
 
-class LocalSearch(Candidates):
+class LocalSearch(SharedCandidates):
     """Ranks random points and neighbours of the best observed ones, then climbs from the best of them.
 
     Climbing is by Adam on the real parameters, where the classifier has gradients; the others stay. The climbed
@@ -33,6 +33,8 @@ class LocalSearch(Candidates):
         SettingError: for a number outside its range.
     """
 
+    divided = ("samples", "neighbours", "climbers")
+
     def __init__(
         self,
         samples: int = 2000,
@@ -50,23 +52,24 @@ class LocalSearch(Candidates):
             raise SettingError(f"0 <= focus <= 1 must hold, but got focus={focus}.")
         self.climbers, self.steps, self.focus = climbers, steps, focus
 
-    def ranked(self, search: Search, q: int) -> Tensor:
+    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
         if search.space.cardinality <= EXHAUSTIVE:
-            return search.rank(search.space.enumerate())[0]
+            return search.rank(search.ranks.part(search.space.enumerate()))
         real = [i for i, p in enumerate(search.space.parameters.values()) if isinstance(p, Real)]
         if real and self._focuses(search):
             best = search.observations.points[search.observations.best_rows(FOCUSED)].cpu()
-            return search.rank(search.space.neighbours(best, self.samples, search.generator))[0]
+            return search.rank(search.space.neighbours(best, self.samples, search.generator))
         pool, values = search.rank(self._pool(search))
         if not real or not search.classifier.differentiable or not self.climbers:
-            return pool
+            return pool, values
         climbed, climbed_values = search.rank(self._climb(search, pool[: max(self.climbers, q)], real))
-        order = torch.cat([climbed_values, values]).argsort(descending=True, stable=True)
-        return torch.cat([climbed, pool])[order]
+        values = torch.cat([climbed_values, values])
+        order = values.argsort(descending=True, stable=True)
+        return torch.cat([climbed, pool])[order], values[order]
 
     def _focuses(self, search: Search) -> bool:
         """Whether this proposal looks only near the best."""
-        drawn = float(torch.rand(1, generator=search.generator)) < self.focus
+        drawn = float(torch.rand(1, generator=search.common or search.generator)) < self.focus
         return drawn and search.observations.n_complete > 0
 
     def _pool(self, search: Search) -> Tensor:

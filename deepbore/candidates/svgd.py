@@ -16,6 +16,7 @@ from deepbore.space import SearchSpace
 
 REACH = 0.1  # the most that a particle moves in one step along a parameter
 FULL_BUDGET = 500  # particles up to which all steps are made; beyond, each costs the square of their number
+SHARED = 32  # particles for each rank, from which on gathering gradients takes less than computing them
 MEDIAN_ROWS = 128  # rows of the distances that their median is taken of
 MEMORY = 10  # curvature pairs of L-BFGS
 CENTRES = 10  # best observed points that some particles start near
@@ -138,10 +139,11 @@ def stein_direction(x: Tensor, score: Tensor, apart: Tensor | float = 0.0) -> Te
 
 
 def _score(search: Search, points: Tensor, real: list[int]) -> Tensor:
-    """Gradients of log p in the real columns (q x r)."""
-    leaf = points.clone().requires_grad_(True)
+    """Gradients of log p in the real columns (q x r); of many particles each rank computes its share."""
+    shared = len(points) >= SHARED * search.ranks.world
+    leaf = (search.ranks.part(points) if shared else points).clone().requires_grad_(True)
     (gradient,) = torch.autograd.grad(search.log_density(leaf).sum(), leaf)
-    return gradient[:, real]
+    return search.ranks.whole(gradient[:, real]) if shared else gradient[:, real]
 
 
 def _level_distances(space: SearchSpace, points: Tensor) -> Tensor | float:

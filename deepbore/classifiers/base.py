@@ -13,6 +13,7 @@ from torchmetrics.functional.classification import binary_auroc, binary_calibrat
 from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
 from deepbore.labels import suited_labels
+from deepbore.ranks import leave_apart
 from deepbore.space import SearchSpace
 from deepbore.threads import one_thread
 
@@ -42,7 +43,7 @@ class Classifier(LightningModule, ABC):
         super().__init__()
         self.automatic_optimization = False
         self.generator = torch.Generator().manual_seed(0)
-        self._counter = nn.Parameter(torch.zeros(()), requires_grad=False)
+        self._counter = nn.Parameter(torch.zeros(()))  # trained by nobody; DDP wants one that could be
         self._optimizer: torch.optim.Optimizer | None = None
         self.space: SearchSpace | None = None
         self.ready = False
@@ -131,6 +132,7 @@ class Classifier(LightningModule, ABC):
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         data.labels = data.labels or suited_labels(self.estimates_labels)
         self.bind(data.space, data.labels.outputs)
+        leave_apart(self, witness="_counter")
 
     def configure_optimizers(self) -> Any:
         """An optimizer of nothing, for methods without gradient descent: `step` it once an iteration.

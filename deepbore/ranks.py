@@ -1,0 +1,89 @@
+"""`Ranks`: the processes of a distributed run, and how they come to know the same."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from deepbore.errors import RankError
+
+T = TypeVar("T")
+PATIENCE = timedelta(days=30)  # one rank's evaluation may keep the others waiting; a dead rank is noticed at once
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among the `world` processes of a run; without others everything here does nothing.
+
+    Attributes:
+        rank: number of this process, from 0.
+        world: how many there are.
+        group: of torch.distributed, on gloo: what is exchanged lives on the CPU, and waiting has to be patient.
+    """
+
+    rank: int = 0
+    world: int = 1
+    group: Any = None
+
+    @classmethod
+    def found(cls) -> "Ranks":
+        """The processes that a launcher has started and Lightning has joined; all of them must ask."""
+        if not (distributed.is_available() and distributed.is_initialized()) or distributed.get_world_size() == 1:
+            return cls()
+        group = distributed.new_group(backend="gloo", timeout=PATIENCE)
+        return cls(distributed.get_rank(), distributed.get_world_size(), group)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the rank that writes and speaks for all."""
+        return self.rank == 0
+
+    def gather(self, item: T) -> list[T]:
+        """What every rank has brought, in the order of ranks.
+
+        Raises:
+            RankError: if a rank has died.
+        """
+        if self.world == 1:
+            return [item]
+        items: list[Any] = [None] * self.world
+        try:
+            distributed.all_gather_object(items, item, group=self.group)
+        except RuntimeError as error:
+            raise RankError(
+                f"rank {self.rank} of {self.world} has lost another one, which has died or can't be reached. What was "
+                f"told until now is in the journal. See what the other rank said last. ({error})"
+            ) from error
+        return items
+
+    def agreed(self, item: T) -> T:
+        """What the first rank has brought."""
+        return self.gather(item)[0]
+
+    def stream(self, generator: torch.Generator) -> torch.Generator:
+        """A stream of this rank's own, made from the common one, which moves on by one draw on all ranks."""
+        if self.world == 1:
+            return generator
+        drawn = int(torch.randint(2**62, (), generator=generator))
+        (seed,) = np.random.SeedSequence([drawn, self.rank]).generate_state(1, np.uint64)
+        return torch.Generator().manual_seed(int(seed >> np.uint64(1)))
+
+    def part(self, rows: Tensor) -> Tensor:
+        """This rank's share of rows, in one piece."""
+        return rows.tensor_split(self.world)[self.rank]
+
+    def whole(self, part: Tensor) -> Tensor:
+        """The rows that all ranks' parts make up."""
+        return torch.cat(self.gather(part.cpu())).to(part.device) if self.world > 1 else part
+
+
+def leave_apart(module: nn.Module, witness: str) -> None:
+    """Tells DDP to synchronise nothing of a module but one parameter, which DDP needs and nobody trains.
+
+    Ranks that learn the same batch with the same stream have the same weights; averaging gradients would add nothing.
+    """
+    names = [name for name, _ in [*module.named_parameters(), *module.named_buffers()] if name != witness]
+    nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, names)

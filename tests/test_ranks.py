@@ -1,0 +1,285 @@
+"""Several devices: ranks that search, evaluate and record as one."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Barrier, Thread
+
+import pytest
+import torch
+
+import deepbore
+from deepbore import KernelPLS, Ordinal, Real, SearchSpace, Study
+from deepbore.acquisition import UpperConfidenceBound
+from deepbore.candidates import (
+    DifferentialEvolution,
+    GreedyBatch,
+    LocalSearch,
+    MultiStartLBFGS,
+    RandomSearch,
+    Search,
+    SVGDCandidates,
+    ThompsonBatch,
+)
+from deepbore.evaluators import SerialEvaluator
+from deepbore.evaluators.shared import SharedEvaluator
+from deepbore.observations import Trial
+from deepbore.ranks import Ranks
+from deepbore.testing import fit, toy_data
+
+PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
+GRID = SearchSpace({"a": Ordinal(list(range(12))), "b": Ordinal(list(range(9)))})
+
+
+# --- two ranks in two threads ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ThreadRanks(Ranks):
+    """Gathers over a list that threads share; `group` is the list and a barrier."""
+
+    def gather(self, item):
+        slots, barrier = self.group
+        slots[self.rank] = item
+        barrier.wait(timeout=60)
+        gathered = list(slots)
+        barrier.wait(timeout=60)
+        return gathered
+
+
+def on_two_ranks(task):
+    """What task(ranks) returns on each of two ranks."""
+    group, results = ([None, None], Barrier(2)), [None, None]
+
+    def run(rank):
+        results[rank] = task(ThreadRanks(rank, 2, group))
+
+    threads = [Thread(target=run, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def new_search(space):
+    data = toy_data(space, 30)
+    generator = torch.Generator().manual_seed(7)
+    return Search(UpperConfidenceBound(), fit(KernelPLS(), data, epochs=2), data.observations, generator)
+
+
+def proposed_by_two(candidates, space, q):
+    """Proposals on each of two ranks, and where the common stream stands after them."""
+    searches = [new_search(space) for _ in range(2)]  # made before: Lightning is not for threads
+
+    def task(ranks):
+        search = replace(searches[ranks.rank], ranks=ranks)
+        return candidates.propose(search, q), search.generator.get_state()
+
+    return on_two_ranks(task)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "q"),
+    [
+        (RandomSearch(), 3),
+        (LocalSearch(focus=0.0), 1),
+        (LocalSearch(focus=1.0), 4),
+        (GreedyBatch(), 5),
+        (ThompsonBatch(), 3),
+        (SVGDCandidates(steps=20), 70),
+        (MultiStartLBFGS(restarts=3, samples=50), 2),
+        (DifferentialEvolution(evaluations=200, population=20), 2),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_ranks_propose_the_same_again_and_again(candidates, q):
+    (one, stream), (other, other_stream) = proposed_by_two(candidates, PLANE, q)
+    assert torch.equal(one, other)
+    assert torch.equal(stream, other_stream)
+    assert len(set(PLANE.identify(one))) == q
+    assert torch.equal(one, proposed_by_two(candidates, PLANE, q)[1][0])
+
+
+def test_each_rank_searches_its_share_with_a_stream_of_its_own(monkeypatch):
+    asked = []
+    sample = SearchSpace.sample
+
+    def counted(space, n, generator):
+        points = sample(space, n, generator)
+        asked.append(points)
+        return points
+
+    monkeypatch.setattr(SearchSpace, "sample", counted)
+    (best, _), _ = proposed_by_two(RandomSearch(500), PLANE, 1)
+    one, other = [points for points in asked if len(points) == 250]
+    assert not torch.equal(one, other)
+    assert torch.equal(
+        best[0], new_search(PLANE).rank(torch.cat([one, other]))[0][0]
+    )  # the best of all, whoever found it
+
+
+@pytest.mark.parametrize("q", [1, 5, 78])
+def test_ranks_that_share_a_finite_space_find_what_one_finds(q):
+    search = new_search(GRID)
+    alone = LocalSearch().propose(search, q)
+    (together, _), _ = proposed_by_two(LocalSearch(), GRID, q)
+    assert len(set(GRID.identify(together))) == q
+    assert all(search.observations.unseen(together))
+    assert torch.allclose(search.values(together), search.values(alone))
+
+
+def test_particles_move_as_if_one_rank_had_them_all():
+    candidates = SVGDCandidates(steps=20)
+    alone = candidates.propose(new_search(PLANE), 70)
+    (together, _), _ = proposed_by_two(candidates, PLANE, 70)
+    assert torch.allclose(together, alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_ranks_share_a_batch_and_all_know_all_outcomes_in_order(slow):
+    called = [[], []]
+
+    def task(ranks):
+        def objective(params):
+            time.sleep(0.02 if ranks.rank == slow else 0)
+            called[ranks.rank].append(params["k"])
+            return params["k"] / (params["k"] != 3)
+
+        evaluator = SharedEvaluator(SerialEvaluator(objective), ranks)
+        assert evaluator.free == evaluator.workers == 2
+        for k in range(5):
+            evaluator.submit(Trial(k, {"k": k}))
+        assert (evaluator.outstanding, evaluator.free) == (5, -3)
+        outcomes = evaluator.collect()
+        assert (evaluator.outstanding, evaluator.free) == (0, 2)
+        return [(outcome.trial.id, outcome.value if outcome.failure is None else None) for outcome in outcomes]
+
+    one, other = on_two_ranks(task)
+    assert one == other == [(0, 0.0), (1, 1.0), (2, 2.0), (3, None), (4, 4.0)]
+    assert called == [[0, 2, 4], [1, 3]]
+
+
+# --- two real processes ----------------------------------------------------------------------------------------------
+
+OBJECTIVE = """
+import hashlib, os, signal, time
+from pathlib import Path
+from lightning.pytorch import Callback
+
+RANK = os.environ.get("LOCAL_RANK", "0")
+
+def objective(params):
+    with Path(f"evaluated-{RANK}").open("a") as file:
+        file.write(f"{params['x']!r}\\n")
+    time.sleep(int.from_bytes(os.urandom(1)) / 5000)  # sometimes one rank is first, sometimes the other
+    return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
+
+def deadly(params):
+    calls = Path("evaluated-1").read_text().count("\\n") if Path("evaluated-1").exists() else 0
+    if RANK == "1" and calls == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return objective(params)
+
+def deadly_and_slow(params):
+    value = deadly(params)
+    if RANK == "0" and Path("evaluated-0").read_text().count("\\n") == 5:
+        time.sleep(300)
+    return value
+
+class Checksums(Callback):
+    def on_train_epoch_end(self, trainer, module):
+        sums = hashlib.sha256()
+        for _, tensor in sorted(module.state_dict().items()):
+            for part in tensor.values() if isinstance(tensor, dict) else [tensor]:
+                sums.update(part.cpu().numpy().tobytes())
+        with Path(f"sums-{trainer.global_rank}").open("a") as file:
+            file.write(sums.hexdigest() + "\\n")
+"""
+CONFIG = """
+problem:
+  class_path: deepbore.problems.FunctionProblem
+  init_args:
+    function: mine.objective
+    space: {x: {type: real, low: -1, high: 1}, y: {type: real, low: -1, high: 1}}
+loop: {n_trials: 15, n_initial: 5, seed: 3}
+trainer: {devices: 2, strategy: ddp, accelerator: cpu, callbacks: [{class_path: mine.Checksums}]}
+"""
+LAUNCHERS = {
+    "lightning": [sys.executable, "-m"],
+    "torchrun": [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"],
+}
+
+
+def launched(launcher, folder, *args):
+    """Runs `deepbore fit` on two ranks in a folder with the files above."""
+    folder.mkdir(exist_ok=True)
+    (folder / "mine.py").write_text(OBJECTIVE)
+    (folder / "mine.yaml").write_text(CONFIG)
+    command = [*LAUNCHERS[launcher], "deepbore.cli", "fit", "--config", "mine.yaml", *args]
+    env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}  # the package under test
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
+
+
+def events(folder):
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["KernelPLS", "DeepEnsemble"])
+def test_a_run_on_two_ranks_is_one_run(tmp_path, model):
+    done = launched("lightning", tmp_path / "one", "--model", model)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 4  # one summary
+    assert [path.name for path in (tmp_path / "one" / "runs").iterdir()] == ["functionproblem-1"]
+    folder = tmp_path / "one" / "runs" / "functionproblem-1"
+    assert {path.name for path in folder.iterdir()} == {"journal.jsonl", "config.yaml", "last.ckpt", "metrics.csv"}
+    study = Study.load(folder / "journal.jsonl")
+    assert len({tuple(trial.params.items()) for trial in study.trials}) == study.observations.n_complete == 15
+    for trial in study.trials:
+        assert trial.value == (trial.params["x"] - 0.3) ** 2 + (trial.params["y"] + 0.2) ** 2
+    first, second = ((tmp_path / "one" / f"evaluated-{rank}").read_text().splitlines() for rank in range(2))
+    assert sorted(first + second) == sorted(repr(trial.params["x"]) for trial in study.trials)
+    assert (len(first), len(second)) == (8, 7)
+    one, other = ((tmp_path / "one" / f"sums-{rank}").read_text().splitlines() for rank in range(2))
+    assert one == other
+    assert len(set(one)) == len(one) == 5
+
+    again = launched("torchrun", tmp_path / "other", "--model", model, "--run", "mine")
+    assert again.returncode == 0, again.stderr
+    assert events(tmp_path / "other" / "mine") == events(folder)
+
+
+@pytest.mark.slow
+def test_two_ranks_refuse_a_directory_with_a_run(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "journal.jsonl").write_text("somebody's\n")
+    for launcher in LAUNCHERS:
+        done = launched(launcher, tmp_path, "--run", "mine")
+        assert done.returncode != 0
+        assert "holds a run already" in done.stderr
+        assert (tmp_path / "mine" / "journal.jsonl").read_text() == "somebody's\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("launcher", "objective", "says"),
+    [
+        ("lightning", "deadly", "rank 0 of 2 has lost another one"),
+        ("lightning", "deadly_and_slow", "terminated with code -9"),
+        ("torchrun", "deadly_and_slow", "SIGKILL"),
+    ],
+)
+def test_a_killed_rank_ends_the_run_and_the_journal_stays_whole(tmp_path, launcher, objective, says):
+    started = time.perf_counter()
+    done = launched(launcher, tmp_path, "--run", "mine", "--problem.function", f"mine.{objective}")
+    assert done.returncode != 0
+    assert time.perf_counter() - started < 120  # the slow one would sleep for 300 s
+    assert says in done.stderr
+    study = Study.load(tmp_path / "mine" / "journal.jsonl")
+    assert study.observations.n_complete == 8
+    assert len(study.trials) == 10
