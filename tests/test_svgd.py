@@ -18,7 +18,7 @@ from deepbore import (
 from deepbore.acquisition import Acquisition, ClassProbability
 from deepbore.acquisition.base import log_softplus
 from deepbore.candidates import LocalSearch, Search
-from deepbore.candidates.svgd import LBFGS, Adadelta, stein_direction
+from deepbore.candidates.svgd import LBFGS, Adadelta, stein_direction, tail_weights
 from deepbore.classifiers import MLPClassifier
 from deepbore.errors import SettingError
 from deepbore.observations import Observations
@@ -105,6 +105,21 @@ def test_particles_repel_one_another():
     q = 16
     best = LocalSearch(focus=0).propose(search(), q)
     assert nearest(SVGDCandidates().propose(search(), q)).median() > 5 * nearest(best).median()
+
+
+def test_the_lowest_particles_alone_climb():
+    weights = tail_weights(torch.tensor([3.0, 1.0, 2.0, 0.0, 4.0]), tail=0.4)
+    assert weights.flatten().tolist() == [0, 2.5, 0, 2.5, 0]
+    assert tail_weights(torch.tensor([2.0, 1.0]), tail=0.1).flatten().tolist() == [0, 10]
+    assert (tail_weights(torch.randn(9), tail=1.0) == 1).all()
+
+
+def test_the_tail_lifts_the_worst_particles():
+    def worst(tail):
+        batches = [SVGDCandidates(tail=tail).propose(search(seed=seed), q=20) for seed in range(5)]
+        return torch.stack([TwoModes()(None, batch).sort().values[:5].mean() for batch in batches]).mean()
+
+    assert worst(tail=0.25) > worst(tail=1.0) + 0.2
 
 
 def test_without_repulsion_particles_collapse():
