@@ -23,7 +23,12 @@ def evaluate(objective: Objective, params: dict[str, Any], ticket: str = "") -> 
     except ValueTypeError as error:
         return math.nan, str(error)
     except (Exception, SystemExit) as error:  # whatever the user's code raises is a failed trial
-        return math.nan, f"{type(error).__name__}: {error}"
+        return math.nan, in_words(error)
+
+
+def in_words(error: BaseException) -> str:
+    """Its name, and what it says if it says something."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def as_number(value: Any) -> float:

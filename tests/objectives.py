@@ -1,6 +1,7 @@
 """Objectives that worker processes import; light, so that a worker starts fast."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -33,9 +34,9 @@ def noted(params, folder):
 
 
 def troubled(params, folder, healed=10**9):
-    """Fails in one way for each k from 1 to 4, and works for others; for all from call number `healed` on."""
+    """Fails in one way for each k from 1 to 5, and works for others; for all from call number `healed` on."""
     call = noted(params, folder)
-    troubles = {1: raises, 2: exits, 3: kills_itself, 4: hangs}
+    troubles = {1: raises, 2: exits, 3: kills_itself, 4: hangs, 5: hoards}
     if call < healed and params["k"] in troubles:
         troubles[params["k"]]()
     return square(params)
@@ -55,6 +56,16 @@ def kills_itself():
 
 def hangs():
     time.sleep(600)
+
+
+def hoards():
+    """Asks for more memory than a process of its own may have, as batch queues limit it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (2**34, hard))
+    try:
+        return bytearray(2**35)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def slow_at_3(params, seconds):

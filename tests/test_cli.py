@@ -125,6 +125,28 @@ data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 
         load_run(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "model: {class_path: subprocess.Popen, init_args: {args: [touch, hacked]}}",
+        "model: {class_path: os.system, init_args: {command: touch hacked}}",
+        "model: {class_path: deepbore.classifiers.MLPClassifier, init_args: {network: os.kill}}",
+        "model: {class_path: deepbore.classifiers.MLPClassifier, init_args: {hidden: !!python/object/apply:os.abort []}}",
+        "model: !!python/object/apply:os.system [touch hacked]",
+        "data: {labels: {class_path: subprocess.Popen, init_args: {args: [touch, hacked]}}}",
+        "data: {labels: {class_path: deepbore.classifiers.KernelPLS}}",
+    ],
+)
+def test_a_runs_configuration_can_only_name_classes_of_the_kind_that_is_meant(run, tmp_path, monkeypatch, hostile):
+    folder, _ = run
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(folder / "journal.jsonl", tmp_path)
+    (tmp_path / "config.yaml").write_text(hostile)
+    with pytest.raises(SettingError, match=r"can't be made from the run's config\.yaml"):
+        load_run(tmp_path)
+    assert not (tmp_path / "hacked").exists()
+
+
 def test_the_same_configuration_and_seed_give_the_same_run(run, tmp_path, deepbore_here):
     folder, _ = run
     again = deepbore_here("fit", "--config", folder / "config.yaml", "--run", tmp_path / "again")

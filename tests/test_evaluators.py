@@ -215,14 +215,14 @@ def test_exceptions_deaths_and_timeouts_fail_their_own_trial_only(tmp_path):
     evaluator = ProcessEvaluator(partial(objectives.troubled, folder=tmp_path), workers=2, timeout=1.5)
     with pytest.warns(RuntimeWarning) as warned:
         study.optimize(evaluator, 20)
-    assert outcomes(study) == SQUARES | dict.fromkeys([1, 2, 3, 4])
+    assert outcomes(study) == SQUARES | dict.fromkeys([1, 2, 3, 4, 5])
     reasons = {study.trials[e["trial"]].params["k"]: e["reason"] for e in events(tmp_path / "run.jsonl", "failed")}
     died = "the worker process died"
-    assert reasons == {1: "RuntimeError: diverged", 2: died, 3: died, 4: "timed out after 1.5 s"}
+    assert reasons == {1: "RuntimeError: diverged", 2: died, 3: died, 4: "timed out after 1.5 s", 5: "MemoryError"}
     texts = [str(warning.message) for warning in warned]
     assert sorted(texts) == sorted(f"trial {t.id} failed with {t.params}: {reasons[t.params['k']]}"
                                    for t in study.trials if t.status is Status.FAILED)  # fmt: skip
-    assert "8 trials, 4 failed" in summary(study)
+    assert "8 trials, 5 failed" in summary(study)
     assert Study.load(tmp_path / "run.jsonl").trials == study.trials
     assert is_gone(int((tmp_path / "4").read_text()))
 
@@ -232,7 +232,7 @@ def test_what_fails_once_is_tried_again(tmp_path):
     result = minimize(evaluator, levels(8), n_trials=20, seed=0)
     assert outcomes(result.study) == SQUARES
     calls = {k: len((tmp_path / str(k)).read_text().splitlines()) for k in range(8)}
-    assert calls == dict.fromkeys(range(8), 1) | dict.fromkeys([1, 2, 3, 4], 2)
+    assert calls == dict.fromkeys(range(8), 1) | dict.fromkeys([1, 2, 3, 4, 5], 2)
 
 
 def test_retries_end(tmp_path):

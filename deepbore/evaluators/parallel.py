@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepbore.evaluators.base import Evaluator, Outcome, check_settings
-from deepbore.objective import Returned
+from deepbore.objective import Returned, in_words
 from deepbore.observations import Trial
 
 
@@ -164,7 +164,7 @@ class ParallelEvaluator(Evaluator):
             return attempt.future.result()
         if isinstance(error, BrokenExecutor):
             return math.nan, "the worker process died"
-        return math.nan, f"{type(error).__name__}: {error}"  # sys.exit, or the engine's own
+        return math.nan, in_words(error)  # sys.exit, or the engine's own
 
 
 def submitted(executor: Executor, *call: Any) -> "Future[Returned]":
