@@ -21,8 +21,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
-from benchmark import PROBLEMS
 
+from benchmark import PROBLEMS
 from deepbore import Integer, Real, Study
 from deepbore.problems import Problem
 from deepbore.space import Params

@@ -131,7 +131,7 @@ data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 
         "model: {class_path: subprocess.Popen, init_args: {args: [touch, hacked]}}",
         "model: {class_path: os.system, init_args: {command: touch hacked}}",
         "model: {class_path: deepbore.classifiers.MLPClassifier, init_args: {network: os.kill}}",
-        "model: {class_path: deepbore.classifiers.MLPClassifier, init_args: {hidden: !!python/object/apply:os.abort []}}",
+        "model: {class_path: deepbore.MLPClassifier, init_args: {hidden: !!python/object/apply:os.abort []}}",
         "model: !!python/object/apply:os.system [touch hacked]",
         "data: {labels: {class_path: subprocess.Popen, init_args: {args: [touch, hacked]}}}",
         "data: {labels: {class_path: deepbore.classifiers.KernelPLS}}",
