@@ -94,7 +94,8 @@ class LoopController(Callback):
         self.classifier = pl_module
         pl_module.generator = self.generator
         self.data: LabelledObservations = trainer.datamodule  # type: ignore[attr-defined]
-        self.ranks = Ranks.found()
+        if trainer.world_size > 1:  # else the ranks are none or, in a program of several processes, somebody else's
+            self.ranks = Ranks.found()
         if self.ranks.world > 1 and self.evaluator is not None:
             self.evaluator = SharedEvaluator(self.evaluator, self.ranks)
         if not self.ranks.is_first:

@@ -162,7 +162,6 @@ class RunCLI(LightningCLI):
         self.run = self._run_directory()
         settings = self._get(self.config_init, "trainer")
         if settings.get("logger") in (None, True):
-            _set_aside(self.run / "metrics.csv")
             kwargs["logger"] = CSVLogger(self.run, name="", version="")
         bar = [] if settings.get("enable_progress_bar") is False else [RunProgress(self._loop)]
         kwargs["enable_progress_bar"] = False  # Lightning's, which counts batches
@@ -172,16 +171,15 @@ class RunCLI(LightningCLI):
     def before_fit(self) -> None:
         """Opens the journal, before any work is done or anything is written; it refuses a directory with a run.
 
-        The first rank does, before it starts the others; Lightning tells these where the run is kept.
+        The first rank does, before it starts the others; Lightning tells these where the run is kept. What is resumed
+        every rank reads for itself: none writes before all have met.
         """
-        if self.resumed and self.trainer.world_size > 1:
-            raise SettingError("a run can be resumed by one process only: give --trainer.devices 1 beside --resume.")
-        if not self.trainer.is_global_zero:
-            return
+        if self.trainer.is_global_zero:
+            _set_aside(self.run / "metrics.csv")
         observations = self.datamodule.observations
         if self.resumed:
             self._take_up(replay(Journal(self.run / JOURNAL)))
-        else:
+        elif self.trainer.is_global_zero:
             observations.journal = Journal.begin(self.run / JOURNAL, observations.header(self._loop.seed))
 
     def _take_up(self, history: History) -> None:
@@ -190,8 +188,9 @@ class RunCLI(LightningCLI):
             raise JournalError(
                 f"{history.journal.path} is of another problem, direction or seed than the configuration."
             )
-        history.journal.open()
-        observations.journal = history.journal
+        if self.trainer.is_global_zero:
+            history.journal.open()
+            observations.journal = history.journal
         data.observations = observations
         data.labels = data.labels or suited_labels(self.model.estimates_labels)
         loop.data = data

@@ -220,7 +220,8 @@ def launched(launcher, folder, *args):
     folder.mkdir(exist_ok=True)
     (folder / "mine.py").write_text(OBJECTIVE)
     (folder / "mine.yaml").write_text(CONFIG)
-    command = [*LAUNCHERS[launcher], "deepbore.cli", "fit", "--config", "mine.yaml", *args]
+    config = [] if "--resume" in args else ["--config", "mine.yaml"]
+    command = [*LAUNCHERS[launcher], "deepbore.cli", "fit", *config, *args]
     env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}  # the package under test
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
 
@@ -284,3 +285,17 @@ def test_a_killed_rank_ends_the_run_and_the_journal_stays_whole(tmp_path, launch
     study = Study.load(tmp_path / "mine" / "journal.jsonl")
     assert study.observations.n_complete == 7
     assert len(study.trials) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_run_that_lost_a_rank_is_resumed_on_all_as_if_nothing_had_happened(tmp_path, launcher):
+    whole = launched(launcher, tmp_path / "whole", "--run", "mine")
+    assert whole.returncode == 0, whole.stderr
+    broken = launched(launcher, tmp_path / "broken", "--run", "mine", "--problem.function", "mine.deadly")
+    assert broken.returncode != 0
+    resumed = launched(launcher, tmp_path / "broken", "--resume", "mine", "--problem.function", "mine.objective")
+    assert resumed.returncode == 0, resumed.stderr
+    assert events(tmp_path / "broken" / "mine") == events(tmp_path / "whole" / "mine")
+    assert (tmp_path / "broken" / "mine" / "metrics-1.csv").exists()
+    assert (tmp_path / "broken" / "mine" / "metrics.csv").read_text().startswith("best_value")
