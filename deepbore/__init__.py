@@ -7,7 +7,7 @@ The flow, and a module imports only from rooms on its left:
 
     errors < objective < worker < parameters < features, moves, conditions < space < journal < observations
            < thresholds < labels < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer
-           < study < optimize < cli < run
+           < study < suggester, optimize < cli < run
     beside them: problems, plots, testing, integrations
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from deepbore.optimize import maximize, minimize
     from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
     from deepbore.study import Result, Study
+    from deepbore.suggester import Suggester
     from deepbore.thresholds import DecayingGamma
 
 __version__ = "0.1.0"
@@ -118,6 +119,7 @@ _HOMES = {  # where each name lives; imported when first used, so that `import d
     ],
     "evaluators": ["Evaluator", "SerialEvaluator", "ProcessEvaluator", "ExecutorEvaluator"],
     "study": ["Study", "Result"],
+    "suggester": ["Suggester"],
     "optimize": ["minimize", "maximize"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -172,6 +174,7 @@ __all__ = [  # noqa: RUF022  # in the order of the flow
     "ExecutorEvaluator",
     "Study",
     "Result",
+    "Suggester",
     "minimize",
     "maximize",
 ]

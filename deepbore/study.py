@@ -20,6 +20,7 @@ from deepbore.journal import Journal
 from deepbore.labels import Labelling, suited_labels
 from deepbore.loop import LoopController
 from deepbore.observations import Direction, Observations, Trial
+from deepbore.ranks import Ranks
 from deepbore.resume import History, replay, take_up
 from deepbore.space import Params, SearchSpace
 from deepbore.thresholds import Gamma
@@ -184,6 +185,12 @@ class Study:
         """Goes on with another stream of random numbers, as copies of a study in several processes must."""
         self._take_up()
         self._loop.reseed(seed)
+
+    def share(self, ranks: Ranks) -> None:
+        """Proposes together with copies of this study on other ranks (see `Suggester`); the first keeps the journal."""
+        self._loop.ranks = ranks
+        if not ranks.is_first:
+            self.observations.journal = None
 
     def fit(self, epochs: int = 10) -> Classifier:
         """Trains the classifier on the trials so far and proposes nothing: to look at what it says, or to draw it.

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import deepbore
-from deepbore import KernelPLS, Ordinal, Real, SearchSpace, Study
+from deepbore import KernelPLS, Ordinal, Real, SearchSpace, Study, Suggester
 from deepbore.acquisition import UpperConfidenceBound
 from deepbore.candidates import (
     DifferentialEvolution,
@@ -299,3 +299,81 @@ def test_a_run_that_lost_a_rank_is_resumed_on_all_as_if_nothing_had_happened(tmp
     assert events(tmp_path / "broken" / "mine") == events(tmp_path / "whole" / "mine")
     assert (tmp_path / "broken" / "mine" / "metrics-1.csv").exists()
     assert (tmp_path / "broken" / "mine" / "metrics.csv").read_text().startswith("best_value")
+
+
+# --- ask and tell on several ranks -----------------------------------------------------------------------------------
+
+SUGGESTER = """
+import json, sys
+from pathlib import Path
+from torch import distributed
+from deepbore import Real, SearchSpace, Suggester
+
+def bowl(x, y):
+    return (x - 0.3) ** 2 + (y + 0.2) ** 2 if y < 0.9 else None
+
+if __name__ == "__main__":
+    distributed.init_process_group("gloo")
+    rounds, journal = int(sys.argv[1]), Path("run.jsonl")
+    space = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
+    suggester = Suggester.load(journal) if journal.exists() else Suggester(space, journal=journal, seed=3, n_initial=6)
+    for _ in range(rounds):
+        mine = suggester.share(suggester.ask(3))
+        suggester.tell({trial.id: bowl(**trial.params) for trial in mine})
+        with Path(f"mine-{suggester.ranks.rank}").open("a") as file:
+            file.writelines(f"{trial.id}\\n" for trial in mine)
+    Path(f"seen-{suggester.ranks.rank}").write_text(json.dumps([[t.params, t.value] for t in suggester.study.trials]))
+    distributed.destroy_process_group()
+"""
+
+
+def suggested(folder, rounds):
+    folder.mkdir(exist_ok=True)
+    (folder / "tune.py").write_text(SUGGESTER)
+    command = [*LAUNCHERS["torchrun"][:-2], "tune.py", str(rounds)]
+    env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads((folder / f"seen-{rank}").read_text()) for rank in range(2)]
+
+
+@pytest.mark.slow
+def test_a_suggester_is_one_study_on_all_ranks_and_goes_on_as_one(tmp_path):
+    first, second = suggested(tmp_path / "whole", 6)
+    assert first == second
+    assert len(first) == 18
+    shares = [{int(line) for line in (tmp_path / "whole" / f"mine-{rank}").read_text().split()} for rank in range(2)]
+    assert shares[0] | shares[1] == set(range(18))
+    assert not shares[0] & shares[1]
+    kept = Study.load(tmp_path / "whole" / "run.jsonl").trials
+    assert [[trial.params, trial.value] for trial in kept] == first
+
+    suggested(tmp_path / "parts", 4)
+    assert suggested(tmp_path / "parts", 2) == [first, first]
+
+
+def test_in_one_process_a_suggester_is_a_study():
+    study, suggester = Study(PLANE, seed=1, n_initial=4), Suggester(PLANE, seed=1, n_initial=4)
+    for _ in range(3):
+        trials, same = study.ask(2), suggester.ask(2)
+        assert [trial.params for trial in trials] == [trial.params for trial in same]
+        assert suggester.share(same) == same
+        for trial in trials:
+            study.tell(trial, trial.params["x"], failed=trial.params["y"] > 0)
+        suggester.tell({t.id: None if t.params["y"] > 0 else t.params["x"] for t in same})
+    assert suggester.study.trials == study.trials
+
+
+@pytest.mark.slow
+def test_a_study_on_one_rank_of_a_program_of_many_waits_for_nobody():
+    script = (
+        "from torch import distributed\n"
+        "from deepbore import Real, SearchSpace, Study\n"
+        "distributed.init_process_group('gloo')\n"
+        "if distributed.get_rank() == 0:\n"
+        "    Study(SearchSpace({'x': Real(0, 1)}), n_initial=2).optimize(lambda params: params['x'], 5)\n"
+        "distributed.destroy_process_group()\n"
+    )
+    command = [*LAUNCHERS["torchrun"][:-2], "--no-python", sys.executable, "-c", script]
+    env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
+    subprocess.run(command, env=env, timeout=180, check=True)
