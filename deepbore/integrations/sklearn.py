@@ -1,0 +1,112 @@
+"""`DeepBoreSearchCV`: hyperparameter search for scikit-learn's estimators, in the place of `RandomizedSearchCV`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from deepbore.errors import MissingPackage, SettingError
+from deepbore.space import SearchSpace
+from deepbore.study import Study
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.model_selection._search import BaseSearchCV
+except ImportError:
+    raise MissingPackage("DeepBoreSearchCV needs scikit-learn: pip install 'deepbore[trees]'.") from None
+
+Results = Mapping[str, Any]
+ALL_FAILED = "fits failed"  # what scikit-learn says, and ends a search, when no fit of a batch has worked
+
+
+class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has no types
+    """Cross-validated search by deepbore, with everything that scikit-learn's own searches have.
+
+    `fit`, `predict`, `best_params_`, `best_estimator_`, `cv_results_`, `n_jobs`, pipelines (`"svc__C"`) and parameters
+    that depend on others are as there; the study behind it is `study_`. A configuration whose fits raise is a failed
+    trial (with `error_score=np.nan`, the default); of a batch where all do, `cv_results_` has no rows.
+
+    Args:
+        estimator: what is tuned.
+        space: parameter name -> `Real`, `Integer`, ...; or a `SearchSpace`.
+        n_iter: configurations that are tried, >= 1.
+        batch_size: of them proposed at once, >= 1, and evaluated in parallel by `n_jobs`.
+        random_state: seed of the search, an integer.
+        **settings: `scoring`, `cv`, `refit`, `n_jobs`, `verbose`, `error_score`, ... as of `RandomizedSearchCV`. Of
+            several scores the one that `refit` names is maximised.
+
+    Raises:
+        SettingError: from `fit`, for counts below 1, or several scores and no `refit` that names one.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> from deepbore import Real
+        >>> search = DeepBoreSearchCV(SVC(), {"C": Real(1e-3, 1e3, log=True)}, n_iter=12, cv=3)
+        >>> bool(search.fit(*load_iris(return_X_y=True)).best_score_ > 0.95)
+        True
+    """
+
+    def __init__(
+        self,
+        estimator: BaseEstimator,
+        space: SearchSpace | Mapping[str, Any],
+        *,
+        n_iter: int = 50,
+        batch_size: int = 1,
+        random_state: int = 0,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: bool | str = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+    ):
+        super().__init__(
+            estimator,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.space, self.n_iter, self.batch_size, self.random_state = space, n_iter, batch_size, random_state
+
+    def _run_search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Results]) -> None:
+        """Asks, has scikit-learn cross-validate, and tells; `fit` calls it."""
+        for name, count in {"n_iter": self.n_iter, "batch_size": self.batch_size}.items():
+            if count < 1:
+                raise SettingError(f"{name} >= 1 must hold, but got {name}={count}.")
+        space = self.space if isinstance(self.space, SearchSpace) else SearchSpace(self.space)
+        self.study_ = Study(space, direction="maximize", seed=self.random_state)
+        while (left := self._left(space)) > 0:
+            trials = self.study_.ask(min(self.batch_size, left))
+            try:
+                scores = self._scores(evaluate_candidates([trial.params for trial in trials]))
+            except ValueError as error:
+                if ALL_FAILED not in str(error) or (left <= len(trials) and self.study_.best_trial is None):
+                    raise
+                scores = np.full(len(trials), np.nan)
+            for trial, score in zip(trials, scores[-len(trials) :], strict=True):
+                self.study_.tell(trial, score)
+
+    def _left(self, space: SearchSpace) -> int:
+        """How many configurations are still to be tried; a finite space may have no more."""
+        observations = self.study_.observations
+        return int(min(self.n_iter - len(observations), space.cardinality - observations.n_distinct))
+
+    def _scores(self, results: Results) -> np.ndarray:
+        """The mean scores of all configurations so far, of the metric that counts."""
+        if "mean_test_score" in results:
+            return np.asarray(results["mean_test_score"])
+        if not isinstance(self.refit, str):
+            raise SettingError(
+                f"of several scores refit must name the one to maximise, but got refit={self.refit!r}. "
+                "Give its name, such as refit='accuracy'."
+            )
+        return np.asarray(results[f"mean_test_{self.refit}"])
