@@ -21,6 +21,7 @@ from deepbore.labels import Labelling, suited_labels
 from deepbore.loop import LoopController
 from deepbore.observations import Observations, Status
 from deepbore.problems import Problem
+from deepbore.problems.function import make_working_directory_importable
 from deepbore.progress import RunProgress
 from deepbore.resume import History, replay, take_up
 from deepbore.study import Study
@@ -38,6 +39,7 @@ def run_fit(args: Sequence[str]) -> None:
         KeyboardInterrupt: after a run that Ctrl-C has ended, and its summary.
     """
     args, resumed = _resumed(args)
+    make_working_directory_importable()  # for classes of the user's own
     try:
         with quiet():
             cli = RunCLI(args, resumed)
@@ -93,6 +95,7 @@ def load_run(run: Path) -> Study:
         SettingError: if the configuration names what cannot be made.
     """
     config = run / "config.yaml"
+    make_working_directory_importable()
     parts = _parts(config.read_text(encoding="utf-8")) if config.exists() else {}
     return Study.load(run / JOURNAL if run.is_dir() else run, **parts)
 

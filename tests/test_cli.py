@@ -214,6 +214,16 @@ data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 
     assert (tmp_path / "runs" / "functionproblem-1" / "journal.jsonl").exists()
 
 
+def test_a_users_classifier_is_found_beside_the_configuration(tmp_path, deepbore_here, monkeypatch):
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # as a console script starts
+    (tmp_path / "classifier_of_mine.py").write_text(
+        "from deepbore import KernelPLS\n\nclass Mine(KernelPLS):\n    pass\n"
+    )
+    done = deepbore_here("fit", "--config", "branin.yaml", "--run", "mine", "--model", "classifier_of_mine.Mine")
+    assert done.returncode == 0, done.stderr
+    assert type(load_run(tmp_path / "mine").classifier).__name__ == "Mine"
+
+
 @pytest.mark.slow
 def test_evaluation_in_processes_is_a_setting(tmp_path, deepbore_here):
     settings = ["--evaluation.workers", 2, "--evaluation.timeout", 60, "--evaluation.retries", 1]

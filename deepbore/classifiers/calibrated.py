@@ -38,7 +38,7 @@ class Calibrated(Classifier):
     Args:
         classifier: the base, not bound to a space yet.
         method: "platt" or "isotonic".
-        folds: >= 2.
+        folds: of the cross-validation, >= 2.
         min_per_class: observations with labels >= 1/2, and with labels < 1/2, that it takes to calibrate, >= 1.
         rows: how many held-out observations the map is fitted to at most.
 

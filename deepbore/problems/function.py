@@ -72,7 +72,7 @@ def imported(path: str) -> Callable[..., float]:
     module_name, _, name = path.rpartition(".")
     if not module_name or not name:
         raise SettingError(f"a function's path must read 'my_module.objective', but got {path!r}. Add its module.")
-    _make_working_directory_importable()
+    make_working_directory_importable()
     try:
         module = import_module(module_name)
     except Exception as error:  # the module's own code may raise anything
@@ -83,7 +83,7 @@ def imported(path: str) -> Callable[..., float]:
     return cast(Callable[..., float], getattr(module, name))
 
 
-def _make_working_directory_importable() -> None:
+def make_working_directory_importable() -> None:
     """A console script, unlike `python -m`, starts without it; worker processes inherit the entry."""
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

@@ -1,0 +1,169 @@
+"""The documentation: it builds, its links lead somewhere, its code runs, and what it shows is what there is."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+from pydoc import locate
+
+import pytest
+from mkdocstrings import Inventory
+
+import deepbore
+from deepbore import cli
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = {path.name: path for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]}
+OFFLINE = """
+import socket, sys
+
+def refuse(*_, **__):
+    raise OSError("the documentation must build without a network")
+
+socket.socket.connect = socket.getaddrinfo = refuse
+from mkdocs.__main__ import cli
+cli(sys.argv[1:])
+"""
+BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>.+?) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)```", re.DOTALL)
+GIVEN = {"README.md": {"train_and_validate": lambda **params: params["lr"] * params["units"]}}  # the reader's own
+
+
+def blocks(page, language):
+    """The code blocks of a page in a language, but for those that are marked as not run, or are files themselves."""
+    found = [block for block in BLOCK.finditer(PAGES[page].read_text()) if block["language"] == language]
+    return [block["code"] for block in found if not block["reason"] and "--8<--" not in block["code"]]
+
+
+def built(site, config=ROOT / "mkdocs.yml"):
+    """The finished process of a strict build."""
+    command = [sys.executable, "-c", OFFLINE, "build", "--strict", "--config-file", config, "--site-dir", site]
+    return subprocess.run(command, cwd=config.parent, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site."""
+    folder = tmp_path_factory.mktemp("site")
+    done = built(folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class Fetched(HTMLParser):
+    """Notes what a browser fetches for a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag != "a":
+            self.found += [value for name, value in attrs if name in ("src", "href", "srcset", "data") and value]
+
+
+# --- the site --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_pages_fetch_nothing_from_the_network(site):
+    for page in site.rglob("*.html"):
+        parser = Fetched()
+        parser.feed(page.read_text())
+        assert parser.found
+        assert not [link for link in parser.found if "//" in link], page
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"url\(['\"]?(https?:)?//", sheet.read_text()), sheet
+
+
+@pytest.mark.slow
+def test_everything_public_is_in_the_reference(site):
+    names = set(Inventory.parse_sphinx((site / "objects.inv").open("rb")))
+    ends = {name.rpartition(".")[2] for name in names}
+    assert set(deepbore.__all__) <= ends
+    assert {"deepbore.errors.SettingError", "deepbore.study.Study.ask", "deepbore.plots.slices"} <= names
+
+
+@pytest.mark.slow
+def test_examples_in_docstrings_are_shown_as_code(site):
+    shown = "".join(page.read_text() for page in (site / "api").rglob("*.html"))
+    outside = re.sub(r"<pre.*?</pre>", "", shown, flags=re.DOTALL)
+    assert shown.count("&gt;&gt;&gt;") > 50
+    assert "&gt;&gt;&gt;" not in outside
+    assert "Example::" not in outside
+    assert "<blockquote" not in outside
+
+
+@pytest.mark.slow
+def test_a_broken_link_fails_the_build(tmp_path):
+    for name in ("deepbore", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with (tmp_path / "docs" / "index.md").open("a") as file:
+        file.write("\n[nowhere](nowhere.md) [no heading](how.md#no-heading) [nothing][deepbore.Nothing]\n")
+    done = built(tmp_path / "site", tmp_path / "mkdocs.yml")
+    assert done.returncode != 0
+    assert done.stderr.count("WARNING") == 3
+    for link in ("nowhere.md", "no-heading", "deepbore.Nothing"):
+        assert link in done.stderr
+
+
+def test_pictures_are_small():
+    pictures = list((DOCS / "pictures").iterdir())
+    assert pictures
+    assert all(picture.stat().st_size < 100_000 for picture in pictures)
+
+
+# --- what the pages say ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = dict(GIVEN.get(page, {}))
+    for code in blocks(page, "python"):
+        exec(compile(code, page, "exec"), names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "yaml")])
+def test_the_configurations_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.delitem(sys.modules, "my_module", raising=False)
+    (tmp_path / "my_module.py").write_text("def objective(params):\n    return params['lr']\n")
+    for number, code in enumerate(blocks(page, "yaml")):
+        (tmp_path / "mine.yaml").write_text(code)
+        small = ["--loop.n_trials", "12", "--evaluation.workers", "1", "--run", str(number)]
+        assert cli.main(["fit", "--config", "mine.yaml", *small]) == 0
+        assert (tmp_path / str(number) / "journal.jsonl").exists()
+
+
+def test_the_command_line_is_shown_as_it_is():
+    page = PAGES["cli.md"].read_text()
+    for text in (cli.HELP, cli.FIT_HELP):
+        assert "\n".join(f"    {line}".rstrip() for line in text.strip().splitlines()) in page
+
+
+def test_every_extra_is_explained():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(re.findall(r"\| `deepbore\[(\w+)\]` \|", PAGES["index.md"].read_text())) == set(declared)
+
+
+def test_every_example_is_shown():
+    shown = set(re.findall(r'--8<-- "examples/(\S+)"', PAGES["examples.md"].read_text()))
+    assert shown == {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_and_files_that_a_page_mentions_exist(page):
+    text = PAGES[page].read_text()
+    for path in re.findall(r"\b((?:examples|scripts|configs)/\w+(?:\.\w+)?)", text):
+        assert (ROOT / path).exists(), path
+    for name in re.findall(r"\b((?:deepbore|optuna|botorch)(?:\.[A-Za-z]\w*)+)\b(?!\.md)", text):
+        assert locate(name) is not None, name

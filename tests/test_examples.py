@@ -1,0 +1,111 @@
+"""The examples, as a user runs them: small, in processes of their own.
+
+Those for Optuna and BoTorch run in test_optuna.py and test_botorch.py.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deepbore
+from deepbore import Study
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+TESTED_ELSEWHERE = {"optuna_sampler.py", "botorch_acquisition.py"}
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+HERE = {
+    "train_digits.py",
+    "crash_and_resume.py",
+    "parallel_workers.py",
+    "failing_region.py",
+    "warm_start.py",
+    "distributed_trainer.py",
+}
+
+
+def started(name, *args, cwd, launcher=()):
+    """The finished process of an example."""
+    command = [sys.executable, *launcher, EXAMPLES / name, *map(str, args)]
+    env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}  # the package under test
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+def said(name, *args, cwd, launcher=()):
+    """What an example prints."""
+    done = started(name, *args, cwd=cwd, launcher=launcher)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def number(pattern, text):
+    """The number in the one place that a pattern finds."""
+    (found,) = re.findall(pattern, text)
+    return float(found)
+
+
+def test_every_example_is_tested():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == HERE | TESTED_ELSEWHERE
+
+
+@pytest.mark.parametrize("name", sorted(HERE))
+def test_an_example_says_how_to_run_it(name):
+    text = (EXAMPLES / name).read_text()
+    assert f"python examples/{name} --trials" in text
+    assert len(text.splitlines()) <= 80
+
+
+@pytest.mark.slow
+def test_digits_are_learned(tmp_path):
+    lines = said("train_digits.py", "--trials", 13, cwd=tmp_path).splitlines()
+    losses = [number(r"loss (\S+)", line) for line in lines]
+    assert len(losses) == 14
+    assert losses[-1] == min(losses[:-1]) < 0.5  # guessing gives log 10 = 2.3
+    assert all(("momentum" in line) == ("sgd" in line) for line in lines)
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
+    killed = started("crash_and_resume.py", "--trials", 16, "--crash-after", 12, cwd=tmp_path)
+    assert killed.returncode == -signal.SIGKILL
+    assert Study.load(tmp_path / "run.jsonl").observations.n_complete == 12
+    assert said("crash_and_resume.py", "--trials", 16, cwd=tmp_path).startswith("13 trials in run.jsonl")
+    said("crash_and_resume.py", "--trials", 16, "--journal", "whole.jsonl", cwd=tmp_path)
+    assert (tmp_path / "run.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
+
+
+@pytest.mark.slow
+def test_workers_share_the_evaluations(tmp_path):
+    shown = said("parallel_workers.py", "--trials", 14, "--workers", 2, cwd=tmp_path)
+    assert shown.startswith("14 trials, ")
+    assert 0 < number(r"(\d+) failed", shown) < 10
+    assert number(r"best value (\S+)", shown) < 1
+
+
+@pytest.mark.slow
+def test_a_failing_region_is_left(tmp_path):
+    shown = said("failing_region.py", "--trials", 40, cwd=tmp_path)
+    first, second = re.findall(r"(\d+) in the", shown)
+    assert int(second) < int(first)
+    assert number(r"loss: (\S+)", shown) < -4
+
+
+@pytest.mark.slow
+def test_earlier_results_spare_the_design(tmp_path):
+    shown = said("warm_start.py", "--trials", 4, cwd=tmp_path)
+    assert "12 earlier results, the best of them 0.410" in shown
+    assert number(r"best yield (\S+)", shown) > 0.45
+    (tmp_path / "mine.csv").write_text("temperature,catalyst,yield\n20,A,0.1\n30,B,0.2\n")
+    assert "2 earlier results" in said("warm_start.py", "--trials", 1, "--table", "mine.csv", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_two_ranks_need_half_the_iterations(tmp_path):
+    alone = said("distributed_trainer.py", "--trials", 18, cwd=tmp_path)
+    together = said("distributed_trainer.py", "--trials", 18, cwd=tmp_path, launcher=TORCHRUN)
+    assert "18 trials in 8 iterations on 1 ranks" in alone
+    assert "18 trials in 4 iterations on 2 ranks" in together
