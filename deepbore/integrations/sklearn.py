@@ -32,8 +32,14 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
         n_iter: configurations that are tried, >= 1.
         batch_size: of them proposed at once, >= 1, and evaluated in parallel by `n_jobs`.
         random_state: seed of the search, an integer.
-        **settings: `scoring`, `cv`, `refit`, `n_jobs`, `verbose`, `error_score`, ... as of `RandomizedSearchCV`. Of
-            several scores the one that `refit` names is maximised.
+        scoring: as all that follow, see scikit-learn's `RandomizedSearchCV`.
+        n_jobs: fits at the same time.
+        refit: whether the best is fitted again on all data; the name of the score to maximise, if there are several.
+        cv: how data are split.
+        verbose: how much scikit-learn prints.
+        pre_dispatch: fits handed to the workers in advance.
+        error_score: score of a fit that raises; "raise" to end the search.
+        return_train_score: whether `cv_results_` has scores on the training data.
 
     Raises:
         SettingError: from `fit`, for counts below 1, or several scores and no `refit` that names one.
