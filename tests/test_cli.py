@@ -172,6 +172,7 @@ def test_help_comes_at_once(tmp_path):
     assert time.perf_counter() - started < 15
 
 
+@pytest.mark.slow
 def test_print_config_shows_what_would_run(tmp_path):
     (tmp_path / "branin.yaml").write_text(BRANIN)
     shown = deepbore("fit", "--config", "branin.yaml", "--print_config", cwd=tmp_path)
@@ -188,6 +189,7 @@ def test_the_summary_says_when_the_space_is_exhausted(tmp_path):
     assert summary(study).splitlines()[0].endswith("(3 trials, 1 failed, every configuration of the space)")
 
 
+@pytest.mark.slow
 def test_a_users_function_needs_no_class(tmp_path):
     (tmp_path / "mine.py").write_text(
         "def objective(params):\n    return (params['lr'] - 0.01) ** 2 + params['depth']\n"
