@@ -1,4 +1,4 @@
-"""The command line: `deepbore fit`, and `best`, `plot` and `report` to look at a run."""
+"""The command line: `deepbore fit` and `tune`, and `best`, `plot` and `report` to look at a run."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deepbore import tune
 from deepbore.errors import DeepBoreError, JournalError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ JOURNAL = "journal.jsonl"
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
 
   deepbore fit --config FILE.yaml    run an optimisation; `deepbore fit --help` says more
+  deepbore tune --config FILE.yaml --space SPACE.yaml --metric NAME
+                                     tune your own LightningCLI program; `deepbore tune --help` says more
   deepbore best RUN                  the best configuration of a run directory
   deepbore plot RUN                  a picture of a run: RUN/history.png
   deepbore report RUN                a page with all pictures of a run: RUN/report.html
@@ -52,7 +55,13 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
 def main(args: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     command, *rest = list(sys.argv[1:] if args is None else args) or ["--help"]
-    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "best": _best, "plot": _plot, "report": _report}
+    commands: dict[str, Callable[[list[str]], None]] = {
+        "fit": _fit,
+        "tune": _tune,
+        "best": _best,
+        "plot": _plot,
+        "report": _report,
+    }
     if command in ("-h", "--help"):
         print(HELP)
         return 0
@@ -82,6 +91,16 @@ def _fit(args: list[str]) -> None:
     from deepbore.run import run_fit  # noqa: PLC0415  # takes seconds to import: only for a run
 
     run_fit(["--help" if arg == "--help-all" else arg for arg in args])
+
+
+def _tune(args: list[str]) -> None:
+    if args in ([], ["-h"], ["--help"]):
+        print(tune.HELP)
+        return
+    arguments = tune.fit_arguments(args)
+    from deepbore.run import run_fit  # noqa: PLC0415
+
+    run_fit(arguments)
 
 
 # --- looking at a run ------------------------------------------------------------------------------------------------

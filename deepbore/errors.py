@@ -41,6 +41,10 @@ class EvaluatorError(DeepBoreError, RuntimeError):
     """Trials can't be evaluated any more: what evaluates them is broken for good."""
 
 
+class TrainingFailed(DeepBoreError, RuntimeError):
+    """A training run in a process of its own has given no value."""
+
+
 class RankError(DeepBoreError, RuntimeError):
     """A process of a distributed run has lost another."""
 

@@ -178,6 +178,7 @@ class RunCLI(LightningCLI):
             raise SettingError("a run can be resumed by one process only: give --trainer.devices 1 beside --resume.")
         if not self.trainer.is_global_zero:
             return
+        self.problem.prepare()
         observations = self.datamodule.observations
         if self.resumed:
             self._take_up(replay(Journal(self.run / JOURNAL)))
@@ -238,6 +239,6 @@ def _observe(problem: Problem) -> Observations:
 
 
 def _evaluator(problem: Problem, evaluation: Evaluation) -> Evaluator:
-    if evaluation == Evaluation():
+    if evaluation == Evaluation() and not problem.apart:
         return SerialEvaluator(problem)
     return ProcessEvaluator(problem, evaluation.workers, evaluation.timeout, evaluation.retries)
