@@ -5,7 +5,7 @@ evaluate there next.
 
 The flow, and a module imports only from rooms on its left:
 
-    errors < objective < worker < parameters < features, moves, conditions < space < journal < observations
+    errors < objective < worker < parameters < features, moves, conditions < space < earlier < journal < observations
            < thresholds < labels < datamodule < classifiers < acquisition < candidates < evaluators < loop < trainer
            < study < optimize < tune < cli < run
     beside them: problems, plots, testing, integrations

@@ -33,10 +33,11 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   --run DIR                where the run is kept: config.yaml, journal.jsonl, journal.ckpt, metrics.csv
                            (default: runs/ and the problem's name and a number)
   --resume RUN             go on with a run that was interrupted, up to loop.n_trials in total
+  --warm_start FILE        earlier results, a CSV file: a column for each parameter and one named value
   --problem CLASS          what to optimise, as class_path and init_args: deepbore.problems.HPOLib, Digits, ..., or
                            FunctionProblem for your own function
-  --loop.n_trials N        evaluations (default 100)
-  --loop.n_initial N       of them before the classifier is asked (default 10)
+  --loop.n_trials N        evaluations (default 100), earlier results not counted
+  --loop.n_initial N       results before the classifier is asked (default 10), earlier ones counted
   --loop.batch_size Q      trials proposed in one iteration (default 1)
   --loop.seed N            of everything random in the run (default 0)
   --loop.acquisition CLASS --loop.candidates CLASS

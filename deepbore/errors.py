@@ -17,6 +17,10 @@ class PointError(DeepBoreError, ValueError):
     """A configuration does not belong to the search space."""
 
 
+class TableError(DeepBoreError, ValueError):
+    """A file of earlier results is no table of the search space."""
+
+
 class ValueTypeError(DeepBoreError, TypeError):
     """An objective value is not a number."""
 

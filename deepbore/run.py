@@ -14,6 +14,7 @@ from lightning.pytorch.loggers import CSVLogger
 from deepbore.classifiers import Classifier
 from deepbore.cli import JOURNAL, summary
 from deepbore.datamodule import LabelledObservations
+from deepbore.earlier import Columns, read_csv
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.journal import Journal
@@ -150,6 +151,7 @@ class RunCLI(LightningCLI):
         """Adds the problem, the loop and the run directory, and says what feeds what."""
         parser.add_subclass_arguments(Problem, "problem", required=True)
         parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
+        parser.add_argument("--warm_start", type=str | None, default=None, help="CSV file of earlier results")
         parser.add_class_arguments(Evaluation, "evaluation")
         parser.add_lightning_class_args(LoopController, "loop")
         parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}, "loop.n_trials": N_TRIALS})
@@ -176,9 +178,23 @@ class RunCLI(LightningCLI):
         """
         if self.resumed and self.trainer.world_size > 1:
             raise SettingError("a run can be resumed by one process only: give --trainer.devices 1 beside --resume.")
-        if not self.trainer.is_global_zero:
-            return
-        self.problem.prepare()
+        earlier = self._earlier()
+        if self.trainer.is_global_zero:
+            self.problem.prepare()
+            self._open_journal()
+        observations = self.datamodule.observations
+        if earlier is not None:
+            observations.add(*earlier)
+        if self._loop.n_trials is not None:  # the setting counts what is asked, the loop also what was added
+            self._loop.n_trials += len(observations) - observations.n_asked
+
+    def _earlier(self) -> tuple[Columns, list[float]] | None:
+        """The results to start with; a run that goes on has them in its journal, unless it died before that."""
+        path = self._get(self.config_init, "warm_start")
+        begun = self.resumed and (self.run / JOURNAL).read_bytes().count(b"\n") > 1
+        return None if path is None or begun else read_csv(path, self.problem.space)
+
+    def _open_journal(self) -> None:
         observations = self.datamodule.observations
         if self.resumed:
             self._take_up(replay(Journal(self.run / JOURNAL)))

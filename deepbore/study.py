@@ -14,6 +14,7 @@ from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.datamodule import LabelledObservations
+from deepbore.earlier import read_csv
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
 from deepbore.journal import Journal
@@ -162,6 +163,14 @@ class Study:
         """
         self.observations.add(columns, values)
 
+    def add_csv(self, path: str | os.PathLike[str], value: str = "value") -> None:
+        """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
+
+        Raises:
+            TableError: naming line and column, for what does not belong there.
+        """
+        self.observations.add(*read_csv(path, self.space, value))
+
     def optimize(self, objective: Objective | Evaluator, n_trials: int) -> Result:
         """Evaluates until there are `n_trials` more trials, all in one `fit`.
 
@@ -246,9 +255,8 @@ class Study:
     def load(cls, journal: str | os.PathLike[str], **settings: Any) -> "Study":
         """The study that a journal keeps, ready to go on, and to write to the same journal.
 
-        Given the same settings, it proposes what it would have proposed without interruption: the snapshot beside the
-        journal (run.jsonl -> run.ckpt) keeps the weights and where the stream of random numbers stood. Looking at it
-        disturbs no other process that writes; the first `ask`, `tell`, ... takes the journal's lock.
+        Given the same settings, it proposes what it would have proposed without interruption, by the snapshot beside
+        the journal (run.jsonl -> run.ckpt). Looking at it disturbs no writer; the first `ask`, ... takes the lock.
 
         Args:
             journal: the file.
