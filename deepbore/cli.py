@@ -1,4 +1,4 @@
-"""The command line: `deepbore fit`, and `best`, `plot` and `report` to look at a run."""
+"""The command line: `deepbore fit` and `tune`, and `best`, `plot` and `report` to look at a run."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deepbore import tune
 from deepbore.errors import DeepBoreError, JournalError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ JOURNAL = "journal.jsonl"
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
 
   deepbore fit --config FILE.yaml    run an optimisation; `deepbore fit --help` says more
+  deepbore tune --config FILE.yaml --space SPACE.yaml --metric NAME
+                                     tune your own LightningCLI program; `deepbore tune --help` says more
   deepbore best RUN                  the best configuration of a run directory
   deepbore plot RUN                  a picture of a run: RUN/history.png
   deepbore report RUN                a page with all pictures of a run: RUN/report.html
@@ -30,10 +33,11 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   --run DIR                where the run is kept: config.yaml, journal.jsonl, journal.ckpt, metrics.csv
                            (default: runs/ and the problem's name and a number)
   --resume RUN             go on with a run that was interrupted, up to loop.n_trials in total
+  --warm_start FILE        earlier results, a CSV file: a column for each parameter and one named value
   --problem CLASS          what to optimise, as class_path and init_args: deepbore.problems.HPOLib, Digits, ..., or
                            FunctionProblem for your own function
-  --loop.n_trials N        evaluations (default 100)
-  --loop.n_initial N       of them before the classifier is asked (default 10)
+  --loop.n_trials N        evaluations (default 100), earlier results not counted
+  --loop.n_initial N       results before the classifier is asked (default 10), earlier ones counted
   --loop.batch_size Q      trials proposed in one iteration (default 1)
   --loop.seed N            of everything random in the run (default 0)
   --loop.acquisition CLASS --loop.candidates CLASS
@@ -52,7 +56,13 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
 def main(args: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     command, *rest = list(sys.argv[1:] if args is None else args) or ["--help"]
-    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "best": _best, "plot": _plot, "report": _report}
+    commands: dict[str, Callable[[list[str]], None]] = {
+        "fit": _fit,
+        "tune": _tune,
+        "best": _best,
+        "plot": _plot,
+        "report": _report,
+    }
     if command in ("-h", "--help"):
         print(HELP)
         return 0
@@ -82,6 +92,16 @@ def _fit(args: list[str]) -> None:
     from deepbore.run import run_fit  # noqa: PLC0415  # takes seconds to import: only for a run
 
     run_fit(["--help" if arg == "--help-all" else arg for arg in args])
+
+
+def _tune(args: list[str]) -> None:
+    if args in ([], ["-h"], ["--help"]):
+        print(tune.HELP)
+        return
+    arguments = tune.fit_arguments(args)
+    from deepbore.run import run_fit  # noqa: PLC0415
+
+    run_fit(arguments)
 
 
 # --- looking at a run ------------------------------------------------------------------------------------------------

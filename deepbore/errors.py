@@ -17,6 +17,10 @@ class PointError(DeepBoreError, ValueError):
     """A configuration does not belong to the search space."""
 
 
+class TableError(DeepBoreError, ValueError):
+    """A file of earlier results is no table of the search space."""
+
+
 class ValueTypeError(DeepBoreError, TypeError):
     """An objective value is not a number."""
 
@@ -39,6 +43,10 @@ class SpaceExhausted(DeepBoreError, RuntimeError):
 
 class EvaluatorError(DeepBoreError, RuntimeError):
     """Trials can't be evaluated any more: what evaluates them is broken for good."""
+
+
+class TrainingFailed(DeepBoreError, RuntimeError):
+    """A training run in a process of its own has given no value."""
 
 
 class RankError(DeepBoreError, RuntimeError):

@@ -105,7 +105,7 @@ class LoopController(Callback):
         """Evaluates what was left unfinished or enqueued, and the initial design, or what is left of it."""
         if self.evaluator is not None:
             self.evaluator.open()
-            self._evaluate(self.unfinished)
+            self._evaluate(sorted(set(self.unfinished) & set(self.observations.pending_rows)))
             self.unfinished = []
         while self.evaluator is not None and self.queue and not self._is_over(trainer):
             self._evaluate(self.queued(self._room()))

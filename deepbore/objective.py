@@ -10,16 +10,18 @@ Objective = Callable[[dict[str, Any]], SupportsFloat]
 Returned = tuple[float, str | None]  # a value and None, or NaN and the reason
 
 
-def evaluate(objective: Objective, params: dict[str, Any], ticket: str = "") -> Returned:  # noqa: ARG001
+def evaluate(objective: Any, params: dict[str, Any], trial: int, ticket: str = "") -> Returned:  # noqa: ARG001
     """The objective's value, or why there is none: an exception becomes words, which any engine can carry home.
 
     Args:
-        objective: configuration -> value.
+        objective: configuration -> value; one that says that it is `numbered` takes the trial's id, too.
         params: the configuration.
+        trial: its id.
         ticket: tells two equal calls apart where an engine keeps results by their arguments, as dask does.
     """
+    numbered = {"trial": trial} if getattr(objective, "numbered", False) else {}
     try:
-        return as_number(objective(params)), None
+        return as_number(objective(params, **numbered)), None
     except ValueTypeError as error:
         return math.nan, str(error)
     except (Exception, SystemExit) as error:  # whatever the user's code raises is a failed trial

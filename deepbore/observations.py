@@ -95,6 +95,12 @@ class Observations:
         return self._status[: self._n]
 
     @property
+    def pending_rows(self) -> list[int]:
+        """Numbers of the trials that were asked for and not told."""
+        rows: list[int] = (self.status == Status.PENDING).nonzero().squeeze(-1).tolist()
+        return rows
+
+    @property
     def n_complete(self) -> int:
         """How many trials have a value."""
         return len(self.sorted_values)

@@ -14,12 +14,13 @@ from lightning.pytorch.loggers import CSVLogger
 from deepbore.classifiers import Classifier
 from deepbore.cli import JOURNAL, summary
 from deepbore.datamodule import LabelledObservations
+from deepbore.earlier import Columns, read_csv
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.journal import Journal
 from deepbore.labels import Labelling, suited_labels
 from deepbore.loop import LoopController
-from deepbore.observations import Observations, Status
+from deepbore.observations import Observations
 from deepbore.problems import Problem
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.progress import RunProgress
@@ -153,6 +154,7 @@ class RunCLI(LightningCLI):
         """Adds the problem, the loop and the run directory, and says what feeds what."""
         parser.add_subclass_arguments(Problem, "problem", required=True)
         parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
+        parser.add_argument("--warm_start", type=str | None, default=None, help="CSV file of earlier results")
         parser.add_class_arguments(Evaluation, "evaluation")
         parser.add_lightning_class_args(LoopController, "loop")
         parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}, "loop.n_trials": N_TRIALS})
@@ -177,8 +179,24 @@ class RunCLI(LightningCLI):
         The first rank does, before it starts the others; Lightning tells these where the run is kept. What is resumed
         every rank reads for itself: none writes before all have met.
         """
+        earlier = self._earlier()
         if self.trainer.is_global_zero:
+            self.problem.prepare()
             _set_aside(self.run / "metrics.csv")
+        self._open_journal()
+        observations = self.datamodule.observations
+        if earlier is not None:
+            observations.add(*earlier)
+        if self._loop.n_trials is not None:  # the setting counts what is asked, the loop also what was added
+            self._loop.n_trials += len(observations) - observations.n_asked
+
+    def _earlier(self) -> tuple[Columns, list[float]] | None:
+        """The results to start with; a run that goes on has them in its journal, unless it died before that."""
+        path = self._get(self.config_init, "warm_start")
+        begun = self.resumed and (self.run / JOURNAL).read_bytes().count(b"\n") > 1
+        return None if path is None or begun else read_csv(path, self.problem.space)
+
+    def _open_journal(self) -> None:
         observations = self.datamodule.observations
         if self.resumed:
             self._take_up(replay(Journal(self.run / JOURNAL)))
@@ -197,7 +215,6 @@ class RunCLI(LightningCLI):
         data.observations = observations
         data.labels = data.labels or suited_labels(self.model.estimates_labels)
         loop.data = data
-        loop.unfinished = (observations.status == Status.PENDING).nonzero().flatten().tolist()
         take_up(history, loop, self.model)
 
     def _run_subcommand(self, subcommand: str) -> None:
@@ -205,6 +222,9 @@ class RunCLI(LightningCLI):
             super()._run_subcommand(subcommand)
         except (KeyboardInterrupt, SystemExit):  # Lightning ends gracefully, and then exits
             self.interrupted = True
+        finally:
+            if (journal := self.datamodule.observations.journal) is not None:
+                journal.close()
 
     @property
     def _loop(self) -> LoopController:
@@ -240,6 +260,6 @@ def _observe(problem: Problem) -> Observations:
 
 
 def _evaluator(problem: Problem, evaluation: Evaluation) -> Evaluator:
-    if evaluation == Evaluation():
+    if evaluation == Evaluation() and not problem.apart:
         return SerialEvaluator(problem)
     return ProcessEvaluator(problem, evaluation.workers, evaluation.timeout, evaluation.retries)

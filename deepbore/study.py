@@ -14,8 +14,10 @@ from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.datamodule import LabelledObservations
-from deepbore.errors import MissingPackage, SettingError
+from deepbore.earlier import read_csv
+from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
+from deepbore.frames import as_frame
 from deepbore.journal import Journal
 from deepbore.labels import Labelling, suited_labels
 from deepbore.loop import LoopController
@@ -56,11 +58,9 @@ class Study:
         seed: of everything random; the same seed gives the same run on a CPU.
         journal: file that keeps every event; None for none. It must not hold another run: see `Study.load`.
         classifier: what learns; default `KernelPLS()`.
-        acquisition: what is maximised; default `LogExpectedImprovement()` for distance-aware estimates of labels
-            (`KernelPLS`), else `UpperConfidenceBound()`.
+        acquisition: what is maximised; default: what suits the classifier, see `deepbore.acquisition.suited_to`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
-        labels: how values become labels; default `ValueGradedLabels()` for classifiers that estimate labels, else
-            `ThresholdLabels(1 / 4)`.
+        labels: how values become labels; default: what suits the classifier, see `deepbore.labels.suited_labels`.
         gamma: proportion of good observations for the default labels, in (0, 1).
         n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them.
 
@@ -128,6 +128,14 @@ class Study:
         self._run_epochs(1 + self._loop.rehearsals)
         return self._loop.proposed
 
+    def _run_epochs(self, epochs: int) -> None:
+        """Lets the one trainer run: so many more epochs, or (-1) until the loop stops it."""
+        trainer = self._trainer = self._trainer or new_trainer([self._loop])
+        trainer.should_stop = False
+        trainer.fit_loop.max_epochs = -1 if epochs < 0 else trainer.current_epoch + epochs
+        with quiet():
+            trainer.fit(self.classifier, datamodule=self._data)
+
     def enqueue(self, params: Params) -> None:
         """Has a configuration tried next, before the design and the classifier's proposals.
 
@@ -163,8 +171,18 @@ class Study:
         """
         self.observations.add(columns, values)
 
+    def add_csv(self, path: str | os.PathLike[str], value: str = "value") -> None:
+        """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
+
+        Raises:
+            TableError: naming line and column, for what does not belong there.
+        """
+        self.observations.add(*read_csv(path, self.space, value))
+
     def optimize(self, objective: Objective | Evaluator, n_trials: int) -> Result:
         """Evaluates until there are `n_trials` more trials, all in one `fit`.
+
+        What was pending when the study was loaded, and still is, comes first and is not counted.
 
         Args:
             objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
@@ -240,12 +258,7 @@ class Study:
         Raises:
             MissingPackage: without pandas.
         """
-        try:
-            import pandas as pd  # noqa: PLC0415
-        except ImportError:
-            raise MissingPackage("to_frame needs pandas: pip install 'deepbore[frames]'.") from None
-        rows = [{"id": t.id, **t.params, "value": t.value, "status": t.status.name.lower()} for t in self.trials]
-        return pd.DataFrame(rows, columns=["id", *self.space.names, "value", "status"])
+        return as_frame(self.observations)
 
     # --- journal -----------------------------------------------------------------------------------------------------
 
@@ -253,9 +266,8 @@ class Study:
     def load(cls, journal: str | os.PathLike[str], **settings: Any) -> "Study":
         """The study that a journal keeps, ready to go on, and to write to the same journal.
 
-        Given the same settings, it proposes what it would have proposed without interruption: the snapshot beside the
-        journal (run.jsonl -> run.ckpt) keeps the weights and where the stream of random numbers stood. Looking at it
-        disturbs no other process that writes; the first `ask`, `tell`, ... takes the journal's lock.
+        Given the same settings, it proposes what it would have proposed without interruption, by the snapshot beside
+        the journal (run.jsonl -> run.ckpt). Looking at it disturbs no writer; the first `ask`, ... takes the lock.
 
         Args:
             journal: the file.
@@ -286,13 +298,3 @@ class Study:
         if self._history is not None:
             history, self._history = self._history, None
             take_up(history, self._loop, self.classifier)
-
-    # --- the trainer -------------------------------------------------------------------------------------------------
-
-    def _run_epochs(self, epochs: int) -> None:
-        """Lets the one trainer run: so many more epochs, or (-1) until the loop stops it."""
-        trainer = self._trainer = self._trainer or new_trainer([self._loop])
-        trainer.should_stop = False
-        trainer.fit_loop.max_epochs = -1 if epochs < 0 else trainer.current_epoch + epochs
-        with quiet():
-            trainer.fit(self.classifier, datamodule=self._data)

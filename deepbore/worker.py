@@ -32,9 +32,9 @@ def load(pickled: bytes) -> None:
     _HELD["objective"] = pickle.loads(pickled)
 
 
-def call(params: dict[str, Any]) -> Returned:
+def call(params: dict[str, Any], trial: int) -> Returned:
     """Evaluates the objective that was loaded."""
-    return evaluate(_HELD["objective"], params)
+    return evaluate(_HELD["objective"], params, trial)
 
 
 def kill_group(pid: int) -> bool:

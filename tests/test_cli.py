@@ -247,6 +247,32 @@ loop: {n_trials: 12}
     assert config["evaluation"] == {"workers": 2, "timeout": 60.0, "retries": 1}
 
 
+def test_a_run_starts_from_earlier_results(tmp_path, deepbore_here):
+    rows = [f"{x},{x + 1},{'' if x == 3 else x * x}" for x in range(12)]
+    (tmp_path / "earlier.csv").write_text("x0,x1,value\n" + "\n".join(rows))
+    args = ["--config", "branin.yaml", "--run", "warm", "--warm_start", "earlier.csv", "--loop.n_trials"]
+    done = deepbore_here("fit", *args, 3)
+    assert done.returncode == 2  # x0 goes to 10 only
+    assert "line 13 of earlier.csv, column 'x0': values must lie in [-5.0, 10.0], but got 11" in done.stderr
+    assert not (tmp_path / "warm").exists()
+    (tmp_path / "earlier.csv").write_text("x0,x1,value\n" + "\n".join(rows[:11]))
+    assert deepbore_here("fit", *args, 3).returncode == 0
+    only_begun = (tmp_path / "warm" / "journal.jsonl").read_text().splitlines(keepends=True)[0]
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "journal.jsonl").write_text(only_begun)
+    shutil.copy(tmp_path / "warm" / "config.yaml", tmp_path / "begun")
+    assert deepbore_here("fit", "--resume", "begun", "--loop.n_trials", 1).returncode == 0
+    assert (tmp_path / "begun" / "journal.jsonl").read_text().count("added") == 11
+    (tmp_path / "earlier.csv").unlink()  # the journal has them
+    assert deepbore_here("fit", "--resume", "warm", "--loop.n_trials", 5).returncode == 0
+    events = [json.loads(line) for line in (tmp_path / "warm" / "journal.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events[1:]] == ["added"] * 11 + ["asked", "told"] * 5
+    assert [event["value"] for event in events[1:6]] == [0, 1, 4, None, 16]
+    assert events[12]["trial"] == 11
+    rows = list(csv.DictReader((tmp_path / "warm" / "metrics-1.csv").open()))
+    assert [float(row["trials"]) for row in rows] == [12, 13, 14]  # the classifier is asked from the first on
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [

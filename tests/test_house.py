@@ -15,8 +15,9 @@ from deepbore import acquisition, candidates, classifiers, errors, labels
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
     "errors", "threads", "ranks", "objective", "worker", "parameters", "features", "moves", "conditions", "space",
-    "journal", "observations", "thresholds", "labels", "datamodule", "classifiers", "acquisition", "candidates",
-    "evaluators", "snapshot", "loop", "resume", "trainer", "study", "suggester", "optimize", "progress", "cli", "run",
+    "earlier", "journal", "observations", "frames", "thresholds", "labels", "datamodule", "classifiers", "acquisition",
+    "candidates", "evaluators", "snapshot", "loop", "resume", "trainer", "study", "suggester", "optimize", "progress",
+    "tune", "cli", "run",
 ]  # fmt: skip
 BESIDE = {"problems", "plots", "testing", "integrations"}  # nothing within the house imports them
 ALLOWED = {("run", "problems"), ("cli", "plots"), ("cli", "run"), ("cli", "study")}  # the front door opens every room

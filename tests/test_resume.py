@@ -130,6 +130,19 @@ def test_enqueued_configurations_are_asked_first_and_survive(tmp_path):
     assert loaded.optimize(bowl, 2).study.trials[4].params["x"] == -0.5
 
 
+def test_what_a_loaded_study_has_left_pending_is_evaluated_first(tmp_path):
+    study = Study(PLANE, seed=0, n_initial=4, journal=tmp_path / "run.jsonl")
+    first, second, third = study.ask(3)
+    study.close()
+    loaded = Study.load(tmp_path / "run.jsonl", n_initial=4)
+    loaded.tell(second.id, 0.5)  # by the user, before
+    seen = []
+    loaded.optimize(lambda params: seen.append(params) or bowl(params), 2)
+    assert seen[:2] == [first.params, third.params]
+    assert len(loaded.trials) == loaded.observations.n_complete == 5
+    assert loaded.trials[second.id].value == 0.5
+
+
 # --- deepbore fit ----------------------------------------------------------------------------------------------------
 
 CONFIG = """

@@ -58,7 +58,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         self._given = executor
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Returned]]":
-        future = submitted(self.executor, evaluate, self.objective, trial.params, uuid4().hex)
+        future = submitted(self.executor, evaluate, self.objective, trial.params, trial.id, uuid4().hex)
         return self.executor, future
 
     def _give_up(self, attempt: Attempt) -> None:

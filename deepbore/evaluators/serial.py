@@ -27,7 +27,7 @@ class SerialEvaluator(Evaluator):
         if not self._queue:
             return []
         trial = self._queue.popleft()
-        return [Outcome(trial, *evaluate(self.objective, trial.params))]
+        return [Outcome(trial, *evaluate(self.objective, trial.params, trial.id))]
 
     @property
     def outstanding(self) -> int:

@@ -7,7 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from deepbore.errors import SpaceError
+from deepbore.errors import PointError, SpaceError
+
+NOTHING = ("", "none", "null", "nan")  # how a missing value is written
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,10 @@ class Parameter(ABC):
         """Column of a point (n) -> native values (n); the nearest one where the number lies between two."""
 
     @abstractmethod
+    def read(self, text: str) -> Any:
+        """The native value that is written as `text`; `encode` checks its range. Raises PointError if there is none."""
+
+    @abstractmethod
     def from_uniform(self, u: Tensor) -> Tensor:
         """Uniform numbers in [0, 1] (n) -> column of a point (n), each level equally likely."""
 
@@ -72,3 +78,11 @@ class Parameter(ABC):
         """Its declaration as plain JSON data."""
         declared = {"type": self.kind, **self.settings()}
         return declared if self.when is None else {**declared, "when": {self.when.parent: list(self.when.values)}}
+
+
+def number(text: str) -> float:
+    """The number that is written as `text`. Raises PointError if there is none."""
+    try:
+        return float(text)
+    except ValueError:
+        raise PointError(f"a value must be a number, but got {text!r}.") from None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
-from deepbore.parameters.base import Condition, Parameter
+from deepbore.parameters.base import NOTHING, Condition, Parameter, number
 
 Scalar = str | int | float | bool | None
 
@@ -44,6 +44,15 @@ class _Choice(Parameter):
             odd = next(v for v in values if v not in self.choices)
             raise PointError(f"values must be among {list(self.choices)[:20]}, but got {odd!r}.") from None
         return torch.tensor(levels, dtype=torch.float64)
+
+    def read(self, text: str) -> Scalar:
+        alike = [choice for choice in self.choices if str(choice) == text]
+        alike = alike or [choice for choice in self.choices if _is_written(choice, text)]
+        if not alike:
+            raise PointError(f"a value must be among {list(self.choices)[:20]}, but got {text!r}.")
+        if len(alike) > 1:
+            raise PointError(f"a value must tell choices apart, but {text!r} may be any of {alike}.")
+        return alike[0]
 
     def decode(self, column: Tensor) -> list[Scalar]:
         return [self.choices[int(level)] for level in self.to_level(column).tolist()]
@@ -97,3 +106,16 @@ class Categorical(_Choice):
     """
 
     kind = "categorical"
+
+
+def _is_written(choice: Scalar, text: str) -> bool:
+    """Whether a text is another way to write a choice: 1e-3 for 0.001, true for True, nothing for None."""
+    word = text.strip().lower()
+    if choice is None:
+        return word in NOTHING
+    if isinstance(choice, (bool, str)):
+        return isinstance(choice, bool) and word == str(choice).lower()
+    try:
+        return number(word) == choice
+    except PointError:
+        return False

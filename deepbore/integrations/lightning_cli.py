@@ -1,0 +1,72 @@
+"""`KeepTrial`: the callback by which a LightningCLI program tells `LightningCLIProblem` what it has found.
+
+It is named on the program's command line, so the program itself need not know of deepbore. Light to import: it loads no
+more of deepbore than this file.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:  # Lightning goes by two names, and
+    from pytorch_lightning import Callback, LightningModule, Trainer  # a Trainer takes callbacks of its own name only
+else:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+
+METRICS, CONFIG = "metrics.json", "config.yaml"
+
+
+class KeepTrial(Callback):
+    """Keeps the whole configuration of a training run and the values of one metric, in a folder.
+
+    Writes config.yaml when the run starts, and metrics.json when it has ended well: the metric's `history`, a number
+    for each validation and each epoch at least, and all `final` metrics.
+
+    Args:
+        folder: an existing one.
+        metric: name of a logged metric.
+    """
+
+    def __init__(self, folder: str, metric: str):
+        self.folder, self.metric = Path(folder), metric
+        self.history: list[float] = []
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keeps the configuration, once LightningCLI has kept it where the program wants it."""
+        self.history = []
+        savers = [each for each in trainer.callbacks if type(each).__name__ == "SaveConfigCallback"]  # type: ignore[attr-defined]
+        for saver in savers if trainer.is_global_zero else []:
+            self._save(saver)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Notes what the validation has logged."""
+        if not trainer.sanity_checking:
+            self._note(trainer)
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Notes what was logged at the end of the epoch before."""
+        self._note(trainer)
+
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Notes what is left and writes it all down."""
+        self._note(trainer)
+        if trainer.is_global_zero:
+            final = {name: float(value) for name, value in trainer.callback_metrics.items()}
+            kept = json.dumps({"history": self.history, "final": final})
+            (self.folder / METRICS).write_text(kept, encoding="utf-8")
+
+    def _note(self, trainer: Trainer) -> None:
+        if self.metric in trainer.callback_metrics:
+            self.history.append(float(trainer.callback_metrics[self.metric]))
+
+    def _save(self, saver: Any) -> None:
+        """Writes the configuration without this callback, so that it runs by itself."""
+        config = saver.config.clone()
+        config.trainer.callbacks = [each for each in config.trainer.callbacks if not self._is_this(each)] or None
+        saver.parser.save(config, self.folder / CONFIG, skip_none=False, overwrite=True, multifile=False)
+
+    def _is_this(self, callback: Any) -> bool:
+        return str(getattr(callback, "class_path", "")) == f"{__name__}.{type(self).__name__}"

@@ -1,0 +1,179 @@
+"""A program of your own, written with LightningCLI, as a problem: each trial is a training run in a new process."""
+
+import json
+import math
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import torch
+import yaml
+
+from deepbore.errors import SettingError, TrainingFailed
+from deepbore.observations import Direction
+from deepbore.problems.base import DIRECTIONS, Problem, check_choice
+from deepbore.space import Params, SearchSpace
+
+KEEPER = "deepbore.integrations.lightning_cli.KeepTrial"
+LAST_LINES, ENOUGH = 5, 5000  # of a log, as the reason of a failure, and bytes that hold them
+LAUNCHERS = ("LOCAL_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")
+
+
+class LightningCLIProblem(Problem):
+    """The hyperparameters of a LightningCLI program, by a metric that it logs.
+
+    A trial is one process, started in the current working directory:
+
+        python train.py fit --config fit.yaml --model.lr=0.01 ...
+
+    The program need not know of deepbore, but must be able to import it: a callback, named on the command line, writes
+    the metric down. `trainer.default_root_dir` becomes the trial's folder, FOLDER/<id>, which keeps
+
+        overrides.yaml    the values of the tuned parameters
+        config.yaml       the whole configuration that has run, as LightningCLI saves it
+        log.txt           what the program has printed
+        metrics.json      the metric after each validation and epoch, and all final metrics
+
+    beside whatever the program writes there. A program that ends with an error, never logs the metric, or logs NaN, is
+    a failed trial. What an earlier attempt of the same trial has left is kept as FOLDER/<id>-attempt-<k>.
+
+    Args:
+        program: the command up to its settings, for this Python: a script (or "-m" and a module) and LightningCLI's
+            subcommand.
+        space: the space, or its declaration as `SearchSpace.from_dict` takes it; each parameter is named as on the
+            program's command line, such as "model.lr", "model.init_args.lr" or "data.batch_size".
+        metric: name of the logged metric, as in `trainer.callback_metrics`.
+        direction: "minimize" or "maximize".
+        metric_mode: "last", the value when training ends, or "best", the best of all epochs, in the direction.
+        config: the program's configuration files.
+        arguments: further arguments for every trial, such as "--trainer.max_epochs=3".
+        folder: where the trials are kept.
+
+    Raises:
+        SettingError: for an unknown direction or mode, or no program.
+        SpaceError: for a declaration that makes no valid space.
+    """
+
+    numbered = True
+    apart = True
+
+    def __init__(
+        self,
+        space: SearchSpace | dict[str, dict[str, Any]],
+        metric: str,
+        program: Sequence[str] = ("train.py", "fit"),
+        config: Sequence[str] = (),
+        direction: Direction = "minimize",
+        metric_mode: Literal["last", "best"] = "last",
+        arguments: Sequence[str] = (),
+        folder: str = "trials",
+    ):
+        check_choice("direction", direction, DIRECTIONS)
+        check_choice("metric_mode", metric_mode, ("last", "best"))
+        if not program:
+            raise SettingError("program must name a script, but is empty. Give [train.py, fit].")
+        self.space = space if isinstance(space, SearchSpace) else SearchSpace.from_dict(space)
+        self.metric, self.direction, self.metric_mode = metric, direction, metric_mode
+        self.folder = Path(folder)
+        configs = [part for path in config for part in ("--config", path)]
+        self._command = [sys.executable, *program, *configs, *arguments]
+
+    def prepare(self) -> None:
+        """Has the program parse one configuration, or as many as it takes to name every parameter; nothing is trained.
+
+        Raises:
+            SettingError: if it doesn't take them.
+        """
+        for params in _covering(self.space):
+            command = [*self._with(params, self.folder), "--print_config"]
+            done = _run(command, subprocess.PIPE)
+            if done.returncode != 0:
+                raise SettingError(
+                    "the program must take every parameter of the space as an argument, but this failed:\n"
+                    f"{shlex.join(command)}\n{_last_lines(done.stdout)}\n"
+                    "Name the parameters of the space as `fit --help` of the program does."
+                )
+
+    def __call__(self, params: Params, trial: int | None = None) -> float:
+        """The metric of one training run.
+
+        Args:
+            params: the configuration.
+            trial: its id; None for the next free one.
+
+        Raises:
+            TrainingFailed: if there is no finite value.
+        """
+        folder = self._new_folder(trial)
+        (folder / "overrides.yaml").write_text(yaml.safe_dump(params, sort_keys=False), encoding="utf-8")
+        with (folder / "log.txt").open("wb") as log:
+            status = _run(self._with(params, folder), log).returncode
+        if status != 0:
+            raise self._failure(folder, f"the program ended with status {status}")
+        return self._value(folder)
+
+    def _with(self, params: Params, folder: Path) -> list[str]:
+        keeper = {"class_path": KEEPER, "init_args": {"folder": str(folder.resolve()), "metric": self.metric}}
+        tuned = [f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items()]
+        root = f"--trainer.default_root_dir={folder}"
+        return [*self._command, *tuned, root, f"--trainer.callbacks+={json.dumps(keeper)}"]
+
+    def _new_folder(self, trial: int | None) -> Path:
+        """The folder of a trial, empty: an earlier attempt's is renamed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if trial is None:
+            trial = next(k for k in count() if not (self.folder / str(k)).exists())
+        folder = self.folder / str(trial)
+        if folder.exists():
+            earlier = (self.folder / f"{trial}-attempt-{k}" for k in count(1))
+            folder.rename(next(path for path in earlier if not path.exists()))
+        folder.mkdir()
+        return folder
+
+    def _value(self, folder: Path) -> float:
+        metrics = folder / "metrics.json"
+        if not metrics.exists():
+            raise self._failure(folder, "the program ended without a `fit`")
+        kept = json.loads(metrics.read_text(encoding="utf-8"))
+        history: list[float] = kept["history"]
+        if not history:
+            raise self._failure(folder, f"{self.metric!r} was never logged, only {sorted(kept['final'])}")
+        finite = [value for value in history if math.isfinite(value)]
+        if not finite or (self.metric_mode == "last" and not math.isfinite(history[-1])):
+            raise self._failure(folder, f"{self.metric} is {history[-1]}")
+        if self.metric_mode == "last":
+            return history[-1]
+        return min(finite) if self.direction == "minimize" else max(finite)
+
+    def _failure(self, folder: Path, why: str) -> TrainingFailed:
+        with (folder / "log.txt").open("rb") as log:
+            log.seek(-min(ENOUGH, log.seek(0, os.SEEK_END)), os.SEEK_END)
+            return TrainingFailed(f"{why}; the end of {log.name}:\n{_last_lines(log.read())}")
+
+
+def _run(command: Sequence[str], output: int | IO[bytes]) -> "subprocess.CompletedProcess[bytes]":
+    """Runs a program to its end, without the variables of a launcher of several ranks: it is none of them."""
+    environment = {name: value for name, value in os.environ.items() if name not in LAUNCHERS}
+    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+    return subprocess.run(command, check=False, env=environment, **quiet)
+
+
+def _last_lines(log: bytes) -> str:
+    lines = [line.rstrip() for line in log.decode(errors="replace").splitlines() if line.strip()]
+    return "\n".join(lines[-LAST_LINES:])
+
+
+def _covering(space: SearchSpace) -> list[Params]:
+    """Configurations in which every parameter is active at least once: one where nothing is conditional."""
+    candidates = space.decode(space.sample(1000, torch.Generator().manual_seed(0)))
+    chosen: list[Params] = []
+    missing = {name for params in candidates for name in params}
+    while missing:
+        chosen.append(max(candidates, key=lambda params: len(missing & params.keys())))
+        missing -= chosen[-1].keys()
+    return chosen
