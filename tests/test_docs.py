@@ -13,7 +13,7 @@ import pytest
 from mkdocstrings import Inventory
 
 import deepbore
-from deepbore import cli
+from deepbore import cli, tune
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -146,7 +146,7 @@ def test_the_configurations_of_a_page_run(page, tmp_path, monkeypatch):
 
 def test_the_command_line_is_shown_as_it_is():
     page = PAGES["cli.md"].read_text()
-    for text in (cli.HELP, cli.FIT_HELP):
+    for text in (cli.HELP, cli.FIT_HELP, tune.HELP):
         assert "\n".join(f"    {line}".rstrip() for line in text.strip().splitlines()) in page
 
 
@@ -157,7 +157,7 @@ def test_every_extra_is_explained():
 
 def test_every_example_is_shown():
     shown = set(re.findall(r'--8<-- "examples/(\S+)"', PAGES["examples.md"].read_text()))
-    assert shown == {path.name for path in (ROOT / "examples").glob("*.py")}
+    assert shown == {str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").rglob("*.*")}
 
 
 @pytest.mark.parametrize("page", PAGES)
