@@ -38,19 +38,31 @@ class LabelledBatch:
         """The batch of some rows only, given by number."""
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
 
-    def coreset(self, size: int, generator: torch.Generator) -> "LabelledBatch":
+    def coreset(self, size: int, generator: torch.Generator, above: float = 0.0) -> "LabelledBatch":
         """At most `size` rows to learn from: a quarter the newest, a quarter the best, the rest drawn at random.
 
         Drawing by label shifts the logit of a classifier by a constant and keeps its ranking (case-control sampling),
         so what a suggestion costs need not grow with n.
+
+        Args:
+            size: of the coreset.
+            generator: what is drawn with.
+            above: rows must weigh more than that.
         """
-        n = len(self)
-        if n <= size:
-            return self
-        newest = torch.arange(n - size // 4, n)
-        best = self.z.sum(-1).topk(size // 4).indices.cpu()
-        others = torch.randint(n, (size - 2 * (size // 4),), generator=generator)
-        return self.take(torch.cat([newest, best, others]).to(self.points.device))
+        heavy = self.weight > above
+        if bool(heavy.all()):
+            return self if len(self) <= size else self.take(_chosen(self.z, size, generator))
+        rows = heavy.nonzero().squeeze(-1)  # only their numbers: a million rows are not copied
+        return self.take(rows if len(rows) <= size else rows[_chosen(self.z[rows], size, generator)])
+
+
+def _chosen(z: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Numbers of the newest, the best and some of the other rows with labels z (n x k)."""
+    n = len(z)
+    newest = torch.arange(n - size // 4, n)
+    best = z.sum(-1).topk(size // 4).indices.cpu()
+    others = torch.randint(n, (size - 2 * (size // 4),), generator=generator)
+    return torch.cat([newest, best, others]).to(z.device)
 
 
 class LabelledObservations(LightningDataModule):

@@ -176,6 +176,17 @@ def test_a_coreset_has_the_newest_the_best_and_a_sample():
     assert len(batch.coreset(1000, torch.Generator())) == 1000
 
 
+@pytest.mark.parametrize("size", [60, 500])
+def test_a_coreset_leaves_out_what_is_too_light(size):
+    data = LabelledObservations(told(np.arange(300.0)), ThresholdLabels(0.02))
+    batch = data.labelled()
+    batch.weight[-100:] = 1e-6
+    light = batch.coreset(size, torch.Generator().manual_seed(0), above=1e-3)
+    alone = batch.take(torch.arange(200)).coreset(size, torch.Generator().manual_seed(0))
+    assert torch.equal(light.points, alone.points)
+    assert torch.equal(light.z, alone.z)
+
+
 def test_labels_suit_the_classifier():
     for head, kind, gamma in ((KernelPLS, ValueGradedLabels, 0.5), (MLPClassifier, ThresholdLabels, 0.25)):
         study = Study(SPACE, classifier=head(), n_initial=2)

@@ -107,7 +107,7 @@ class KernelPLS(Classifier):
     @torch.no_grad()
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         # to the evidence a row is a row, however little it weighs: it would make lambda smaller
-        batch = batch.take(batch.weight > NEGLIGIBLE).coreset(self.rows, self.generator)
+        batch = batch.coreset(self.rows, self.generator, above=NEGLIGIBLE)
         self._x = self.coordinates(batch.points)
         self._data = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
         found = minimize(
