@@ -220,6 +220,9 @@ class RunCLI(LightningCLI):
             super()._run_subcommand(subcommand)
         except (KeyboardInterrupt, SystemExit):  # Lightning ends gracefully, and then exits
             self.interrupted = True
+        finally:
+            if (journal := self.datamodule.observations.journal) is not None:
+                journal.close()
 
     @property
     def _loop(self) -> LoopController:
