@@ -86,6 +86,7 @@ class LoopController(Callback):
         self.ranks = Ranks()
         self.tau = math.nan  # the latest threshold, in the user's sign
         self.measures = Measures()
+        self.logs = True  # whether anybody may listen to what is logged, which takes some hundredths of an iteration
         self._started = time.perf_counter()
 
     # --- Lightning ---------------------------------------------------------------------------------------------------
@@ -128,7 +129,8 @@ class LoopController(Callback):
     ) -> None:
         """Notes the threshold and looks at the labels."""
         self.tau = self.observations.to_user(batch.tau)
-        self.measures.relabelled(batch, self.observations)
+        if self.logs:
+            self.measures.relabelled(batch, self.observations)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
@@ -139,7 +141,8 @@ class LoopController(Callback):
             return
         self._propose(pl_module, self._room())
         self._evaluate(self.proposed)
-        self._log(pl_module)
+        if self.logs:
+            self._log(pl_module)
         self._is_over(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -209,7 +212,7 @@ class LoopController(Callback):
                 points = self.candidates.propose(search, q)
         rows = self._reserve(points)
         self.seconds = time.perf_counter() - self._started
-        if classifier.ready:
+        if classifier.ready and self.logs:
             with torch.no_grad(), one_thread():
                 self.measures.forecast(rows, classifier.probability(points))
 

@@ -19,8 +19,8 @@ class Measures:
     """What a run logs of its labels and its classifier; it begins anew when a run is resumed.
 
     Attributes:
-        label_flips: share of the rows with an outcome whose label has crossed 1/2 since the iteration before, because of
-            other rows: tau moves (BORE section 3.1); NaN in the first iteration.
+        label_flips: share of the rows told before the iteration before whose label has crossed 1/2 since then, as tau
+            has moved (BORE section 3.1); NaN in the first iteration.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Measures:
 
     @property
     def brier_score(self) -> float:
-        """Mean squared error of the labels that the classifier expected of its latest proposals; NaN before any is told.
+        """Mean squared error of the labels expected of the latest proposals; NaN before any is told.
 
         A proposal is forecast before it is evaluated, so this is no training error; 0 is perfect, and for labels of two
         classes always saying 1/2 gives 1/4.

@@ -169,7 +169,9 @@ class RunCLI(LightningCLI):
         bar = [] if settings.get("enable_progress_bar") is False else [RunProgress(self._loop)]
         kwargs["enable_progress_bar"] = False  # Lightning's, which counts batches
         kwargs["callbacks"] = [*(settings.get("callbacks") or []), *bar]
-        return super().instantiate_trainer(**kwargs)
+        trainer = super().instantiate_trainer(**kwargs)
+        trainer.callbacks.sort(key=lambda each: not isinstance(each, (RunProgress, LoopController)))  # type: ignore[attr-defined]
+        return trainer  # so the user's callbacks see the metrics of the iteration that has just ended
 
     def before_fit(self) -> None:
         """Opens the journal, before any work is done or anything is written; it refuses a directory with a run.
