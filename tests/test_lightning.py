@@ -166,6 +166,15 @@ loop: {n_initial: 5}
     assert asked < 100  # the default
 
 
+def test_another_logger_leaves_the_run_directory_whole(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    monkeypatch.chdir(tmp_path)
+    logging = ["--trainer.logger", "TensorBoardLogger", "--trainer.logger.save_dir", "curves"]
+    assert main(["fit", "--problem", "Branin", "--loop.n_trials", "12", "--run", "mine", *logging]) == 0
+    assert list(Path("curves").rglob("events.out.tfevents.*"))
+    assert main(["fit", "--resume", "mine", "--loop.n_trials", "13"]) == 0
+
+
 def test_what_is_logged_is_what_happened():
     class Forecasting(Callback):
         """Asks the classifier itself: after each iteration, of the point it has just proposed."""
