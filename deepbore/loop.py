@@ -19,6 +19,7 @@ from deepbore.datamodule import LabelledBatch, LabelledObservations
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Outcome
 from deepbore.evaluators.shared import SharedEvaluator
+from deepbore.measures import Measures
 from deepbore.observations import Observations
 from deepbore.ranks import Ranks
 from deepbore.snapshot import Snapshot
@@ -84,6 +85,8 @@ class LoopController(Callback):
         self.seconds = math.nan  # the latest iteration took so long to train and propose
         self.ranks = Ranks()
         self.tau = math.nan  # the latest threshold, in the user's sign
+        self.measures = Measures()
+        self.logs = True  # whether anybody may listen to what is logged, which takes some hundredths of an iteration
         self._started = time.perf_counter()
 
     # --- Lightning ---------------------------------------------------------------------------------------------------
@@ -125,8 +128,10 @@ class LoopController(Callback):
         batch: LabelledBatch,
         batch_idx: int,
     ) -> None:
-        """Notes the threshold."""
+        """Notes the threshold and looks at the labels."""
         self.tau = self.observations.to_user(batch.tau)
+        if self.logs:
+            self.measures.relabelled(batch, self.observations)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
@@ -137,7 +142,8 @@ class LoopController(Callback):
             return
         self._propose(pl_module, self._room())
         self._evaluate(self.proposed)
-        self._log(pl_module)
+        if self.logs:
+            self._log(pl_module)
         self._is_over(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -205,8 +211,11 @@ class LoopController(Callback):
             search = Search(acquisition, classifier, self.observations, self.generator, self.ranks)
             with one_thread():
                 points = self.candidates.propose(search, q)
-        self._reserve(points)
+        rows = self._reserve(points)
         self.seconds = time.perf_counter() - self._started
+        if classifier.ready and self.logs:
+            with torch.no_grad(), one_thread():
+                self.measures.forecast(rows, classifier.probability(points))
 
     def _reserve(self, points: Tensor) -> list[int]:
         journal = self.observations.journal
@@ -252,12 +261,15 @@ class LoopController(Callback):
 
     def _log(self, classifier: LightningModule) -> None:
         best = self.observations.best
+        measured = {"label_flips": self.measures.label_flips, "brier_score": self.measures.brier_score}
         classifier.log_dict(
             {
                 "trials": float(len(self.observations)),
+                "failed_trials": float(self.observations.n_failed),
                 "best_value": math.nan if best is None or best.value is None else best.value,
                 "tau": self.tau,
                 "seconds_per_suggestion": self.seconds,
+                **{name: value for name, value in measured.items() if not math.isnan(value)},
             }
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 from lightning.pytorch import Trainer
-from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
 
 from deepbore.classifiers import Classifier
@@ -133,8 +133,7 @@ class RunCLI(LightningCLI):
             parser_kwargs={"fit": {"exit_on_error": False}, "exit_on_error": False},
             auto_configure_optimizers=False,
             seed_everything_default=False,  # the loop owns the run's only stream
-            save_config_callback=None if resumed else SaveConfigCallback,
-            save_config_kwargs={"overwrite": True},  # the journal is what refuses to be overwritten
+            save_config_callback=None,  # it saves where the logger does; ours belongs into the run directory
             trainer_defaults={
                 "accelerator": "cpu",
                 "max_epochs": -1,
@@ -171,7 +170,9 @@ class RunCLI(LightningCLI):
         bar = [] if settings.get("enable_progress_bar") is False else [RunProgress(self._loop)]
         kwargs["enable_progress_bar"] = False  # Lightning's, which counts batches
         kwargs["callbacks"] = [*(settings.get("callbacks") or []), *bar]
-        return super().instantiate_trainer(**kwargs)
+        trainer = super().instantiate_trainer(**kwargs)
+        trainer.callbacks.sort(key=lambda each: not isinstance(each, (RunProgress, LoopController)))  # type: ignore[attr-defined]
+        return trainer  # so the user's callbacks see the metrics of the iteration that has just ended
 
     def before_fit(self) -> None:
         """Opens the journal, before any work is done or anything is written; it refuses a directory with a run.
@@ -202,6 +203,8 @@ class RunCLI(LightningCLI):
             self._take_up(replay(Journal(self.run / JOURNAL)))
         elif self.trainer.is_global_zero:
             observations.journal = Journal.begin(self.run / JOURNAL, observations.header(self._loop.seed))
+            path = self.run / CONFIG
+            self._parser("fit").save(self.config.fit, path, skip_none=False, overwrite=True, multifile=False)
 
     def _take_up(self, history: History) -> None:
         observations, loop, data = history.observations, self._loop, self.datamodule

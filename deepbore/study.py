@@ -98,7 +98,7 @@ class Study:
         self.labels = labels or suited_labels(self.classifier.estimates_labels, gamma)  # how values become labels
         self._data = LabelledObservations(self.observations, self.labels)
         self._loop = LoopController(acquisition=acquisition, candidates=candidates, n_initial=n_initial, seed=seed)
-        self._loop.data, self._loop.classifier = self._data, self.classifier
+        self._loop.data, self._loop.classifier, self._loop.logs = self._data, self.classifier, False
         self._history: History | None = None  # what was loaded, until it is taken up
         self._trainer: Trainer | None = None
         if journal is not None:

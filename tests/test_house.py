@@ -16,8 +16,8 @@ PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
     "errors", "threads", "ranks", "objective", "worker", "parameters", "features", "moves", "conditions", "space",
     "earlier", "journal", "observations", "frames", "thresholds", "labels", "datamodule", "classifiers", "acquisition",
-    "candidates", "evaluators", "snapshot", "loop", "resume", "trainer", "study", "suggester", "optimize", "progress",
-    "tune", "cli", "run",
+    "candidates", "evaluators", "measures", "snapshot", "loop", "resume", "trainer", "study", "suggester", "optimize",
+    "progress", "tune", "cli", "run",
 ]  # fmt: skip
 BESIDE = {"problems", "plots", "testing", "integrations"}  # nothing within the house imports them
 ALLOWED = {("run", "problems"), ("cli", "plots"), ("cli", "run"), ("cli", "study")}  # the front door opens every room
