@@ -298,7 +298,7 @@ def test_a_run_that_lost_a_rank_is_resumed_on_all_as_if_nothing_had_happened(tmp
     assert resumed.returncode == 0, resumed.stderr
     assert events(tmp_path / "broken" / "mine") == events(tmp_path / "whole" / "mine")
     assert (tmp_path / "broken" / "mine" / "metrics-1.csv").exists()
-    assert (tmp_path / "broken" / "mine" / "metrics.csv").read_text().startswith("best_value")
+    assert "best_value" in (tmp_path / "broken" / "mine" / "metrics.csv").read_text().splitlines()[0]
 
 
 # --- ask and tell on several ranks -----------------------------------------------------------------------------------
