@@ -355,7 +355,7 @@ def test_ctrl_c_while_waiting_leaves_no_process(tmp_path):
 
     study = Study(PLANE, seed=0)
     evaluator = ProcessEvaluator(partial(objectives.leaves_its_pid_and_hangs, folder=tmp_path), workers=2)
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
+    handler = signal.getsignal(signal.SIGINT)
     threading.Thread(target=interrupt_when_both_run, daemon=True).start()
     try:
         with pytest.raises(SystemExit):

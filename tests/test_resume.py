@@ -155,13 +155,9 @@ loop: {n_trials: 24, n_initial: 5, seed: 2}
 """
 
 
-HEARS_CTRL_C = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"  # shells may ignore it
-
-
 def start(folder, *args):
     """`deepbore fit` in a process of its own."""
-    code = f"{HEARS_CTRL_C}; from deepbore.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "fit", *map(str, args)]
+    command = [sys.executable, "-m", "deepbore.cli", "fit", *map(str, args)]
     paths = os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         command,

@@ -1,0 +1,6 @@
+"""What all tests need."""
+
+import signal
+
+# Shells have processes in the background ignore Ctrl-C, and these hand that on: some tests are about Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
