@@ -108,7 +108,7 @@ def regrets(job: Job) -> np.ndarray:
 
 def draw(curves: dict[str, dict[str, np.ndarray]], cumulative: bool, path: Path) -> None:
     """A panel for each problem, a line for each method; curves[problem][method] is seeds x evaluations."""
-    figure = Figure(figsize=(2.9 * len(curves), 2.7), layout="constrained")
+    figure = Figure(figsize=(2.9 * len(curves), 2.9), layout="constrained")
     panels = figure.subplots(1, len(curves), squeeze=False)[0]
     for axes, (problem, methods) in zip(panels, curves.items(), strict=True):
         for method, r in methods.items():
@@ -121,7 +121,8 @@ def draw(curves: dict[str, dict[str, np.ndarray]], cumulative: bool, path: Path)
         axes.set_yscale("linear" if cumulative else "log")
         axes.tick_params(labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(frameon=False, fontsize=8)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=8)
     figure.supxlabel("evaluations", fontsize=9)
     figure.supylabel("cumulative regret" if cumulative else "simple regret", fontsize=9)
     figure.savefig(path, dpi=110)
