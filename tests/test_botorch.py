@@ -292,6 +292,7 @@ def test_a_mixed_space_is_refused():
         BoTorchBatch().propose(search(fit(KernelPLS(), data, epochs=1), data), q=2)
 
 
+@pytest.mark.slow
 def test_the_example_runs(capsys):
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert "within the constraint: True" in capsys.readouterr().out

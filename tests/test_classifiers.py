@@ -180,6 +180,7 @@ def test_warm_starts_go_on_and_cold_ones_begin_again():
     assert losses[False][1] > 0.7 * losses[False][0]
 
 
+@pytest.mark.slow
 def test_patience_stops_when_the_loss_no_longer_falls():
     data = toy_data(SPACE, labels=ThresholdLabels(0.3))
     classifier = MLPClassifier(training=Training(steps=100_000, learning_rate=0.05, patience=5))

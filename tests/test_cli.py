@@ -92,6 +92,7 @@ def test_a_finished_run_can_be_looked_at(run, deepbore_here):
     assert (folder / "history.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_run_is_reported_on_one_page(run, deepbore_here):
     folder, done = run
     shown = deepbore_here("report", folder)

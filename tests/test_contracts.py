@@ -6,9 +6,12 @@ from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELL
 from deepbore import testing
 from deepbore.testing import contracts
 
+SLOW = {"GPClassifier", "Calibrated"}
+HEADS = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CLASSIFIERS]
+
 
 @pytest.mark.parametrize("space", testing.TOY_SPACES)
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", HEADS)
 def test_classifier_scores_and_learns(name, space):
     contracts.check_shapes(CLASSIFIERS[name](), testing.TOY_SPACES[space])
     contracts.check_learning(CLASSIFIERS[name](), testing.TOY_SPACES[space])
@@ -23,7 +26,7 @@ def test_classifier_scores_and_learns(name, space):
         contracts.check_wide_spaces,
     ],
 )
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", HEADS)
 def test_classifier_is_reproducible_and_robust(name, check):
     check(CLASSIFIERS[name])
 

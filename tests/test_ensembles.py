@@ -116,6 +116,7 @@ def test_a_narrow_member_is_a_narrow_network():
         assert torch.allclose(row, (hidden @ last.weight[member][:w] + last.bias[member])[:, 0], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_greater_weight_decay_makes_smaller_weights():
     ensemble = HyperDeepEnsemble(dropout=(0, 0), weight_decay=(1e-6, 1.0), pool=20, members=5, training=QUICK)
     fit(ensemble, data(), epochs=20)

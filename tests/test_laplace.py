@@ -164,6 +164,7 @@ def test_a_row_of_weight_two_counts_twice():
     assert torch.allclose(*deviations)
 
 
+@pytest.mark.slow
 def test_training_finds_the_map_estimate():
     """At the end the gradient of the penalised likelihood vanishes."""
     data = toy_data(SPACE, 40, ThresholdLabels(0.4))
@@ -176,6 +177,7 @@ def test_training_finds_the_map_estimate():
     assert max(float(g.abs().max()) for g in gradients) < 0.05
 
 
+@pytest.mark.slow
 def test_the_evidence_chooses_delta():
     """The chosen delta satisfies MacKay's fixed point, delta = effective / |theta|^2."""
     data = toy_data(SPACE, 60, ThresholdLabels(0.4))

@@ -190,6 +190,7 @@ def optimised(objective, n_trials, sampler=None, **settings):
     return study
 
 
+@pytest.mark.slow
 def test_it_beats_random_search():
     for seed in range(3):
         ours = optimised(bowl, 25, DeepBoreSampler(seed=seed)).best_value
@@ -414,6 +415,7 @@ def test_a_missing_optuna_is_named():
 # --- the example -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLE), run_name="__main__")

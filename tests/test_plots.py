@@ -392,6 +392,7 @@ def test_few_trials_are_enough(values, tmp_path):
         picture(study).savefig(tmp_path / "picture.png", dpi=20)
 
 
+@pytest.mark.slow
 def test_odd_spaces_can_be_drawn(tmp_path):
     space = SearchSpace(
         {
