@@ -5,9 +5,9 @@ evaluate there next.
 
 The flow, and a module imports only from rooms on its left:
 
-    errors < objective < worker < parameters < features, moves, conditions < space < earlier < journal < observations
-           < thresholds < labels < datamodule < classifiers < acquisition < candidates < evaluators < measures < loop
-           < trainer < study < suggester, optimize < tune < cli < run
+    errors < runs, objective < worker < parameters < features, moves, conditions < space < earlier < journal
+           < observations < thresholds < labels < datamodule < classifiers < acquisition < candidates < evaluators
+           < measures < loop < trainer < study < suggester, optimize < tune < cli < run
     beside them: problems, plots, testing, integrations
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m

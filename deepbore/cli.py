@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from deepbore import tune
 from deepbore.errors import DeepBoreError, JournalError
+from deepbore.runs import CONFIG, journal_of
 
 if TYPE_CHECKING:
     from deepbore.study import Study
-
-JOURNAL = "journal.jsonl"
 
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
 
@@ -130,9 +129,9 @@ def _report(args: list[str]) -> None:
     study = load_run(run)
     study.fit()
     target = run / "report.html" if run.is_dir() else run.with_suffix(".html")
-    config = run / "config.yaml"
+    config = run / CONFIG
     configuration = config.read_text(encoding="utf-8") if config.exists() else ""
-    last = datetime.fromtimestamp(_journal(run).stat().st_mtime).astimezone()
+    last = datetime.fromtimestamp(journal_of(run).stat().st_mtime).astimezone()
     facts = {"last event": f"{last:%Y-%m-%d %H:%M %Z}", "pictures": "of the classifier trained anew on these trials"}
     page = report(study, title=f"deepbore: {run.resolve().name}", facts=facts, configuration=configuration)
     target.write_text(page, encoding="utf-8")
@@ -145,15 +144,11 @@ def _run(args: list[str], command: str) -> Path:
     return Path(args[0])
 
 
-def _journal(run: Path) -> Path:
-    return run / JOURNAL if run.is_dir() else run
-
-
 def _study(args: list[str], command: str) -> "Study":
     run = _run(args, command)
     from deepbore.study import Study  # noqa: PLC0415
 
-    return Study.load(_journal(run))
+    return Study.load(journal_of(run))
 
 
 def summary(study: "Study", optimum: float | None = None) -> str:
@@ -165,7 +160,7 @@ def summary(study: "Study", optimum: float | None = None) -> str:
     parts = [f"{len(statuses)} trials"]
     unfinished = (Status.FAILED, Status.PENDING)
     parts += [f"{n} {status.name.lower()}" for status in unfinished if (n := statuses.count(status))]
-    if observations.n_distinct == study.space.cardinality:
+    if observations.n_left == 0:
         parts.append("every configuration of the space")
     counts = ", ".join(parts)
     best = study.best_trial

@@ -20,7 +20,7 @@ from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Outcome
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.measures import Measures
-from deepbore.observations import Observations
+from deepbore.observations import Observations, Status
 from deepbore.ranks import Ranks
 from deepbore.snapshot import Snapshot
 from deepbore.threads import one_thread
@@ -96,7 +96,7 @@ class LoopController(Callback):
         assert isinstance(pl_module, Classifier)
         self.classifier = pl_module
         pl_module.generator = self.generator
-        self.data: LabelledObservations = trainer.datamodule  # type: ignore[attr-defined]
+        self.data: LabelledObservations = trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
         if trainer.world_size > 1:  # else the ranks are none or, in a program of several processes, somebody else's
             self.ranks = Ranks.found()
         if self.ranks.world > 1 and self.evaluator is not None:
@@ -108,7 +108,7 @@ class LoopController(Callback):
         """Evaluates what was left unfinished or enqueued, and the initial design, or what is left of it."""
         if self.evaluator is not None:
             self.evaluator.open()
-            self._evaluate(sorted(set(self.unfinished) & set(self.observations.pending_rows)))
+            self._evaluate([row for row in self.unfinished if self.observations.status[row] == Status.PENDING])
             self.unfinished = []
         while self.evaluator is not None and self.queue and not self._is_over(trainer):
             self._evaluate(self.queued(self._room()))
@@ -252,7 +252,7 @@ class LoopController(Callback):
         if self.evaluator is None:
             return self.batch_size
         wanted = max(self.batch_size, self.evaluator.free)
-        return int(min(wanted, left, self.observations.space.cardinality - self.observations.n_distinct))
+        return int(min(wanted, left, self.observations.n_left))
 
     def _is_over(self, trainer: Trainer) -> bool:
         """Stops the trainer when all trials are done, or the space is exhausted."""

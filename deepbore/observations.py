@@ -95,10 +95,19 @@ class Observations:
         return self._status[: self._n]
 
     @property
-    def pending_rows(self) -> list[int]:
-        """Numbers of the trials that were asked for and not told."""
-        rows: list[int] = (self.status == Status.PENDING).nonzero().squeeze(-1).tolist()
-        return rows
+    def pending_rows(self) -> Tensor:
+        """Numbers of the trials that were asked for and not told, in order."""
+        return (self.status == Status.PENDING).nonzero().squeeze(-1)
+
+    @property
+    def finished_rows(self) -> Tensor:
+        """Numbers of the trials that are complete or failed, in order."""
+        return (self.status != Status.PENDING).nonzero().squeeze(-1)
+
+    @property
+    def n_left(self) -> float:
+        """How many configurations of the space no trial has had; infinite unless it is finite."""
+        return self.space.cardinality - self.n_distinct
 
     @property
     def n_complete(self) -> int:

@@ -101,7 +101,7 @@ def take_up(history: History, loop: LoopController, classifier: Classifier) -> N
 
     Without a snapshot that fits, a run beyond its design lets the classifier learn anew for some epochs, and says so.
     """
-    loop.queue, loop.unfinished = list(history.queue), history.observations.pending_rows
+    loop.queue, loop.unfinished = list(history.queue), history.observations.pending_rows.tolist()
     try:
         snapshot = Snapshot.load(history.journal.path)
         asked = history.observations.n_asked

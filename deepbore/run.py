@@ -7,12 +7,12 @@ from typing import Any
 
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
-from lightning.pytorch import Trainer
+from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
 
 from deepbore.classifiers import Classifier
-from deepbore.cli import JOURNAL, summary
+from deepbore.cli import summary
 from deepbore.datamodule import LabelledObservations
 from deepbore.earlier import Columns, read_csv
 from deepbore.errors import DeepBoreError, JournalError, SettingError
@@ -25,11 +25,10 @@ from deepbore.problems import Problem
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.progress import RunProgress
 from deepbore.resume import History, replay, take_up
+from deepbore.runs import CONFIG, JOURNAL, journal_of, new_run
 from deepbore.study import Study
 from deepbore.trainer import quiet
 
-CONFIG = "config.yaml"
-RUNS = Path("runs")
 N_TRIALS = 100
 
 
@@ -95,10 +94,10 @@ def load_run(run: Path) -> Study:
         JournalError: for a missing or damaged journal.
         SettingError: if the configuration names what cannot be made.
     """
-    config = run / "config.yaml"
+    config = run / CONFIG
     make_working_directory_importable()
     parts = _parts(config.read_text(encoding="utf-8")) if config.exists() else {}
-    return Study.load(run / JOURNAL if run.is_dir() else run, **parts)
+    return Study.load(journal_of(run), **parts)
 
 
 def _parts(text: str) -> dict[str, Any]:
@@ -171,7 +170,8 @@ class RunCLI(LightningCLI):
         kwargs["enable_progress_bar"] = False  # Lightning's, which counts batches
         kwargs["callbacks"] = [*(settings.get("callbacks") or []), *bar]
         trainer = super().instantiate_trainer(**kwargs)
-        trainer.callbacks.sort(key=lambda each: not isinstance(each, (RunProgress, LoopController)))  # type: ignore[attr-defined]
+        callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]  # Lightning's types don't have it
+        callbacks.sort(key=lambda each: not isinstance(each, (RunProgress, LoopController)))
         return trainer  # so the user's callbacks see the metrics of the iteration that has just ended
 
     def before_fit(self) -> None:
@@ -237,10 +237,7 @@ class RunCLI(LightningCLI):
 
     def _run_directory(self) -> Path:
         named = self._get(self.config_init, "run")
-        if named is not None:
-            return Path(named)
-        stem = type(self.problem).__name__.lower()
-        return next(RUNS / f"{stem}-{k}" for k in range(1, 1_000_000) if not (RUNS / f"{stem}-{k}").exists())
+        return new_run(type(self.problem).__name__.lower()) if named is None else Path(named)
 
 
 def _set_aside(metrics: Path) -> None:

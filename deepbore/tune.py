@@ -3,13 +3,12 @@
 import json
 from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from deepbore.errors import SettingError
+from deepbore.runs import new_run
 
-RUNS = Path("runs")
 TRIALS = "trials"  # folder of a run
 PROBLEM = "deepbore.problems.LightningCLIProblem"
 OF_THE_PROBLEM = ("space", "metric", "direction", "metric_mode", "script", "config")
@@ -57,7 +56,7 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
     if given.resume is not None:
         _check_nothing_else(given, arguments)
         return ["--resume", given.resume, "--problem.init_args.folder", str(Path(given.resume, TRIALS)), *others]
-    run = Path(given.run or next(RUNS / f"tune-{k}" for k in count(1) if not (RUNS / f"tune-{k}").exists()))
+    run = Path(given.run or new_run("tune"))
     return ["--problem", json.dumps(_problem(given, arguments, run)), "--run", str(run), *others]
 
 

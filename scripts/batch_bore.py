@@ -97,7 +97,7 @@ def regrets(job: Job) -> np.ndarray:
         return problem.regret([problem(params) for params in problem.space.decode(points)])
     settings = METHODS[job.figure][job.method](job.problem)
     noise = np.random.default_rng(job.seed).normal(scale=NOISE if job.figure == "rosenbrock" else 0.0, size=count)
-    study = db.Study(problem.space, seed=job.seed, n_initial=N_INITIAL, **settings)  # type: ignore[arg-type]
+    study = db.Study(problem.space, seed=job.seed, n_initial=N_INITIAL, **settings)  # type: ignore[arg-type]  # by name
     values: list[float] = []
     for _ in range(job.iterations + 1):
         for trial in study.ask(Q):

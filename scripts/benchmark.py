@@ -130,7 +130,7 @@ def trials(problem: problems.Problem, job: Job) -> np.ndarray:
         trial = pending.pop(0)
         value = problem(trial.params)
         study.tell(trial, value)
-        if problem.regret(value) <= 0 or study.observations.n_distinct == problem.space.cardinality:
+        if problem.regret(value) <= 0 or study.observations.n_left == 0:
             break
     told = [trial.value for trial in study.trials if trial.value is not None]
     return np.array(told)

@@ -15,14 +15,13 @@ import os
 import statistics
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
 
-from benchmark import PROBLEMS
+from benchmark import PROBLEMS, Job
 from deepbore import Integer, Real, Study
 from deepbore.problems import Problem
 from deepbore.space import Params
@@ -103,16 +102,6 @@ METHODS: dict[str, Callable[[Crashing, int, int], None]] = {
     "Optuna TPE": by_tpe,
     "random": by_chance,
 }
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run."""
-
-    problem: str
-    method: str
-    seed: int
-    trials: int
 
 
 def run(job: Job) -> list[float]:

@@ -14,8 +14,9 @@ from deepbore import acquisition, candidates, classifiers, errors, labels
 
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
-    "errors", "threads", "ranks", "objective", "worker", "parameters", "features", "moves", "conditions", "space",
-    "earlier", "journal", "observations", "frames", "thresholds", "labels", "datamodule", "classifiers", "acquisition",
+    "errors", "runs", "threads", "ranks", "objective", "worker", "parameters", "features", "moves", "conditions",
+    "space", "earlier", "journal", "observations", "frames", "thresholds", "labels", "datamodule", "classifiers",
+    "acquisition",
     "candidates", "evaluators", "measures", "snapshot", "loop", "resume", "trainer", "study", "suggester", "optimize",
     "progress", "tune", "cli", "run",
 ]  # fmt: skip

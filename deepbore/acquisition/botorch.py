@@ -43,7 +43,7 @@ class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch 
         return self.acquisition(self.model, X.squeeze(1)).to(X)
 
 
-class BoTorchClassifier(Model):  # type: ignore[misc]
+class BoTorchClassifier(Model):  # type: ignore[misc]  # BoTorch is untyped
     """A trained classifier as a BoTorch model of its score, for any of BoTorch's acquisitions, with q > 1 too.
 
     The posterior over q points is joint. For scores that estimate labels it is the Gaussian N(mean, covariance) of the
@@ -114,7 +114,7 @@ class BoTorchClassifier(Model):  # type: ignore[misc]
         return mean.view(b, q), within + JITTER * torch.eye(q).to(within)
 
 
-class EveryMember(MCSampler):  # type: ignore[misc]
+class EveryMember(MCSampler):  # type: ignore[misc]  # BoTorch is untyped
     """Takes every member of an `EnsemblePosterior` once, where BoTorch draws members at random, with replacement.
 
     So Monte Carlo acquisitions are exact means over the members.

@@ -130,7 +130,7 @@ def distinct(ranked: Tensor, observations: Observations, q: int, generator: torc
         SpaceExhausted: if a finite space has fewer than q configurations left.
     """
     space = observations.space
-    left = space.cardinality - observations.n_distinct
+    left = observations.n_left
     if left < q:
         seen, all_ = observations.n_distinct, int(space.cardinality)
         raise SpaceExhausted(

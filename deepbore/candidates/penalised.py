@@ -7,7 +7,7 @@ from deepbore.candidates.base import Candidates, Search, fresh
 from deepbore.candidates.local import LocalSearch
 from deepbore.classifiers.kernels import Coordinates, squared_distances
 from deepbore.errors import SettingError
-from deepbore.observations import Observations, Status
+from deepbore.observations import Observations
 
 SHORTLIST = 1000  # points of the ranking that a batch is chosen among, or 4 q
 KNOWN = 1000  # evaluated and pending points that it looks at, half of the evaluated the best and half the newest
@@ -85,13 +85,12 @@ def log_penalty(x: Tensor, centres: Tensor, radius: Tensor) -> Tensor:
 
 def pending_points(observations: Observations) -> Tensor:
     """The newest pending points, up to a number (p x d)."""
-    rows = (observations.status == Status.PENDING).nonzero().squeeze(-1)
-    return observations.points[rows[-KNOWN:]].cpu()
+    return observations.points[observations.pending_rows[-KNOWN:]].cpu()
 
 
 def known_points(observations: Observations) -> Tensor:
     """Evaluated points, the best and the newest ones, up to a number (p x d)."""
-    rows = (observations.status != Status.PENDING).nonzero().squeeze(-1)
+    rows = observations.finished_rows
     if len(rows) > KNOWN:
         rows = torch.cat([rows[-KNOWN // 2 :], observations.best_rows(KNOWN // 2)])
     return observations.points[rows].cpu()

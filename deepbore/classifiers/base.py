@@ -129,7 +129,7 @@ class Classifier(LightningModule, ABC):
 
     def configure_model(self) -> None:
         """Makes the parameters for the trainer's data, and labels that suit, if the data have none."""
-        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
         data.labels = data.labels or suited_labels(self.estimates_labels)
         self.bind(data.space, data.labels.outputs)
         leave_apart(self, witness="_counter")
@@ -158,7 +158,7 @@ class Classifier(LightningModule, ABC):
         try:
             with one_thread():
                 measured = {**self.learn(batch), **self.quality(batch)}
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
             self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
             return
         self.ready = True

@@ -105,7 +105,7 @@ class DeepPLS(NetworkClassifier):
 
     def _last_features(self, x: Tensor) -> Tensor:
         """Features (n x e) -> what the last layers see: hidden units, waves and a constant for the bias (m x n x h)."""
-        hidden = self.net.hidden(x)  # type: ignore[operator]
+        hidden = self.net.hidden(x)  # type: ignore[operator]  # torch says that it may be a tensor
         shared = torch.cat([self.waves(x), torch.ones_like(x[:, :1])], dim=-1)
         return torch.cat([hidden, shared.expand(self.members, -1, -1)], dim=-1)
 

@@ -149,7 +149,7 @@ class NetworkClassifier(Classifier):
 
     def encode(self, points: Tensor) -> Tensor:
         """Points (n x d) -> features (n x e) in the precision of the weights."""
-        return self.features(points).to(next(self.net.parameters()).dtype)  # type: ignore[no-any-return]
+        return self.features(points).to(next(self.net.parameters()).dtype)  # type: ignore[no-any-return]  # torch: any
 
     def _descend(self, x: Tensor, batch: LabelledBatch, steps: int) -> Tensor:
         """S steps of Adam; returns the last minibatch's loss."""

@@ -68,7 +68,7 @@ class StackedMLP(nn.Module):
 
     def forward(self, x: Tensor, masks: Masks = ()) -> Tensor:
         """Features (n x e) -> outputs (m x n x k)."""
-        return self.layers[-1](self.hidden(x, masks))  # type: ignore[no-any-return]
+        return self.layers[-1](self.hidden(x, masks))  # type: ignore[no-any-return]  # torch: any
 
     @torch.no_grad()
     def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], masks: Masks = ()) -> None:

@@ -122,7 +122,7 @@ class FollowedStudy:
 
     def _next(self, study: Study, number: int) -> Params:
         """What deepbore proposes; any configuration if a finite space has no new one."""
-        if study.observations.n_distinct >= study.space.cardinality:
+        if study.observations.n_left <= 0:
             return study.space.decode(study.space.sample(1, self.generator))[0]
         (asked,) = study.ask(1)
         self._rows[number] = asked.id

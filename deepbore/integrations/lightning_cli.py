@@ -37,7 +37,8 @@ class KeepTrial(Callback):
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keeps the configuration, once LightningCLI has kept it where the program wants it."""
         self.history = []
-        savers = [each for each in trainer.callbacks if type(each).__name__ == "SaveConfigCallback"]  # type: ignore[attr-defined]
+        callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]  # Lightning's types don't have it
+        savers = [each for each in callbacks if type(each).__name__ == "SaveConfigCallback"]
         for saver in savers if trainer.is_global_zero else []:
             self._save(saver)
 

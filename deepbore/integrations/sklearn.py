@@ -90,7 +90,8 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
                 raise SettingError(f"{name} >= 1 must hold, but got {name}={count}.")
         space = self.space if isinstance(self.space, SearchSpace) else SearchSpace(self.space)
         self.study_ = Study(space, direction="maximize", seed=self.random_state)
-        while (left := self._left(space)) > 0:
+        observations = self.study_.observations
+        while (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
             trials = self.study_.ask(min(self.batch_size, left))
             try:
                 scores = self._scores(evaluate_candidates([trial.params for trial in trials]))
@@ -100,11 +101,6 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
                 scores = np.full(len(trials), np.nan)
             for trial, score in zip(trials, scores[-len(trials) :], strict=True):
                 self.study_.tell(trial, score)
-
-    def _left(self, space: SearchSpace) -> int:
-        """How many configurations are still to be tried; a finite space may have no more."""
-        observations = self.study_.observations
-        return int(min(self.n_iter - len(observations), space.cardinality - observations.n_distinct))
 
     def _scores(self, results: Results) -> np.ndarray:
         """The mean scores of all configurations so far, of the metric that counts."""

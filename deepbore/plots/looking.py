@@ -10,7 +10,6 @@ from torch import Tensor
 
 from deepbore.errors import SettingError
 from deepbore.labels import Labels
-from deepbore.observations import Status
 from deepbore.parameters import Parameter, Real
 
 if TYPE_CHECKING:
@@ -80,12 +79,6 @@ def _as_pi(study: "Study", score: Tensor) -> Tensor:
     return pi
 
 
-def finished_rows(study: "Study") -> Tensor:
-    """Rows of the trials that are complete or failed, in order."""
-    rows: Tensor = (study.observations.status != Status.PENDING).nonzero().squeeze(-1).cpu()
-    return rows
-
-
 def thinned(rows: Tensor, most: int) -> Tensor:
     """The rows, or so many of them evenly."""
     return rows if len(rows) <= most else rows[torch.linspace(0, len(rows) - 1, most).long()]
@@ -93,7 +86,7 @@ def thinned(rows: Tensor, most: int) -> Tensor:
 
 def shown_rows(study: "Study", most: int = MANY) -> Tensor:
     """Finished rows to draw, in order; of too many, half the best and half others evenly."""
-    rows = finished_rows(study)
+    rows = study.observations.finished_rows.cpu()
     if len(rows) <= most:
         return rows
     best = study.observations.best_rows(most // 2).cpu()

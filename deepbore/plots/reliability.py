@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepbore.errors import SettingError
-from deepbore.plots.looking import finished_rows, labels_of, name_of_pi, nothing_learned, probability, thinned
+from deepbore.plots.looking import labels_of, name_of_pi, nothing_learned, probability, thinned
 from deepbore.plots.style import BAD, GOOD, legend, message, new_figure, thin_spines
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def calibration(study: "Study", *, bins: int = 10, figure: "Figure | None" = Non
         raise SettingError(f"bins >= 1 must hold, but got bins={bins}.")
     if reason := nothing_learned(study):
         return message(figure, reason)
-    rows = thinned(finished_rows(study), ROWS)
+    rows = thinned(study.observations.finished_rows.cpu(), ROWS)
     pi = probability(study, study.observations.points[rows])
     mean_pi, mean_z, counts = reliability(pi, labels_of(study).z.mean(-1).cpu().double()[rows].numpy(), bins)
     error = float(np.nansum(counts / counts.sum() * np.abs(mean_z - mean_pi)))

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import SettingError
-from deepbore.observations import Status
 from deepbore.parameters import Categorical, Parameter
 from deepbore.plots.influence import importances
 from deepbore.plots.looking import (
@@ -226,7 +225,7 @@ def _draw_trials(axes: "Axes", study: "Study", i: int, j: int) -> None:
     observations = study.observations
     rows = shown_rows(study)
     good = labels_of(study).z.mean(-1).cpu()[rows] > 0
-    pending = (observations.status == Status.PENDING).nonzero().squeeze(-1).cpu()
+    pending = observations.pending_rows.cpu()
     looks: list[tuple[Tensor, dict[str, Any]]] = [
         (rows[~good], {"s": 10, "facecolor": "white", "edgecolor": "#8a9099", "lw": 0.7}),
         (rows[good], {"s": 9, "color": BEST, "lw": 0}),
