@@ -63,11 +63,11 @@ if TYPE_CHECKING:
         ThresholdLabels,
         ValueGradedLabels,
     )
-    from deepbore.optimize import maximize, minimize
+    from deepbore.labels.gamma import DecayingGamma
     from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
     from deepbore.study import Result, Study
-    from deepbore.suggester import Suggester
-    from deepbore.thresholds import DecayingGamma
+    from deepbore.study.optimize import maximize, minimize
+    from deepbore.study.suggester import Suggester
 
 __version__ = "0.1.0"
 

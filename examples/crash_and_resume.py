@@ -13,7 +13,7 @@ import signal
 from pathlib import Path
 
 import deepbore
-from deepbore.observations import Status
+from deepbore.data.observations import Status
 
 SPACE = deepbore.SearchSpace({"x": deepbore.Real(-5, 10), "y": deepbore.Real(0, 15)})
 

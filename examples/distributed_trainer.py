@@ -12,11 +12,11 @@ import os
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from deepbore import KernelPLS, SerialEvaluator
-from deepbore.datamodule import LabelledObservations
+from deepbore.labels.datamodule import LabelledObservations
 from deepbore.loop import LoopController
-from deepbore.observations import Observations
+from deepbore.data.observations import Observations
 from deepbore.problems import Branin
-from deepbore.trainer import quiet
+from deepbore.loop.lightning import quiet
 
 RANKS = int(os.environ.get("WORLD_SIZE", "1"))  # set by torchrun
 

@@ -21,7 +21,7 @@ from torch import distributed, multiprocessing
 
 from deepbore import DeepEnsemble, LocalSearch, Real, SearchSpace, UpperConfidenceBound
 from deepbore.candidates import Candidates, RandomSearch, Search
-from deepbore.ranks import Ranks
+from deepbore.compute.distributed import Ranks
 from deepbore.testing import fit, toy_data
 
 SPACE = SearchSpace({f"x{i}": Real(0, 1) for i in range(10)})

@@ -34,10 +34,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from deepbore import KernelPLS, Real, SearchSpace
-from deepbore.datamodule import LabelledBatch, LabelledObservations
+from deepbore.labels.datamodule import LabelledBatch, LabelledObservations
 from deepbore.labels import Labelling, Labels
-from deepbore.observations import Observations
-from deepbore.trainer import new_trainer, quiet
+from deepbore.data.observations import Observations
+from deepbore.loop.lightning import new_trainer, quiet
 
 TERMS, POINTS, LENGTH_SCALE = 5, 100, 0.1
 NOISE, DELTA = 0.1, 0.1  # standard deviation, sigma_epsilon; 1 - DELTA is the confidence

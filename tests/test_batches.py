@@ -11,8 +11,8 @@ from deepbore.candidates import Candidates, LocalSearch, Search
 from deepbore.candidates.base import fresh
 from deepbore.candidates.penalised import KNOWN, known_points, log_penalty
 from deepbore.classifiers import MLPClassifier
+from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
-from deepbore.observations import Observations
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 LINE = SearchSpace({"x": Real(0, 1)})

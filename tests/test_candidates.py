@@ -21,8 +21,8 @@ from deepbore.acquisition import Acquisition, ClassProbability
 from deepbore.acquisition.botorch import BoTorchAcquisition
 from deepbore.candidates import EpsilonGreedy, Search, distinct
 from deepbore.classifiers import MLPClassifier
+from deepbore.data.observations import Observations
 from deepbore.errors import SettingError, ShapeError, SpaceExhausted
-from deepbore.observations import Observations
 
 PLANE = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
 MIXED = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "n": Integer(1, 50), "c": Categorical(list("abcdef"))})

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from deepbore import Ordinal, SearchSpace, Study
-from deepbore.cli import main, summary
+from deepbore.cli.fit import load_run
+from deepbore.cli.main import main, summary
 from deepbore.errors import SettingError
-from deepbore.run import load_run
 
 BRANIN = """
 problem: {class_path: deepbore.problems.Branin}

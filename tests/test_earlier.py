@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
-from deepbore.earlier import read_csv
+from deepbore.data.csv_file import read_csv
+from deepbore.data.observations import Status
 from deepbore.errors import TableError
-from deepbore.observations import Status
 from test_space import CONDITIONAL, spaces
 
 PLANE = SearchSpace({"x": Real(-1, 1), "k": Integer(1, 8)})

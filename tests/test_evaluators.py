@@ -32,13 +32,13 @@ from deepbore import (
     Study,
     minimize,
 )
-from deepbore.cli import summary
-from deepbore.datamodule import LabelledObservations
+from deepbore.cli.main import summary
+from deepbore.cli.progress import RunProgress
+from deepbore.data.observations import Observations, Status, Trial
 from deepbore.errors import EvaluatorError, SettingError
+from deepbore.labels.datamodule import LabelledObservations
 from deepbore.loop import LoopController
-from deepbore.observations import Observations, Status, Trial
-from deepbore.progress import RunProgress
-from deepbore.trainer import new_trainer, quiet
+from deepbore.loop.lightning import new_trainer, quiet
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 SQUARES = {k: (k - 4) ** 2 for k in range(8)}
@@ -373,7 +373,7 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path):
     script.write_text(
         "import functools, objectives\n"
         "from deepbore.evaluators import ProcessEvaluator\n"
-        "from deepbore.observations import Trial\n"
+        "from deepbore.data.observations import Trial\n"
         "if __name__ == '__main__':\n"
         f"    evaluator = ProcessEvaluator(functools.partial(objectives.troubled, folder={str(tmp_path)!r}), 2)\n"
         "    evaluator.submit(Trial(0, {'k': 4}))\n"

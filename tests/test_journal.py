@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from deepbore import Categorical, Condition, Integer, Real, SearchSpace, Study
+from deepbore.data.journal import Journal
 from deepbore.errors import JournalError
-from deepbore.journal import Journal
 
 ROOT = Path(__file__).parent.parent
 SPACE = SearchSpace(
@@ -44,9 +44,7 @@ def test_a_second_writer_is_refused_while_readers_are_welcome(tmp_path):
     assert other.trials == study.trials
     with pytest.raises(JournalError, match="another study in this one"):
         other.tell(trial, 1.0)
-    code = (
-        "import sys; from deepbore.journal import Journal; Journal(sys.argv[1]).write({'event': 'failed', 'trial': 0})"
-    )
+    code = "import sys; from deepbore.data.journal import Journal; Journal(sys.argv[1]).write({'event': 'failed', 'trial': 0})"
     refused = run(code, path)
     assert "JournalError: another process" in refused.stderr
     study.tell(trial, 2.0)
@@ -60,9 +58,7 @@ def test_a_second_writer_is_refused_while_readers_are_welcome(tmp_path):
 
 def test_a_dead_writer_leaves_no_lock(tmp_path):
     path = tmp_path / "run.jsonl"
-    code = (
-        "import os, sys; from deepbore.journal import Journal\nJournal.begin(sys.argv[1], {}); os.kill(os.getpid(), 9)"
-    )
+    code = "import os, sys; from deepbore.data.journal import Journal\nJournal.begin(sys.argv[1], {}); os.kill(os.getpid(), 9)"
     assert run(code, path).returncode == -9
     Journal(path).write({"event": "failed", "trial": 0})
     assert len(path.read_text().splitlines()) == 2

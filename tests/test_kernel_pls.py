@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.kernel_ridge import KernelRidge
 
 from deepbore import Categorical, Condition, KernelPLS, Ordinal, Real, SearchSpace, ThresholdLabels, ValueGradedLabels
-from deepbore.classifiers.kernels import Coordinates
 from deepbore.errors import SettingError
+from deepbore.space.coordinates import Coordinates
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 SPACE = TOY_SPACES["continuous"]

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deepbore import KernelPLS, MLPClassifier, Real, SearchSpace, Study
-from deepbore.datamodule import LabelledObservations
+from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import (
     EmphasiseChanges,
@@ -22,8 +22,8 @@ from deepbore.labels import (
     graded_by_value,
     suited_labels,
 )
-from deepbore.observations import Observations
-from deepbore.thresholds import DecayingGamma, threshold
+from deepbore.labels.datamodule import LabelledObservations
+from deepbore.labels.gamma import DecayingGamma, threshold
 
 SPACE = SearchSpace({"x": Real(0, 1)})
 numbers = st.floats(-1e6, 1e6)

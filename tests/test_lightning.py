@@ -15,13 +15,13 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 
 from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, ThresholdLabels, Training
-from deepbore.cli import main
-from deepbore.datamodule import LabelledBatch, LabelledObservations
+from deepbore.cli.main import main
+from deepbore.data.observations import Observations, Status
 from deepbore.evaluators import SerialEvaluator
+from deepbore.labels.datamodule import LabelledBatch, LabelledObservations
 from deepbore.loop import LoopController
-from deepbore.measures import ROWS, Measures
-from deepbore.observations import Observations, Status
-from deepbore.trainer import quiet
+from deepbore.loop.lightning import quiet
+from deepbore.loop.metrics import ROWS, Measures
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 OURS = {"trials", "failed_trials", "best_value", "tau", "seconds_per_suggestion", "label_flips", "brier_score"}

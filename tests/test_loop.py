@@ -7,11 +7,11 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, minimize
-from deepbore.datamodule import LabelledObservations
+from deepbore.data.observations import Observations
 from deepbore.evaluators import SerialEvaluator
+from deepbore.labels.datamodule import LabelledObservations
 from deepbore.loop import LoopController
-from deepbore.observations import Observations
-from deepbore.trainer import quiet
+from deepbore.loop.lightning import quiet
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 

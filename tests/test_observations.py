@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepbore import Categorical, Condition, Real, SearchSpace
+from deepbore.data.journal import Journal
+from deepbore.data.observations import Observations, Status
 from deepbore.errors import JournalError, PointError, SettingError, ShapeError, TrialError, ValueTypeError
-from deepbore.journal import Journal
-from deepbore.observations import Observations, Status
 
 SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b"]), "m": Real(0, 1, when=Condition("c", "a"))})
 

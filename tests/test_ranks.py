@@ -25,10 +25,10 @@ from deepbore.candidates import (
     SVGDCandidates,
     ThompsonBatch,
 )
+from deepbore.compute.distributed import Ranks
+from deepbore.data.observations import Trial
 from deepbore.evaluators import SerialEvaluator
 from deepbore.evaluators.shared import SharedEvaluator
-from deepbore.observations import Trial
-from deepbore.ranks import Ranks
 from deepbore.testing import fit, toy_data
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})

@@ -17,9 +17,9 @@ import torch
 
 import cases
 from deepbore import Real, SearchSpace, Study
-from deepbore.cli import main
+from deepbore.cli.main import main
+from deepbore.data.observations import Status
 from deepbore.errors import JournalError, PointError
-from deepbore.observations import Status
 from deepbore.testing import TOY_SPACES
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(1e-3, 1, log=True)})

@@ -20,8 +20,8 @@ from deepbore.acquisition.base import log_softplus
 from deepbore.candidates import LocalSearch, Search
 from deepbore.candidates.svgd import LBFGS, Adadelta, stein_direction, tail_weights
 from deepbore.classifiers import MLPClassifier
+from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
-from deepbore.observations import Observations
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})

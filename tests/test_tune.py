@@ -17,12 +17,12 @@ from lightning.pytorch import LightningModule, Trainer
 from torch.utils.data import DataLoader
 
 from deepbore import ProcessEvaluator, Study
-from deepbore.cli import main
+from deepbore.cli.main import main
+from deepbore.cli.tune import fit_arguments
 from deepbore.errors import SettingError, SpaceError, TrainingFailed
 from deepbore.integrations.lightning_cli import KeepTrial
+from deepbore.loop.lightning import quiet
 from deepbore.problems import LightningCLIProblem
-from deepbore.trainer import quiet
-from deepbore.tune import fit_arguments
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tune_lightningcli"
 SPACE = {"x": {"type": "real", "low": 0, "high": 1}}

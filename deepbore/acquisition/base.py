@@ -1,35 +1,61 @@
 """`Acquisition`: the interface of the room."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
-import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, softplus
 
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import UNCERTAIN, Posterior
+from deepbore.errors import SettingError
+from deepbore.parts import Part
 
-SHARPNESS = 20.0  # of the smooth floor under estimated labels: below 0 their density falls by e each 1 / 20
-TAIL = -20.0  # below this, log softplus(t) is t to all digits
 
+class Acquisition(Part, ABC):
+    """A formula from the posterior of the scores to the value of a point; higher is better.
 
-class Acquisition(ABC):
-    """A formula from a classifier's scores to the value of a point; higher is better."""
+    Attributes:
+        links: which scores it is made for.
+        needs: which of `Classifier.capabilities` it uses.
+        heads: which classifiers have what it needs, for the message where one has not.
+    """
+
+    links: ClassVar[frozenset[Link]] = frozenset(Link)
+    needs: ClassVar[frozenset[str]] = frozenset()
+    heads: ClassVar[str] = UNCERTAIN
 
     @abstractmethod
-    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
-        """Points (n x d) -> their values (n), with gradients where the classifier has them."""
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        """The values of n points, with gradients where the posterior has them.
 
-    def log_density(self, classifier: Classifier, points: Tensor) -> Tensor:
-        """Points (n x d) -> logarithm of the density to sample batches from, up to a constant (n).
-
-        The density is proportional to the class probability, or to the bound on it, that the values stand for
-        (Oliveira et al. 2022, eq. 23): the sigmoid of a logit; an estimated label itself, with a softplus in place of
-        the clipping to 0 of eq. 20, which has no gradient. An acquisition that is a logarithm already overrides this.
+        Args:
+            posterior: of the scores at the points.
+            best: the label that improvement is measured against.
         """
-        values = self(classifier, points)
-        return log_softplus(SHARPNESS * values) if classifier.estimates_labels else logsigmoid(values)
 
+    def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        """Logarithm of the density to sample batches from, up to a constant (n): see `Link.log_probability`.
 
-def log_softplus(t: Tensor) -> Tensor:
-    """log(log(1 + e^t)), stable for all t."""
-    return torch.where(t > TAIL, softplus(t.clamp(min=TAIL)).log(), t)
+        An acquisition that is a logarithm already overrides this.
+        """
+        return posterior.link.log_probability(self(posterior, best))
+
+    def resolved(self, classifier: Classifier) -> "Acquisition":
+        """This acquisition with its open settings filled in for a classifier; most have none."""
+        return self
+
+    def check(self, classifier: Classifier) -> None:
+        """Raises SettingError unless the classifier has the scores and the capabilities that are needed."""
+        own, head = type(self).__name__, type(classifier).__name__
+        if classifier.link not in self.links:
+            links = " or ".join(sorted(self.links))
+            raise SettingError(
+                f"{own} is made for scores with the link {links}, but those of {head} have {classifier.link}. "
+                "Use UpperConfidenceBound or ClassProbability."
+            )
+        if missing := self.needs - classifier.capabilities:
+            raise SettingError(
+                f"{own} needs {' and '.join(sorted(missing))} of the scores, which {head} does not have. Use {self.heads}, "
+                "or ClassProbability."
+            )

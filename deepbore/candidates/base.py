@@ -11,9 +11,9 @@ from torch import Tensor
 
 from deepbore.acquisition import Acquisition
 from deepbore.classifiers.base import Classifier
+from deepbore.compute.distributed import Ranks
+from deepbore.data.observations import Observations
 from deepbore.errors import SpaceExhausted
-from deepbore.observations import Observations
-from deepbore.ranks import Ranks
 from deepbore.space import SearchSpace
 
 CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache

@@ -12,8 +12,8 @@ from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.gradient import require_gradients
 from deepbore.classifiers.base import Classifier
 from deepbore.errors import SettingError
-from deepbore.parameters import Real
 from deepbore.space import SearchSpace
+from deepbore.space.parameters import Real
 
 if TYPE_CHECKING:
     from botorch.acquisition import AcquisitionFunction

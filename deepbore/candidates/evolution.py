@@ -7,7 +7,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Search, SharedCandidates
 from deepbore.errors import SettingError
-from deepbore.parameters import Categorical, Ordinal
+from deepbore.space.parameters import Categorical, Ordinal
 
 
 class DifferentialEvolution(SharedCandidates):

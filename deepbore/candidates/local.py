@@ -5,7 +5,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Search, SharedCandidates
 from deepbore.errors import SettingError
-from deepbore.parameters import Real
+from deepbore.space.parameters import Real
 
 EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
 FOCUSED = 3  # so many best points have neighbours when a proposal looks only near them

@@ -5,9 +5,9 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, fresh
 from deepbore.candidates.local import LocalSearch
-from deepbore.classifiers.kernels import Coordinates, squared_distances
+from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
-from deepbore.observations import Observations
+from deepbore.space.coordinates import Coordinates, squared_distances
 
 SHORTLIST = 1000  # points of the ranking that a batch is chosen among, or 4 q
 KNOWN = 1000  # evaluated and pending points that it looks at, half of the evaluated the best and half the newest

@@ -8,11 +8,11 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
 from deepbore.candidates.penalised import GreedyBatch
-from deepbore.classifiers.kernels import Coordinates, squared_distances
 from deepbore.errors import SettingError
-from deepbore.moves import reflected
-from deepbore.parameters import Real
 from deepbore.space import SearchSpace
+from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.neighbours import reflected
+from deepbore.space.parameters import Real
 
 REACH = 0.1  # the most that a particle moves in one step along a parameter
 FULL_BUDGET = 500  # particles up to which all steps are made; beyond, each costs the square of their number

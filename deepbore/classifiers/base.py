@@ -10,34 +10,44 @@ from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
-from deepbore.datamodule import LabelledBatch
+from deepbore.checks import between
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import Posterior
+from deepbore.compute.distributed import leave_apart
+from deepbore.compute.threads import one_thread
 from deepbore.errors import SettingError
-from deepbore.labels import suited_labels
-from deepbore.ranks import leave_apart
+from deepbore.labels import LabelledBatch, default_labels
+from deepbore.parts import Part
 from deepbore.space import SearchSpace
-from deepbore.threads import one_thread
 
 QUALITY_ROWS = 512
 log = logging.getLogger(__name__)
 
 
-class Classifier(LightningModule, ABC):
-    """Learns from one labelled batch an epoch, and scores points: the higher, the likelier to be good.
+class Classifier(Part, LightningModule, ABC):
+    """Learns from one labelled batch an epoch, and says what it knows of the scores of points.
 
-    Scores are logits for classifiers that minimise cross-entropy, estimates of the label itself for those that minimise
-    squared error, which say so in `estimates_labels`. Those whose deviation grows with the distance from the data say
-    so in `distance_aware`. A subclass implements `build`, `learn` and `scores`, and perhaps
-    `gaussian`; it states in `differentiable` whether its scores have gradients in the points.
+    The higher a score, the likelier the point is good. A subclass implements `build`, `fit` and `posterior`, and states
 
     Attributes:
-        generator: the stream of random numbers for weights and minibatches; the loop sets its own.
+        link: what its scores are: estimates of the label itself, logits, or probits.
+        capabilities: what its posterior can do beyond the mean: "std" (deviations, covariances and joint samples),
+            "members".
+        differentiable: whether its scores have gradients in the points.
+        distance_aware: whether the deviation grows away from the data, as expected improvement needs.
+        kappa: standard deviations that an upper bound adds, if nobody says otherwise.
+        generator: the stream of random numbers for weights and minibatches; the run lends its own.
         ready: whether the latest training succeeded; if not, the loop explores.
+        best_label: the label that improvement is measured against, of the latest batch (a scalar tensor).
     """
 
+    link: Link = Link.LOGIT
+    capabilities: frozenset[str] = frozenset()
     differentiable: bool = True
-    estimates_labels: bool = False
-    distance_aware: bool = False  # whether the deviation grows away from the data, as expected improvement needs
-    kappa: float = 1.0  # standard deviations that an upper bound adds, if nobody says otherwise
+    distance_aware: bool = False
+    kappa: float = 1.0
+
+    best_label: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,6 +58,7 @@ class Classifier(LightningModule, ABC):
         self.space: SearchSpace | None = None
         self.ready = False
         self._said: set[str] = set()
+        self.register_buffer("best_label", torch.ones((), dtype=torch.float64))
 
     # --- what a method must say --------------------------------------------------------------------------------------
 
@@ -56,47 +67,16 @@ class Classifier(LightningModule, ABC):
         """Makes the parameters for a space of d parameters and labels of k columns."""
 
     @abstractmethod
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         """Fits the batch and returns what to log of it, by name."""
 
     @abstractmethod
-    def scores(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> scores of m members or posterior samples (m x n); m = 1 for a point estimate."""
-
-    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Points (n x d) -> mean (n) and standard deviation (n) of the score; here over the members."""
-        scores = self.scores(points)
-        return scores.mean(0), scores.std(0, correction=0)
-
-    def covariance(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> covariance of their scores (n x n).
-
-        Here over the members; what `gaussian` knows of variance beyond theirs is taken as independent.
-        """
-        shared = covariance_over_members(self.scores(points))
-        beyond = self.gaussian(points)[1].square() - shared.diagonal()
-        return shared + beyond.clamp(min=0).diag_embed()
-
-    def sample(self, points: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        """Points (n x d) -> joint posterior samples of their scores (count x n); here members drawn at random.
-
-        Raises:
-            SettingError: for a point estimate, which has no posterior.
-        """
-        scores = self.scores(points)
-        if len(scores) == 1:
-            name = type(self).__name__
-            raise SettingError(f"samples need several members, but {name} has one score a point. Use a DeepEnsemble.")
-        return scores[torch.randint(len(scores), (count,), generator=generator).to(scores.device)]
+    def posterior(self, points: Tensor) -> Posterior:
+        """What is known of the scores at points (n x d)."""
 
     def probability(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> probability of class 1, or expected label (n), for showing, not for maximising.
-
-        Estimated labels are clipped to [0, 1] here and only here (Oliveira et al. 2022, eq. 20): a clipped score has no
-        gradient.
-        """
-        scores = self.scores(points)
-        return scores.mean(0).clamp(0, 1) if self.estimates_labels else scores.sigmoid().mean(0)
+        """Points (n x d) -> expected probability of class 1, or expected label (n); see `Posterior.probability`."""
+        return self.posterior(points).probability
 
     def density_ratio(self, points: Tensor, gamma: float) -> Tensor:
         """r_gamma(x) = pi(x) / gamma, the relative density ratio of good to all points, at most 1 / gamma (BORE eq. 8).
@@ -108,8 +88,7 @@ class Classifier(LightningModule, ABC):
         Raises:
             SettingError: for a gamma outside (0, 1).
         """
-        if not 0 < gamma < 1:
-            raise SettingError(f"0 < gamma < 1 must hold, but got gamma={gamma}.")
+        between(0, 1, gamma=gamma)
         return self.probability(points) / gamma
 
     # --- Lightning ---------------------------------------------------------------------------------------------------
@@ -130,7 +109,7 @@ class Classifier(LightningModule, ABC):
     def configure_model(self) -> None:
         """Makes the parameters for the trainer's data, and labels that suit, if the data have none."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
-        data.labels = data.labels or suited_labels(self.estimates_labels)
+        data.labels = data.labels or default_labels(self.link is Link.IDENTITY)
         self.bind(data.space, data.labels.outputs)
         leave_apart(self, witness="_counter")
 
@@ -157,10 +136,11 @@ class Classifier(LightningModule, ABC):
             return
         try:
             with one_thread():
-                measured = {**self.learn(batch), **self.quality(batch)}
+                measured = {**self.fit(batch), **self.quality(batch)}
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
             self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
             return
+        self.best_label.fill_(batch.best)
         self.ready = True
         self.log_dict(measured, on_step=False, on_epoch=True, batch_size=len(batch))
 
@@ -174,11 +154,12 @@ class Classifier(LightningModule, ABC):
         """Accuracy, calibration error and AUROC on the training data, of up to 512 rows; labels >= 1/2 are class 1."""
         step = math.ceil(len(batch) / QUALITY_ROWS)
         points, good = batch.points[::step], (batch.z[::step].mean(-1) >= 0.5).long()
-        probability = self.probability(points)
+        posterior = self.posterior(points)
+        probability = posterior.probability
         return {
             "accuracy": ((probability >= 0.5) == good).float().mean(),
             "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
-            "auroc": binary_auroc(self.scores(points).mean(0).sigmoid(), good, validate_args=False),
+            "auroc": binary_auroc(posterior.mean.sigmoid(), good, validate_args=False),
         }
 
     def check_points(self, points: Tensor) -> None:
@@ -186,9 +167,3 @@ class Classifier(LightningModule, ABC):
         if self.space is None:
             raise SettingError("a classifier must know its space first: fit it, or call bind(space).")
         self.space.check_points(points)
-
-
-def covariance_over_members(scores: Tensor) -> Tensor:
-    """Scores (m x n) -> their covariance between points (n x n), members counting equally."""
-    deviations = scores - scores.mean(0)
-    return deviations.mT @ deviations / len(scores)

@@ -10,8 +10,8 @@ from torch import Tensor
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.calibration import METHODS, NO_MAP
 from deepbore.classifiers.trees import at_least, library
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
 POOL = 10_000  # observations that the folds share at most: enough to draw coresets from as the base does from all

@@ -7,8 +7,8 @@ from deepbore.classifiers.base import covariance_over_members
 from deepbore.classifiers.fourier import FourierFeatures
 from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.network import NetworkClassifier, Training
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
 
 FOURIER = 100

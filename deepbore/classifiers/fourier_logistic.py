@@ -9,8 +9,8 @@ from torch import Tensor
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.fourier import FourierFeatures
 from deepbore.classifiers.logistic import LogisticData, Maximum, maximise_bound, moments
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
 STRIDE = math.log(2) / 2  # by which a try changes the logarithm of the length scale

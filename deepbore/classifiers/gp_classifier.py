@@ -7,10 +7,10 @@ from torch import Tensor
 from torch.optim import Adam
 
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.kernels import Coordinates
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.space.coordinates import Coordinates
 
 if TYPE_CHECKING:
     from deepbore.classifiers.variational import VariationalGP

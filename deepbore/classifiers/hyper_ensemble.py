@@ -13,8 +13,8 @@ from deepbore.classifiers.ensemble import DeepEnsemble
 from deepbore.classifiers.mc_dropout import keep
 from deepbore.classifiers.network import Training
 from deepbore.classifiers.stacked import StackedMLP
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
 WINDOW = 64  # rows by whose predictions members are chosen

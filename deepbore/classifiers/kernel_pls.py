@@ -9,10 +9,11 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.kernels import KERNELS, Coordinates, squared_distances
-from deepbore.datamodule import LabelledBatch
+from deepbore.classifiers.kernels import KERNELS
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
+from deepbore.space.coordinates import Coordinates, squared_distances
 
 JITTER = 1e-8
 NEGLIGIBLE = 1e-3  # the weight of rows that are left out

@@ -20,8 +20,8 @@ from deepbore.classifiers.ggn import (
 )
 from deepbore.classifiers.network import CORESET, NetworkFactory, Training
 from deepbore.classifiers.stacked import StackedMLP, with_one
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from deepbore.classifiers.ensemble import MLPClassifier
 from deepbore.classifiers.network import NetworkFactory, Training
 from deepbore.classifiers.stacked import StackedMLP
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 
 
 class MCDropout(MLPClassifier):

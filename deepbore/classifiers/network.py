@@ -13,8 +13,8 @@ from torch.optim.adam import Adam, adam
 
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.stacked import Members, StackedMLP
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
 NetworkFactory = Callable[[int, int], nn.Module]

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from deepbore.classifiers.base import Classifier
-from deepbore.datamodule import LabelledBatch
 from deepbore.errors import MissingPackage, SettingError
+from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
 

@@ -4,6 +4,6 @@ from deepbore.evaluators.base import Evaluator, Outcome
 from deepbore.evaluators.executor import ExecutorEvaluator
 from deepbore.evaluators.process import ProcessEvaluator
 from deepbore.evaluators.serial import SerialEvaluator
-from deepbore.objective import Objective
+from deepbore.worker.objective import Objective
 
 __all__ = ["Evaluator", "ExecutorEvaluator", "Objective", "Outcome", "ProcessEvaluator", "SerialEvaluator"]

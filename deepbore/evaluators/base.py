@@ -1,34 +1,19 @@
 """`Evaluator`: what every way to evaluate trials has in common."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
-from deepbore.observations import Trial
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a trial.
-
-    Attributes:
-        trial: the trial.
-        value: its value, in the user's sign; NaN for a failure.
-        reason: why there is no value; None if the objective returned one.
-    """
+class Finished(NamedTuple):
+    """A trial that has been evaluated, and what that gave."""
 
     trial: Trial
-    value: float
-    reason: str | None = None
-
-    @property
-    def failure(self) -> str | None:
-        """Why the trial counts as failed; None if it doesn't."""
-        if self.reason is None and not math.isfinite(self.value):
-            return f"its value is {self.value}"
-        return self.reason
+    outcome: Outcome
 
 
 class Evaluator(ABC):
@@ -50,7 +35,7 @@ class Evaluator(ABC):
         """Takes a trial in."""
 
     @abstractmethod
-    def collect(self) -> Sequence[Outcome]:
+    def collect(self) -> Sequence[Finished]:
         """Waits until something happens, and gives what has finished.
 
         That may be nothing, where a trial is tried again or a lost worker has come back, or if nothing is outstanding.

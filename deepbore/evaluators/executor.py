@@ -4,11 +4,11 @@ import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from uuid import uuid4
 
+from deepbore.data.observations import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.evaluators.process import pickled
-from deepbore.objective import Objective, Returned, evaluate
-from deepbore.observations import Trial
+from deepbore.worker.objective import Objective, Returned, evaluate
 
 
 class ExecutorEvaluator(ParallelEvaluator):

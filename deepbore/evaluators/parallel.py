@@ -8,9 +8,9 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
+from deepbore.data.observations import Trial
 from deepbore.evaluators.base import Evaluator, Outcome, check_settings
-from deepbore.objective import Returned, in_words
-from deepbore.observations import Trial
+from deepbore.worker.objective import Returned, in_words
 
 
 @dataclass(frozen=True, eq=False)

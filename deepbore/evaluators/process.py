@@ -7,11 +7,11 @@ from time import monotonic, sleep
 
 import torch
 
-from deepbore import worker
+from deepbore.data.observations import Trial
 from deepbore.errors import SettingError
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
-from deepbore.objective import Objective, Returned
-from deepbore.observations import Trial
+from deepbore.worker import process as worker
+from deepbore.worker.objective import Objective, Returned
 
 GRACE = 5.0  # seconds that an idle worker has to exit
 

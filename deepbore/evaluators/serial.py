@@ -2,9 +2,9 @@
 
 from collections import deque
 
+from deepbore.data.observations import Trial
 from deepbore.evaluators.base import Evaluator, Outcome
-from deepbore.objective import Objective, evaluate
-from deepbore.observations import Trial
+from deepbore.worker.objective import Objective, evaluate
 
 
 class SerialEvaluator(Evaluator):

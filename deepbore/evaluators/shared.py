@@ -1,8 +1,8 @@
 """`SharedEvaluator`: each rank of a distributed run evaluates its share of a batch."""
 
+from deepbore.compute.distributed import Ranks
+from deepbore.data.observations import Trial
 from deepbore.evaluators.base import Evaluator, Outcome
-from deepbore.observations import Trial
-from deepbore.ranks import Ranks
 
 
 class SharedEvaluator(Evaluator):

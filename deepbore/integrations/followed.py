@@ -8,9 +8,9 @@ import torch
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from deepbore.data.observations import Direction
 from deepbore.errors import PointError
 from deepbore.integrations.define_by_run import SeenTrials, to_native, to_optuna
-from deepbore.observations import Direction
 from deepbore.space import Params, SearchSpace
 from deepbore.study import Study
 

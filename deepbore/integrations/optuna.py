@@ -18,11 +18,11 @@ except ImportError:
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier, KernelPLS
+from deepbore.data.observations import Direction
 from deepbore.integrations.followed import PROPOSED, FollowedStudy
-from deepbore.observations import Direction
+from deepbore.labels.gamma import Gamma, checked_gamma
 from deepbore.space import SearchSpace
 from deepbore.study import Study
-from deepbore.thresholds import Gamma, checked_gamma
 
 
 class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped here

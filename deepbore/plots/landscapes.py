@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from deepbore.data.observations import Status
 from deepbore.errors import SettingError
 from deepbore.evaluators import Objective
 from deepbore.labels import Labels
-from deepbore.observations import Status
 from deepbore.plots.looking import grid, labels_of, name_of_pi, nothing_learned, shown_rows
 from deepbore.plots.scales import dress, is_number, on_axis
 from deepbore.plots.sections import COARSE, FINE, LEVELS, colour_bar, draw_pair, draw_slice

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from deepbore.errors import SettingError
 from deepbore.labels import Labels
-from deepbore.parameters import Parameter, Real
+from deepbore.space.parameters import Parameter, Real
 
 if TYPE_CHECKING:
     from deepbore.study import Study

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from deepbore.observations import Status
+from deepbore.data.observations import Status
 from deepbore.plots.influence import importance
 from deepbore.plots.landscapes import landscape
 from deepbore.plots.looking import nothing_learned

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
-from deepbore.observations import Direction, Status
+from deepbore.data.observations import Direction, Status
+from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma, threshold
 from deepbore.plots.style import (
     BAD,
     BEST,
@@ -21,7 +22,6 @@ from deepbore.plots.style import (
     thin_spines,
     usual_range,
 )
-from deepbore.thresholds import DecayingGamma, Gamma, checked_gamma, threshold
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from torch import Tensor
 
-from deepbore.parameters import Integer, Parameter, Real
 from deepbore.plots.style import plain
+from deepbore.space.parameters import Integer, Parameter, Real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import SettingError
-from deepbore.parameters import Categorical, Parameter
 from deepbore.plots.influence import importances
 from deepbore.plots.looking import (
     band,
@@ -39,6 +38,7 @@ from deepbore.plots.style import (
     root_scale,
     thin_spines,
 )
+from deepbore.space.parameters import Categorical, Parameter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from typing import Any, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deepbore.data.observations import Direction
 from deepbore.errors import MissingPackage, SettingError
-from deepbore.observations import Direction
 from deepbore.space import Params, Real, SearchSpace
 
 Array = NDArray[np.float64]

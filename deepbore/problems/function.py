@@ -7,8 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, cast
 
+from deepbore.data.observations import Direction
 from deepbore.errors import SettingError
-from deepbore.observations import Direction
 from deepbore.problems.base import DIRECTIONS, Problem, check_choice
 from deepbore.space import Params, SearchSpace
 

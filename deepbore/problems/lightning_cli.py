@@ -14,8 +14,8 @@ from typing import IO, Any, Literal
 import torch
 import yaml
 
+from deepbore.data.observations import Direction
 from deepbore.errors import SettingError, TrainingFailed
-from deepbore.observations import Direction
 from deepbore.problems.base import DIRECTIONS, Problem, check_choice
 from deepbore.space import Params, SearchSpace
 

@@ -9,9 +9,9 @@ from torchmetrics.functional.classification import binary_auroc
 from deepbore.acquisition import Acquisition, ClassProbability
 from deepbore.candidates import Candidates, Search
 from deepbore.classifiers import Classifier
+from deepbore.data.observations import Observations
 from deepbore.errors import DeepBoreError, ShapeError, SpaceExhausted
 from deepbore.labels import Labelling, ThresholdLabels
-from deepbore.observations import Observations
 from deepbore.space import Categorical, Real, SearchSpace
 from deepbore.testing.toys import TOY_SPACES, fit, toy_data
 

@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers import Classifier
-from deepbore.datamodule import LabelledObservations
+from deepbore.data.observations import Observations
 from deepbore.labels import Labelling
-from deepbore.observations import Observations
+from deepbore.labels.datamodule import LabelledObservations
+from deepbore.loop.lightning import train
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
-from deepbore.trainer import train
 
 TOY_SPACES = {
     "continuous": SearchSpace({"x": Real(0, 1), "y": Real(-5, 5), "lr": Real(1e-5, 1e-1, log=True)}),

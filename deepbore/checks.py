@@ -1,0 +1,62 @@
+"""The ranges of settings: one rule, one message. None means "not given" and passes."""
+
+import math
+from collections.abc import Callable, Collection
+from numbers import Integral, Real
+from typing import Any
+
+from deepbore.errors import SettingError
+
+
+def at_least(least: float, **settings: Any) -> None:
+    """Raises SettingError unless every setting is a number >= least.
+
+    Example:
+        >>> at_least(1, trees=0)
+        Traceback (most recent call last):
+        deepbore.errors.SettingError: trees >= 1 must hold, but got trees=0.
+    """
+    _check(f"{{name}} >= {least} must hold", lambda value: value >= least, settings)
+
+
+def above(bound: float, **settings: Any) -> None:
+    """Raises SettingError unless every setting is a number > bound."""
+    _check(f"{{name}} > {bound} must hold", lambda value: value > bound, settings)
+
+
+def between(low: float, high: float, **settings: Any) -> None:
+    """Raises SettingError unless every setting is a number in the open interval (low, high)."""
+    _check(f"{low} < {{name}} < {high} must hold", lambda value: low < value < high, settings)
+
+
+def within(low: float, high: float, **settings: Any) -> None:
+    """Raises SettingError unless every setting is a number in the closed interval [low, high]."""
+    _check(f"{low} <= {{name}} <= {high} must hold", lambda value: low <= value <= high, settings)
+
+
+def up_to(low: float, high: float, **settings: Any) -> None:
+    """Raises SettingError unless every setting is a number in the half-open interval (low, high]."""
+    _check(f"{low} < {{name}} <= {high} must hold", lambda value: low < value <= high, settings)
+
+
+def whole(least: int, **settings: Any) -> None:
+    """Raises SettingError unless every setting is a whole number >= least; True and False are none."""
+    for name, value in settings.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+            raise SettingError(f"{name} must be a whole number >= {least}, but got {name}={value!r}.")
+    at_least(least, **settings)
+
+
+def one_of(choices: Collection[Any], **settings: Any) -> None:
+    """Raises SettingError unless every setting is one of the choices."""
+    for name, value in settings.items():
+        if not any(value == choice and type(value) is type(choice) for choice in choices):
+            raise SettingError(f"{name} must be one of {sorted(choices, key=str)}, but got {name}={value!r}.")
+
+
+def _check(rule: str, holds: Callable[[float], bool], settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value) or not holds(float(value)):
+            raise SettingError(f"{rule.format(name=name)}, but got {name}={value!r}.")

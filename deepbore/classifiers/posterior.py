@@ -1,0 +1,155 @@
+"""`Posterior`: what a classifier knows of the scores at n points."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from deepbore.classifiers.link import Link
+from deepbore.errors import SettingError
+
+UNCERTAIN = "DeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, DeepPLS, GPClassifier or FourierLogistic"
+JITTER = 1e-6  # of the greatest variance: among many points close together a covariance has no full rank
+
+
+class Posterior(ABC):
+    """The joint distribution of the scores at n points, with gradients in the points where the classifier has them.
+
+    What a head cannot do raises `SettingError` and says which head can: never a silent mean. What it can is listed in
+    its `Classifier.capabilities`, which acquisitions and searches are checked against before a run begins.
+
+    Attributes:
+        link: what the scores are.
+        members: scores of m members, or of m samples that are the same functions for all points (m x n); None for a
+            head without them.
+    """
+
+    link: Link
+    members: Tensor | None = None
+
+    @property
+    @abstractmethod
+    def mean(self) -> Tensor:
+        """n."""
+
+    @property
+    @abstractmethod
+    def std(self) -> Tensor:
+        """Standard deviations, n. Raises SettingError for a point estimate."""
+
+    @abstractmethod
+    def covariance(self) -> Tensor:
+        """Between all points, n x n. Raises SettingError for a point estimate."""
+
+    @abstractmethod
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        """Joint samples, count x n. Raises SettingError for a point estimate."""
+
+    @property
+    def probability(self) -> Tensor:
+        """Expected probability of class 1, or expected label, n."""
+        return self.link.probability(self.link.expected_score(self.mean, self.std))
+
+
+class PointEstimate(Posterior):
+    """One score a point, and nothing said of how sure it is.
+
+    Args:
+        score: n.
+        link: what the score is.
+        head: name of the classifier, for messages.
+    """
+
+    def __init__(self, score: Tensor, link: Link, head: str):
+        self.score, self.link, self.head = score, link, head
+
+    @property
+    def mean(self) -> Tensor:
+        return self.score
+
+    @property
+    def std(self) -> Tensor:
+        raise self._refused("a standard deviation")
+
+    def covariance(self) -> Tensor:
+        raise self._refused("a covariance")
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        raise self._refused("posterior samples")
+
+    @property
+    def probability(self) -> Tensor:
+        return self.link.probability(self.score)
+
+    def _refused(self, what: str) -> SettingError:
+        return SettingError(f"{self.head} gives one score a point, so it has no {what}. Use {UNCERTAIN}.")
+
+
+class MembersPosterior(Posterior):
+    """The scores of m members, or posterior samples, that count equally.
+
+    Args:
+        members: m x n.
+        link: what the scores are.
+    """
+
+    members: Tensor
+
+    def __init__(self, members: Tensor, link: Link):
+        self.members, self.link = members, link
+
+    @cached_property
+    def mean(self) -> Tensor:  # type: ignore[override]  # computed once
+        return self.members.mean(0)
+
+    @cached_property
+    def std(self) -> Tensor:  # type: ignore[override]  # computed once
+        return self.members.std(0, correction=0)
+
+    def covariance(self) -> Tensor:
+        return covariance_over_members(self.members)
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        """Members drawn at random, with replacement."""
+        drawn = torch.randint(len(self.members), (count,), generator=generator, device=generator.device)
+        return self.members[drawn.to(self.members.device)]
+
+    @property
+    def probability(self) -> Tensor:
+        return self.link.probability(self.members).mean(0)
+
+
+class GaussianPosterior(Posterior):
+    """A Gaussian whose joint form is worked out only when it is asked for. A subclass implements `covariance`.
+
+    Args:
+        mean: n.
+        std: n.
+        link: what the scores are.
+    """
+
+    def __init__(self, mean: Tensor, std: Tensor, link: Link):
+        self._mean, self._std, self.link = mean, std, link
+
+    @property
+    def mean(self) -> Tensor:
+        return self._mean
+
+    @property
+    def std(self) -> Tensor:
+        return self._std
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draws by a Cholesky factor of the covariance; the cost grows with n^3."""
+        covariance = self.covariance().double()
+        jitter = JITTER * covariance.diagonal().max().clamp(min=1e-12)
+        root = torch.linalg.cholesky(covariance + jitter * torch.eye(len(covariance)).to(covariance))
+        noise = torch.randn(count, len(root), dtype=root.dtype, generator=generator, device=generator.device)
+        return (self.mean + noise.to(root) @ root.mT).to(self.mean)
+
+
+def covariance_over_members(scores: Tensor) -> Tensor:
+    """Scores (m x n) -> their covariance between points (n x n), members counting equally."""
+    deviations = scores - scores.mean(0)
+    return deviations.mT @ deviations / len(scores)

@@ -1,0 +1,1 @@
+"""The command line. Light to import: each command loads what it needs."""

@@ -1,0 +1,102 @@
+"""`deepbore tune`: its settings as those of `deepbore fit` with a `LightningCLIProblem`. Light to import."""
+
+import json
+from argparse import ArgumentError, ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from deepbore.cli.run_directory import new_run
+from deepbore.errors import SettingError
+
+TRIALS = "trials"  # folder of a run
+PROBLEM = "deepbore.problems.LightningCLIProblem"
+OF_THE_PROBLEM = ("space", "metric", "direction", "metric_mode", "script", "config")
+
+HELP = """deepbore tune: the hyperparameters of your own LightningCLI program, each trial a training run of its own
+
+  deepbore tune --config fit.yaml --space space.yaml --metric val_loss
+  deepbore tune --config fit.yaml --space space.yaml --metric val_acc --direction maximize --n_trials 50 --run runs/mine
+  deepbore tune --resume runs/mine
+
+A trial is `python train.py fit --config fit.yaml --model.lr=0.01 ...` in a new process; train.py needs no change.
+space.yaml names what is tuned as train.py's command line does, for instance
+
+  model.lr: {type: real, low: 1.0e-5, high: 0.1, log: true}
+  data.init_args.batch_size: {type: ordinal, choices: [16, 32, 64]}
+  model.act: {type: categorical, choices: [relu, tanh]}
+
+  --space FILE             YAML or JSON that declares the space
+  --metric NAME            a metric that the program logs
+  --direction D            minimize (default) or maximize
+  --metric_mode M          last (default): its value when training ends; best: the best of all epochs
+  --script FILE            the program (default train.py)
+  --config FILE            its configuration; may be given more than once
+  --n_trials N             trials (default 100)
+  --run DIR                where the run is kept (default runs/tune and a number); DIR/trials/<id>/ has each trial's
+                           overrides.yaml, config.yaml, log.txt and metrics.json
+  --resume RUN             go on with a run that was interrupted, from the same folder
+  -- ARGUMENTS             all that follows goes to the program: -- --trainer.max_epochs 3
+
+Everything else is as in `deepbore fit`, which does the work: --evaluation.workers, .timeout and .retries, --loop.*,
+--model (deepbore's classifier), --trainer.* (deepbore's own), ...
+"""
+
+
+def fit_arguments(args: Sequence[str]) -> list[str]:
+    """The command line of `deepbore tune` -> the one of `deepbore fit`.
+
+    Raises:
+        SettingError: for a setting that is missing or wrong, or a space that can't be read.
+    """
+    end = list(args).index("--") if "--" in args else len(args)
+    given, others = _parsed(args[:end])
+    others += [] if given.n_trials is None else ["--loop.n_trials", given.n_trials]
+    arguments = list(args[end + 1 :])
+    if given.resume is not None:
+        _check_nothing_else(given, arguments)
+        return ["--resume", given.resume, "--problem.init_args.folder", str(Path(given.resume, TRIALS)), *others]
+    run = Path(given.run or new_run("tune"))
+    return ["--problem", json.dumps(_problem(given, arguments, run)), "--run", str(run), *others]
+
+
+def _parsed(args: Sequence[str]) -> tuple[Namespace, list[str]]:
+    """The settings of `tune` itself, None where not given, and all others."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for name in (*OF_THE_PROBLEM, "n_trials", "run", "resume"):
+        parser.add_argument(f"--{name}", action="append" if name == "config" else "store")
+    try:
+        return parser.parse_known_args(args)
+    except ArgumentError as error:
+        raise SettingError(f"{error}. `deepbore tune --help` lists the settings.") from None
+
+
+def _check_nothing_else(given: Namespace, arguments: Sequence[str]) -> None:
+    changed = [f"--{name}" for name in (*OF_THE_PROBLEM, "run") if getattr(given, name) is not None]
+    if changed or arguments:
+        surplus = ", ".join(changed) or "--"
+        raise SettingError(f"a run goes on as it was set up, but beside --resume stands {surplus}. Leave it out.")
+
+
+def _problem(given: Namespace, arguments: Sequence[str], run: Path) -> dict[str, Any]:
+    """The problem as `deepbore fit` takes it from a configuration."""
+    for name in ("space", "metric"):
+        if getattr(given, name) is None:
+            raise SettingError(f"--{name} must be given, but is missing. `deepbore tune --help` says more.")
+    settings = {name: getattr(given, name) for name in ("metric", "direction", "metric_mode", "config")}
+    settings |= {"space": _declared(given.space), "arguments": arguments, "folder": str(run / TRIALS)}
+    settings |= {"program": [given.script or "train.py", "fit"]}
+    return {"class_path": PROBLEM, "init_args": {name: value for name, value in settings.items() if value is not None}}
+
+
+def _declared(path: str) -> dict[str, Any]:
+    """The declaration of a space in a file."""
+    import yaml  # noqa: PLC0415
+
+    try:
+        declared = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise SettingError(f"--space must be a YAML or JSON file, but {path} can't be read: {error}") from None
+    if not isinstance(declared, dict):
+        raise SettingError(f"--space must map names to parameters, but {path} holds {declared!r}.")
+    return declared

@@ -1,0 +1,1 @@
+"""Where and how things are computed: devices, threads, the processes of a distributed run."""

@@ -1,0 +1,37 @@
+"""From outcomes to labels: what the classifier learns.
+
+A *labelling* turns the observations into `Labels(z, weight, best)` with z in [0, 1]. Failed trials are class 0, and so
+are pending ones, which weigh next to nothing.
+
+- `ThresholdLabels`: z = [y <= tau], the labels of BORE.
+- `ImprovementLabels`: the same, positives weighted by their improvement, as in LFBO (Song et al., 2022).
+- `SeveralThresholds`: one column [y <= tau_j] for each of several proportions.
+- `ValueGradedLabels`, `RankGradedLabels`: one number, the share of *all* thresholds up to tau that a value reaches.
+- `EmphasiseChanges`: another labelling, with more weight on what is new or has changed.
+"""
+
+from deepbore.labels.base import Labelling, Labels
+from deepbore.labels.changes import EmphasiseChanges, changed_rows
+from deepbore.labels.datamodule import LabelledBatch, LabelledObservations
+from deepbore.labels.defaults import default_labels
+from deepbore.labels.gamma import DecayingGamma, Gamma
+from deepbore.labels.graded import RankGradedLabels, ValueGradedLabels
+from deepbore.labels.improvement import ImprovementLabels
+from deepbore.labels.threshold import SeveralThresholds, ThresholdLabels
+
+__all__ = [
+    "DecayingGamma",
+    "EmphasiseChanges",
+    "Gamma",
+    "ImprovementLabels",
+    "LabelledBatch",
+    "LabelledObservations",
+    "Labelling",
+    "Labels",
+    "RankGradedLabels",
+    "SeveralThresholds",
+    "ThresholdLabels",
+    "ValueGradedLabels",
+    "changed_rows",
+    "default_labels",
+]

@@ -1,0 +1,70 @@
+"""`Labelling`: from outcomes of any kind to labels. The interface of the room."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from deepbore.data.observations import Observations, Status
+from deepbore.parts import Part
+
+PENDING_WEIGHT = 1e-6  # of pending trials: batches keep away from them by themselves (`GreedyBatch`)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labelled observations.
+
+    Attributes:
+        z: labels in [0, 1], n x k: the better the outcome the greater; failed and pending rows have 0.
+        weight: weights in the loss, n, positive.
+        best: the label that improvement is measured against.
+        separable: whether there is anything to tell apart; if not, explore.
+        metrics: what to log of them by name, such as the threshold tau in the user's sign.
+    """
+
+    z: Tensor
+    weight: Tensor
+    best: float = 1.0
+    separable: bool = True
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def none(cls, observations: Observations, outputs: int = 1) -> "Labels":
+        """Of observations that nothing can be told from: class 0 for all."""
+        z = torch.zeros(len(observations), outputs, device=observations.points.device)
+        return cls(z, torch.ones_like(z[:, 0]), separable=False)
+
+
+class Labelling(Part, ABC):
+    """Turns observations into labels z in [0, 1]: the better an outcome, the greater its label.
+
+    What the outcomes are made of - one value or several, constraints, budgets, earlier tasks - is the labelling's
+    business alone: classifiers, acquisitions and candidates see labels.
+
+    Attributes:
+        outputs: the number of columns of z.
+        objectives: how many objective values it grades; None for any number.
+    """
+
+    outputs: int = 1
+    objectives: int | None = 1
+
+    @abstractmethod
+    def __call__(self, observations: Observations) -> Labels:
+        """Labels of all n rows, on their device."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers from one iteration to the next, as tensors and plain data; most remember nothing."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # most remember nothing
+        """Takes up what `state_dict` gave."""
+
+
+def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:
+    """Weights (n) with next to nothing for the trials that are still to be told."""
+    return torch.where(observations.status == Status.PENDING, weight * PENDING_WEIGHT, weight)

@@ -1,0 +1,53 @@
+"""`EmphasiseChanges`: more weight on what is new or has changed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from deepbore.checks import at_least
+from deepbore.data.observations import Observations
+from deepbore.labels.base import Labelling, Labels
+
+
+class EmphasiseChanges(Labelling):
+    """Another labelling, with more weight on rows that are new or whose label has changed since the last time.
+
+    BORE appendix F, strategy (i): between iterations the data change little, so learn from what did change.
+
+    Args:
+        base: the labelling that makes the labels.
+        boost: what the weights of new and changed rows are multiplied with, >= 1.
+
+    Raises:
+        SettingError: for boost < 1.
+    """
+
+    def __init__(self, base: Labelling, boost: float = 2.0):
+        at_least(1, boost=boost)
+        self.base, self.boost = base, boost
+        self.outputs, self.objectives = base.outputs, base.objectives
+        self.previous = torch.empty(0, base.outputs)
+
+    def __call__(self, observations: Observations) -> Labels:
+        """The base's labels, re-weighted."""
+        labels = self.base(observations)
+        changed = changed_rows(self.previous.to(labels.z), labels.z)
+        self.previous = labels.z
+        return replace(labels, weight=torch.where(changed, labels.weight * self.boost, labels.weight))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"previous": self.previous.cpu(), "base": self.base.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.previous = state["previous"]
+        self.base.load_state_dict(state["base"])
+
+
+def changed_rows(before: Tensor, after: Tensor) -> Tensor:
+    """Which rows of `after` (n x k) are new, or crossed 1/2 in some column, since `before` (m x k, m <= n): n."""
+    changed = torch.ones(len(after), dtype=torch.bool, device=after.device)
+    changed[: len(before)] = ((before >= 0.5) != (after[: len(before)] >= 0.5)).any(-1)
+    return changed

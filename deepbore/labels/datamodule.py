@@ -1,0 +1,127 @@
+"""`LabelledObservations`: the data module that relabels all observations for every epoch."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningDataModule
+from torch import Tensor
+
+from deepbore.data.observations import Observations
+from deepbore.labels.base import Labelling
+from deepbore.labels.defaults import default_labels
+from deepbore.space import SearchSpace
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    """The whole labelled data set: the one batch of an epoch.
+
+    Attributes:
+        points: n x d.
+        z: labels in [0, 1], n x k.
+        weight: weights in the loss, n.
+        best: the label that improvement is measured against.
+        separable: whether there is anything to learn.
+        metrics: what to log of the labels, by name.
+    """
+
+    points: Tensor
+    z: Tensor
+    weight: Tensor
+    best: float = 1.0
+    separable: bool = True
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def take(self, rows: Tensor) -> "LabelledBatch":
+        """The batch of some rows only, given by number."""
+        return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
+
+    def coreset(self, size: int, generator: torch.Generator, above: float = 0.0) -> "LabelledBatch":
+        """At most `size` rows to learn from: a quarter the newest, a quarter the best, the rest drawn at random.
+
+        Drawing by label shifts the logit of a classifier by a constant and keeps its ranking (case-control sampling),
+        so what a suggestion costs need not grow with n.
+
+        Args:
+            size: of the coreset.
+            generator: what is drawn with.
+            above: rows must weigh more than that.
+        """
+        heavy = self.weight > above
+        if bool(heavy.all()):
+            return self if len(self) <= size else self.take(_chosen(self.z, size, generator))
+        rows = heavy.nonzero().squeeze(-1)  # only their numbers: a million rows are not copied
+        return self.take(rows if len(rows) <= size else rows[_chosen(self.z[rows], size, generator)])
+
+
+def _chosen(z: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Numbers of the newest, the best and some of the other rows with labels z (n x k)."""
+    n = len(z)
+    newest = torch.arange(n - size // 4, n)
+    best = z.sum(-1).topk(size // 4).indices.cpu()
+    others = torch.randint(n, (size - 2 * (size // 4),), generator=generator)
+    return torch.cat([newest, best, others]).to(z.device)
+
+
+class LabelledObservations(LightningDataModule):
+    """Holds the observations and yields one batch an epoch: all of them, freshly labelled, already on the device.
+
+    Args:
+        observations: the rows to label.
+        labels: how values become labels; None for what suits the classifier that is trained first
+            (`deepbore.labels.default_labels`).
+
+    Example:
+        >>> from deepbore import Real, SearchSpace
+        >>> space = SearchSpace({"x": Real(0, 1)})
+        >>> data = LabelledObservations(Observations(space))
+        >>> data.observations.add({"x": [0.1, 0.5, 0.9]}, [3.0, 1.0, 2.0])
+        >>> data.labelled().z.squeeze(-1).tolist()
+        [0.0, 1.0, 0.0]
+    """
+
+    def __init__(self, observations: Observations, labels: Labelling | None = None):
+        super().__init__()
+        self.observations = observations
+        self.labels = labels
+
+    @property
+    def space(self) -> SearchSpace:
+        """The search space."""
+        return self.observations.space
+
+    def labelled(self) -> LabelledBatch:
+        """All rows with their labels as of now."""
+        labels = (self.labels or default_labels(estimates_labels=True))(self.observations)
+        return LabelledBatch(self.observations.points, **vars(labels))
+
+    def setup(self, stage: str) -> None:
+        """Moves the rows to the trainer's device."""
+        if self.trainer is not None:
+            self.observations.to(self.trainer.strategy.root_device)
+
+    def train_dataloader(self) -> "_FreshLabels":
+        """One batch an epoch, labelled when the epoch begins."""
+        return _FreshLabels(self)
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """The batch as it is: the rows live on the device."""
+        return batch
+
+
+class _FreshLabels:
+    """An iterable of one batch that is made at the time of asking, so it needs no reloading between epochs."""
+
+    def __init__(self, data: LabelledObservations):
+        self.data = data
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[LabelledBatch]:
+        yield self.data.labelled()

@@ -1,0 +1,93 @@
+"""Labels by thresholds of one objective value: BORE's one threshold, and several at once.
+
+The threshold tau is the smallest value that at least a proportion gamma of the values reach, tau = Phi^-1(gamma)
+(BORE, Algorithm 1), so for distinct values and a fixed gamma one new observation flips at most one label of an older
+one (BORE section 3.1 and appendix F).
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deepbore.data.observations import Observations, Status
+from deepbore.errors import SettingError
+from deepbore.labels.base import Labelling, Labels, lighten_pending
+from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma, threshold
+
+
+class ThresholdFamily(Labelling):
+    """What labellings by thresholds of one value share: gamma, tau, and class 0 for what has no value.
+
+    Args:
+        gamma: proportion of good observations: a number in (0, 1) or a schedule.
+    """
+
+    def __init__(self, gamma: Gamma):
+        self.gamma = checked_gamma(gamma)
+
+    def __call__(self, observations: Observations) -> Labels:
+        ranked = observations.sorted_values
+        if not len(ranked):
+            return Labels.none(observations, self.outputs)
+        values = observations.values[:, 0]
+        tau = threshold(ranked, self.proportion(len(ranked)))
+        z, weight = self.label(values, ranked, tau)
+        return Labels(
+            z.reshape(len(values), -1).float(),
+            lighten_pending(weight, observations).float(),
+            best=float(z.max()),
+            separable=bool(ranked[-1] > tau) or bool((observations.status == Status.FAILED).any()),
+            metrics={"tau": observations.to_user(tau)},
+        )
+
+    def proportion(self, n: int) -> float:
+        """Gamma for n values."""
+        return self.gamma(n) if isinstance(self.gamma, DecayingGamma) else float(self.gamma)
+
+    @abstractmethod
+    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
+        """Values (n, NaN for class 0) -> z (n or n x k) and weight (n).
+
+        Args:
+            ranked: the values that are not NaN, ascending, at least one.
+            tau: their threshold.
+        """
+
+
+class ThresholdLabels(ThresholdFamily):
+    """z = [y <= tau] (BORE, Algorithm 1, line 3).
+
+    Args:
+        gamma: proportion of good observations, in (0, 1), or a schedule; the papers use 1/4 and 1/3.
+    """
+
+    def __init__(self, gamma: Gamma = 1 / 3):
+        super().__init__(gamma)
+
+    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
+        return (values <= tau).to(values), torch.ones_like(values)
+
+
+class SeveralThresholds(ThresholdFamily):
+    """One column of labels [y <= tau_j] for each of k proportions.
+
+    E[max(t - y, 0)] is the integral of P(y <= s) over s <= t, so the mean of the columns also estimates expected
+    improvement; a classifier learns them with k outputs over a shared network.
+
+    Args:
+        gammas: k proportions in (0, 1).
+    """
+
+    def __init__(self, gammas: Sequence[float] = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)):
+        if not gammas:
+            raise SettingError("at least one proportion is needed, but gammas is empty.")
+        self.gammas = [float(checked_gamma(gamma)) for gamma in gammas]  # type: ignore[arg-type]  # no schedules here
+        super().__init__(max(self.gammas))
+        self.outputs = len(self.gammas)
+
+    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
+        thresholds = torch.tensor([threshold(ranked, gamma) for gamma in self.gammas]).to(values)
+        return (values[:, None] <= thresholds).to(values), torch.ones_like(values)

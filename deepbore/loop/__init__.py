@@ -1,0 +1,1 @@
+"""The loop: relabel, train, propose, evaluate, record."""

@@ -1,0 +1,58 @@
+"""`Measures`: how steady the labels are and how good the forecasts, at a cost that does not grow with n."""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from deepbore.data.observations import Observations, Status
+from deepbore.labels import changed_rows
+from deepbore.labels.datamodule import LabelledBatch
+
+ROWS = 512  # the labels that are compared: all of them, or so many spread evenly
+FORECASTS = 50  # the latest ones count
+
+
+class Measures:
+    """What a run logs of its labels and its classifier; it begins anew when a run is resumed.
+
+    Attributes:
+        label_flips: share of the rows told before the iteration before whose label has crossed 1/2 since then, as tau
+            has moved (BORE section 3.1); NaN in the first iteration.
+    """
+
+    def __init__(self) -> None:
+        self.label_flips = math.nan
+        self._forecasts: dict[int, float] = {}  # row -> expected label, until it is told
+        self._errors: deque[float] = deque(maxlen=FORECASTS)
+        self._rows = torch.empty(0, dtype=torch.long)
+        self._before = torch.empty(0, 1)
+
+    @property
+    def brier_score(self) -> float:
+        """Mean squared error of the labels expected of the latest proposals; NaN before any is told.
+
+        A proposal is forecast before it is evaluated, so this is no training error; 0 is perfect, and for labels of two
+        classes always saying 1/2 gives 1/4.
+        """
+        return sum(self._errors) / len(self._errors) if self._errors else math.nan
+
+    def forecast(self, rows: Sequence[int], expected: Tensor) -> None:
+        """Notes the labels (q) that the classifier expects of proposals (q)."""
+        self._forecasts.update(zip(rows, expected.tolist(), strict=True))
+
+    def relabelled(self, batch: LabelledBatch, observations: Observations) -> None:
+        """Looks at the labels of an iteration."""
+        self._count_flips(batch.z, observations.status)
+        told = [row for row in self._forecasts if observations.status[row] != Status.PENDING]
+        for row in told:
+            self._errors.append((self._forecasts.pop(row) - float(batch.z[row].mean())) ** 2)
+
+    def _count_flips(self, z: Tensor, status: Tensor) -> None:
+        if len(self._rows):
+            self.label_flips = float(changed_rows(self._before, z[self._rows]).float().mean())
+        rows = torch.arange(0, len(z), max(1, math.ceil(len(z) / ROWS)), device=z.device)
+        self._rows = rows[status[rows] != Status.PENDING]
+        self._before = z[self._rows]

@@ -1,0 +1,40 @@
+"""What can be tuned: `Real`, `Integer`, `Ordinal` and `Categorical` parameters, each perhaps under a `Condition`.
+
+A parameter lives in two worlds. *Native* values are what the objective sees (`1e-3`, `"relu"`). In a *point* each
+parameter is one float64 number: numeric parameters their place in [0, 1] (after the log), others their level's index.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from deepbore.errors import SpaceError
+from deepbore.space.parameters.base import Condition, Parameter
+from deepbore.space.parameters.choice import Categorical, Ordinal
+from deepbore.space.parameters.numeric import Integer, Real
+
+__all__ = ["Categorical", "Condition", "Integer", "Ordinal", "Parameter", "Real", "parameter_from_dict"]
+
+KINDS: dict[str, Callable[..., Parameter]] = {cls.kind: cls for cls in (Real, Integer, Ordinal, Categorical)}
+
+
+def parameter_from_dict(name: str, declared: Mapping[str, Any]) -> Parameter:
+    """The parameter that `to_dict` describes (or the same written by hand in YAML).
+
+    Raises:
+        SpaceError: for an unknown type, a setting that is missing or one that the type does not have.
+    """
+    settings = dict(declared)
+    kind = settings.pop("type", None)
+    if kind not in KINDS:
+        raise SpaceError(f"parameter {name!r}: type must be one of {sorted(KINDS)}, but got {kind!r}.")
+    when = settings.pop("when", None)
+    if isinstance(when, Mapping):
+        if len(when) != 1:
+            raise SpaceError(f"parameter {name!r}: when must name one parent, as {{parent: [values]}}, not {when!r}.")
+        when = Condition(*next(iter(when.items())))
+    try:
+        return KINDS[kind](**settings, when=when)
+    except TypeError as error:
+        raise SpaceError(f"parameter {name!r} of type {kind!r} can't be made from {settings}: {error}.") from None
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None

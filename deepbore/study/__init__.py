@@ -1,0 +1,7 @@
+"""An optimisation as one object: ask and tell, or let it run."""
+
+from deepbore.study.optimize import maximize, minimize
+from deepbore.study.study import Result, Study
+from deepbore.study.suggester import Suggester
+
+__all__ = ["Result", "Study", "Suggester", "maximize", "minimize"]

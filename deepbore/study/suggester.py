@@ -1,0 +1,90 @@
+"""`Suggester`: ask and tell in a program that runs on several ranks."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsFloat
+
+from deepbore.compute.distributed import Ranks
+from deepbore.data.observations import Trial
+from deepbore.space import SearchSpace
+from deepbore.study.study import Study
+
+
+class Suggester:
+    """A study that all ranks of a distributed program drive together, each with its share of the work.
+
+    Every rank makes one, with the same settings, after `torch.distributed.init_process_group` or Fabric's `launch`,
+    and calls the same methods in the same order. All ranks then have the same trials and the same observations; each
+    searches its share of the candidates, and the first keeps the journal. The same seed and number of ranks give the
+    same run. In a program of one process it is a plain study.
+
+    Args:
+        space: the search space.
+        journal: file that keeps every event; see `Study`.
+        settings: the other settings of `Study`.
+
+    Attributes:
+        study: the study behind it, to look at; drive it by the methods here only.
+
+    Example::
+
+        # torchrun --nproc-per-node 8 tune.py
+        torch.distributed.init_process_group("gloo")
+        suggester = deepbore.Suggester(space, journal="run.jsonl")
+        for _ in range(20):
+            trials = suggester.ask(16)
+            suggester.tell({trial.id: train(**trial.params) for trial in suggester.share(trials)})
+    """
+
+    def __init__(self, space: SearchSpace, *, journal: str | os.PathLike[str] | None = None, **settings: Any):
+        self.ranks = Ranks.found()
+        self._drive(Study(space, journal=journal if self.ranks.is_first else None, **settings))
+
+    @classmethod
+    def load(cls, journal: str | os.PathLike[str], **settings: Any) -> "Suggester":
+        """Goes on with the run that a journal keeps, on as many ranks as it had to propose the same.
+
+        Args:
+            journal: the file, which every rank must be able to read.
+            settings: classifier, acquisition, ... if they were not the defaults.
+
+        Raises:
+            JournalError: for a missing, damaged or contradictory journal.
+        """
+        suggester = cls.__new__(cls)
+        suggester.ranks = Ranks.found()
+        study = Study.load(journal, **settings)
+        suggester.ranks.gather(None)  # nobody writes before all have read
+        suggester._drive(study)
+        return suggester
+
+    def _drive(self, study: Study) -> None:
+        self.study = study
+        study.share(self.ranks)
+
+    def ask(self, q: int = 1) -> list[Trial]:
+        """The next q trials, the same on every rank; see `Study.ask`.
+
+        Raises:
+            RankError: if a rank has died.
+        """
+        return self.study.ask(q)
+
+    def share(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials that fall to this rank: every one to exactly one."""
+        return list(trials[self.ranks.rank :: self.ranks.world])
+
+    def tell(self, values: Mapping[int, SupportsFloat | None]) -> None:
+        """Gives trials their outcomes: every rank brings its own, and learns those of all.
+
+        Args:
+            values: trial's id -> objective value; None, NaN and infinite ones count as failed. May be empty.
+
+        Raises:
+            TrialError: for an unknown trial, or one told before.
+            ValueTypeError: for a value that is no number.
+            RankError: if a rank has died.
+        """
+        outcomes = [pair for part in self.ranks.gather(dict(values)) for pair in part.items()]
+        for trial, value in sorted(outcomes, key=lambda pair: pair[0]):
+            self.study.tell(trial, value, failed=value is None)

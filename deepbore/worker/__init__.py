@@ -1,0 +1,1 @@
+"""What a worker process needs. Light to import: no torch."""

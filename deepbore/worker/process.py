@@ -1,0 +1,54 @@
+"""What runs in a worker process of `ProcessEvaluator`. Light to import: it loads only what the objective needs."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+from typing import Any
+
+from deepbore.worker.objective import Objective, Returned, evaluate
+
+_HELD: dict[str, Objective] = {}  # this process's objective: sent once, so what it caches lasts from call to call
+
+
+def begin(threads: int) -> None:
+    """Sets a new worker up: a process group of its own, an end that comes with the parent's, its share of threads.
+
+    In its own group a worker hears no Ctrl-C, and can be killed together with the processes that the objective starts.
+    """
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if "OMP_NUM_THREADS" not in os.environ:
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # for libraries that are still to be loaded
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
+
+
+def load(pickled: bytes) -> None:
+    """Takes the objective in."""
+    _HELD["objective"] = pickle.loads(pickled)
+
+
+def call(params: dict[str, Any], trial: int) -> Returned:
+    """Evaluates the objective that was loaded."""
+    return evaluate(_HELD["objective"], params, trial)
+
+
+def kill_group(pid: int) -> bool:
+    """Kills a worker and all that it has started; whether there was such a group."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (AttributeError, OSError):  # no groups on Windows; a worker that has not begun leads none
+        return False
+    return True
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    if not kill_group(os.getpid()):
+        os._exit(1)
