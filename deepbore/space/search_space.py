@@ -78,13 +78,17 @@ class SearchSpace:
     @cached_property
     def is_continuous(self) -> bool:
         """Whether every parameter is real and unconditional."""
-        return all(isinstance(p, Real) and p.when is None for p in self.parameters.values())
+        return all(p.is_continuous and p.when is None for p in self.parameters.values())
+
+    @cached_property
+    def continuous_columns(self) -> tuple[int, ...]:
+        """Columns of the continuous parameters, conditional ones included."""
+        return tuple(column for column, p in enumerate(self.parameters.values()) if p.is_continuous)
 
     @cached_property
     def bounds(self) -> Tensor:
         """Least and greatest entries of a point, 2 x d: [0, 1] for numeric columns, [0, K - 1] for level indices."""
-        upper = [1.0 if isinstance(p, (Real, Integer)) else float((p.levels or 2) - 1) for p in self._columns]
-        return torch.tensor([[0.0] * len(self), upper], dtype=torch.float64)
+        return torch.tensor([[0.0] * len(self), [p.upper for p in self._columns]], dtype=torch.float64)
 
     @cached_property
     def cardinality(self) -> float:

@@ -46,6 +46,21 @@ class Parameter(ABC):
     def levels(self) -> int | None:
         """How many values it can take; None if continuous."""
 
+    @property
+    def is_continuous(self) -> bool:
+        """Whether every number between two of its values is a value, too."""
+        return self.levels is None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its values have an order, so that some are nearer to each other than others."""
+        return True
+
+    @property
+    def upper(self) -> float:
+        """The greatest entry of its column in a point; the least is 0."""
+        return 1.0
+
     @abstractmethod
     def encode(self, values: Sequence[Any]) -> Tensor:
         """Native values (n) -> column of a point (n, float64). Raises PointError for a value outside."""

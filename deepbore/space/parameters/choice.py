@@ -36,6 +36,10 @@ class _Choice(Parameter):
     def levels(self) -> int:
         return len(self.choices)
 
+    @property
+    def upper(self) -> float:
+        return float(self.levels - 1)
+
     def encode(self, values: Sequence[Any]) -> Tensor:
         index = self._index
         try:
@@ -106,6 +110,10 @@ class Categorical(_Choice):
     """
 
     kind = "categorical"
+
+    @property
+    def is_ordered(self) -> bool:
+        return False
 
 
 def _is_written(choice: Scalar, text: str) -> bool:
