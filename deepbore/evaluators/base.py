@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from deepbore.checks import above, whole
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
-from deepbore.errors import SettingError
 
 
 class Finished(NamedTuple):
@@ -57,10 +57,7 @@ class Evaluator(ABC):
 
 
 def check_settings(workers: int, timeout: float | None, retries: int) -> None:
-    """Raises SettingError unless there are workers and time, and no negative number of retries."""
-    if workers < 1:
-        raise SettingError(f"workers >= 1 must hold, but got workers={workers}.")
-    if timeout is not None and not timeout > 0:
-        raise SettingError(f"timeout > 0 must hold (in seconds; None for no limit), but got timeout={timeout}.")
-    if retries < 0:
-        raise SettingError(f"retries >= 0 must hold, but got retries={retries}.")
+    """Raises SettingError unless there are workers and time (seconds), and no negative number of retries."""
+    whole(1, workers=workers)
+    above(0, timeout=timeout)
+    whole(0, retries=retries)

@@ -5,10 +5,11 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from uuid import uuid4
 
 from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.evaluators.process import pickled
-from deepbore.worker.objective import Objective, Returned, evaluate
+from deepbore.worker.objective import Objective, evaluate
 
 
 class ExecutorEvaluator(ParallelEvaluator):
@@ -57,7 +58,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         self.objective, self.executor = objective, executor
         self._given = executor
 
-    def _start(self, trial: Trial) -> "tuple[Executor, Future[Returned]]":
+    def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         future = submitted(self.executor, evaluate, self.objective, trial.params, trial.id, uuid4().hex)
         return self.executor, future
 

@@ -1,16 +1,16 @@
 """`ParallelEvaluator`: several trials at a time on `concurrent.futures`, with timeouts and retries."""
 
-import math
 import time
 from abc import abstractmethod
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deepbore.data.observations import Trial
-from deepbore.evaluators.base import Evaluator, Outcome, check_settings
-from deepbore.worker.objective import Returned, in_words
+from deepbore.data.outcomes import Outcome
+from deepbore.evaluators.base import Evaluator, Finished, check_settings
+from deepbore.worker.objective import in_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Attempt:
     trial: Trial
     number: int
     executor: Executor
-    future: "Future[Returned]"
+    future: "Future[Outcome]"
     started: float
 
     def seconds(self) -> float:
@@ -67,7 +67,7 @@ class ParallelEvaluator(Evaluator):
     # --- what an engine must say -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _start(self, trial: Trial) -> "tuple[Executor, Future[Returned]]":
+    def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         """Begins an evaluation on a free worker."""
 
     @abstractmethod
@@ -92,16 +92,16 @@ class ParallelEvaluator(Evaluator):
         self._queue.append((trial, 1))
         self._fill()
 
-    def collect(self) -> list[Outcome]:
+    def collect(self) -> list[Finished]:
         self._wait()
         ended = self._ended()
         self._running = [attempt for attempt in self._running if attempt not in ended]
         broken = Counter(attempt.executor for attempt in ended if attempt.is_lost())
         for executor in broken:
             self._replace(executor)
-        outcomes = [self._outcome(attempt, alone=broken[attempt.executor] <= 1) for attempt in ended]
+        finished = [self._finished(attempt, alone=broken[attempt.executor] <= 1) for attempt in ended]
         self._fill()
-        return [outcome for outcome in outcomes if outcome is not None]
+        return [one for one in finished if one is not None]
 
     def close(self) -> None:
         self._queue.clear()
@@ -138,40 +138,40 @@ class ParallelEvaluator(Evaluator):
     def _is_late(self, attempt: Attempt) -> bool:
         return self.timeout is not None and attempt.seconds() >= self.timeout
 
-    def _outcome(self, attempt: Attempt, alone: bool) -> Outcome | None:
+    def _finished(self, attempt: Attempt, alone: bool) -> Finished | None:
         """What became of the trial; None if it is tried again."""
         if attempt.is_lost() and not alone:
             self._suspects.add(attempt.trial.id)
             self._queue.appendleft((attempt.trial, attempt.number))
             return None
         self._suspects.discard(attempt.trial.id)
-        value, reason = self._returned(attempt)
-        if reason is not None and attempt.number <= self.retries:
+        outcome = self._outcome(attempt)
+        if outcome.has_failed and attempt.number <= self.retries:
             self._queue.appendleft((attempt.trial, attempt.number + 1))
             return None
-        if reason is not None and attempt.number > 1:
-            reason += f" (attempt {attempt.number})"
-        return Outcome(attempt.trial, value, reason)
+        if outcome.has_failed and attempt.number > 1:
+            outcome = replace(outcome, reason=f"{outcome.reason or 'failed'} (attempt {attempt.number})")
+        return Finished(attempt.trial, outcome)
 
-    def _returned(self, attempt: Attempt) -> Returned:
+    def _outcome(self, attempt: Attempt) -> Outcome:
         if not attempt.future.done():
             self._give_up(attempt)
-            return math.nan, f"timed out after {self.timeout:g} s"
+            return Outcome.failure(f"timed out after {self.timeout:g} s")
         if attempt.future.cancelled():
-            return math.nan, "its evaluation was cancelled"
+            return Outcome.failure("its evaluation was cancelled")
         error = attempt.future.exception()
         if error is None:
             return attempt.future.result()
         if isinstance(error, BrokenExecutor):
-            return math.nan, "the worker process died"
-        return math.nan, in_words(error)  # sys.exit, or the engine's own
+            return Outcome.failure("the worker process died")
+        return Outcome.failure(in_words(error))  # sys.exit, or the engine's own
 
 
-def submitted(executor: Executor, *call: Any) -> "Future[Returned]":
+def submitted(executor: Executor, *call: Any) -> "Future[Outcome]":
     """The future of a call; one that has failed already, if the executor turns out to be broken."""
     try:
         return executor.submit(*call)
     except BrokenExecutor as error:
-        future: Future[Returned] = Future()
+        future: Future[Outcome] = Future()
         future.set_exception(error)
         return future

@@ -8,10 +8,11 @@ from time import monotonic, sleep
 import torch
 
 from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.worker import process as worker
-from deepbore.worker.objective import Objective, Returned
+from deepbore.worker.objective import Objective
 
 GRACE = 5.0  # seconds that an idle worker has to exit
 
@@ -79,7 +80,7 @@ class ProcessEvaluator(ParallelEvaluator):
         self._away.clear()
         self._processes.clear()
 
-    def _start(self, trial: Trial) -> "tuple[Executor, Future[Returned]]":
+    def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         busy = {attempt.executor for attempt in self._running}
         idle = next(p for p in self._processes if p.ready.done() and p.executor not in busy)
         return idle.executor, submitted(idle.executor, worker.call, trial.params, trial.id)
@@ -113,11 +114,12 @@ class _Process:
         (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
 
     def end(self, grace: float = 0.0) -> None:
-        """Waits so many seconds for the exit, and kills what is left then."""
+        """Waits so many seconds for the exit, and kills what is left then: the process, and all that it has started."""
         self.executor.shutdown(wait=False, cancel_futures=True)
-        if self._exitcode(grace) != 0:  # also after a crash: what the objective has started may live on
-            assert self._process.pid is not None
-            worker.kill_group(self._process.pid)
+        exitcode = self._exitcode(grace)
+        if self._process.pid is not None:
+            worker.kill_group(self._process.pid)  # also after a clean exit: what the objective has started may live on
+        if exitcode != 0:
             self._process.kill()
             self._exitcode(GRACE)
 

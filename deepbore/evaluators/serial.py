@@ -3,7 +3,7 @@
 from collections import deque
 
 from deepbore.data.observations import Trial
-from deepbore.evaluators.base import Evaluator, Outcome
+from deepbore.evaluators.base import Evaluator, Finished
 from deepbore.worker.objective import Objective, evaluate
 
 
@@ -23,11 +23,11 @@ class SerialEvaluator(Evaluator):
     def submit(self, trial: Trial) -> None:
         self._queue.append(trial)
 
-    def collect(self) -> list[Outcome]:
+    def collect(self) -> list[Finished]:
         if not self._queue:
             return []
         trial = self._queue.popleft()
-        return [Outcome(trial, *evaluate(self.objective, trial.params, trial.id))]
+        return [Finished(trial, evaluate(self.objective, trial.params, trial.id))]
 
     @property
     def outstanding(self) -> int:

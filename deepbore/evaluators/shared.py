@@ -2,7 +2,7 @@
 
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Trial
-from deepbore.evaluators.base import Evaluator, Outcome
+from deepbore.evaluators.base import Evaluator, Finished
 
 
 class SharedEvaluator(Evaluator):
@@ -17,8 +17,9 @@ class SharedEvaluator(Evaluator):
     """
 
     def __init__(self, own: Evaluator, ranks: Ranks):
-        self.own, self.ranks = own, ranks
-        self.workers = ranks.world * own.workers
+        self.own: Evaluator = own.own if isinstance(own, SharedEvaluator) else own  # one share, however often wrapped
+        self.ranks = ranks
+        self.workers = ranks.world * self.own.workers
         self._submitted = 0
 
     def open(self) -> None:
@@ -29,13 +30,13 @@ class SharedEvaluator(Evaluator):
             self.own.submit(trial)
         self._submitted += 1
 
-    def collect(self) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    def collect(self) -> list[Finished]:
+        finished: list[Finished] = []
         while self.own.outstanding:
-            outcomes += self.own.collect()
+            finished += self.own.collect()
         self._submitted = 0
-        everything = [outcome for part in self.ranks.gather(outcomes) for outcome in part]
-        return sorted(everything, key=lambda outcome: outcome.trial.id)
+        everything = [one for part in self.ranks.gather(finished) for one in part]
+        return sorted(everything, key=lambda one: one.trial.id)
 
     @property
     def outstanding(self) -> int:

@@ -1,6 +1,9 @@
 """One call of the objective, wherever it happens. Light to import: worker processes load only what they need."""
 
+import traceback
 from collections.abc import Callable
+from dataclasses import replace
+from reprlib import Repr
 from typing import Any
 
 from deepbore.data.outcomes import Outcome, as_outcome
@@ -8,25 +11,59 @@ from deepbore.errors import ValueTypeError
 
 Objective = Callable[[dict[str, Any]], Any]  # configuration -> a number, several, or an Outcome
 
+LONGEST_REASON = 2000  # characters: a journal must not grow with what is printed into an exception
+LONGEST_TRACEBACK = 4000
+LONGEST_ENTRY = 500  # of a traceback: a message of 50 MB is one entry
+SHORT = Repr()
+SHORT.maxstring = SHORT.maxother = 100
+
 
 def evaluate(objective: Any, params: dict[str, Any], trial: int, ticket: str = "") -> Outcome:  # noqa: ARG001
     """What the objective gives: an exception becomes words, which any engine can carry home.
+
+    The objective gets a copy of the configuration: if it changes it, a retry begins with the original all the same.
 
     Args:
         objective: configuration -> value or outcome; one that says that it is `numbered` takes the trial's id, too.
         params: the configuration.
         trial: its id.
         ticket: tells two equal calls apart where an engine keeps results by their arguments, as dask does.
+
+    Returns:
+        The outcome: a failure, with a reason of at most 2000 characters, if the objective raised or returned anything
+        but numbers. Of an exception `attributes["traceback"]` keeps the last 4000 characters of the traceback.
     """
     numbered = {"trial": trial} if getattr(objective, "numbered", False) else {}
     try:
-        return as_outcome(objective(params, **numbered))
-    except ValueTypeError as error:
-        return Outcome.failure(str(error))
+        return _read(objective(dict(params), **numbered))
     except (Exception, SystemExit) as error:  # whatever the user's code raises is a failed trial
-        return Outcome.failure(in_words(error))
+        return replace(Outcome.failure(in_words(error)), attributes={"traceback": _last_lines(error)})
 
 
 def in_words(error: BaseException) -> str:
-    """Its name, and what it says if it says something."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    """Its name, and what it says if it says something (and can: its `__str__` may raise, too)."""
+    name = type(error).__name__
+    try:
+        said = str(error)
+    except Exception:
+        said = "it can't be shown, because its __str__ raises"
+    return _capped(f"{name}: {said}" if said else name)
+
+
+def _read(returned: Any) -> Outcome:
+    try:
+        outcome = as_outcome(returned)
+    except ValueTypeError:
+        rule = "the objective must return a number, several, or an Outcome"
+        return Outcome.failure(f"{rule}, but returned {SHORT.repr(returned)}")
+    return replace(outcome, reason=_capped(outcome.reason)) if outcome.reason else outcome
+
+
+def _capped(text: str) -> str:
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 4] + " ..."
+
+
+def _last_lines(error: BaseException) -> str:
+    """The end of the traceback, where the fault is; within it each entry is cut, a huge message included."""
+    entries = [entry[:LONGEST_ENTRY] for entry in traceback.format_exception(error)]
+    return "".join(entries)[-LONGEST_TRACEBACK:]

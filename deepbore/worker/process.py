@@ -8,7 +8,8 @@ import sys
 import threading
 from typing import Any
 
-from deepbore.worker.objective import Objective, Returned, evaluate
+from deepbore.data.outcomes import Outcome
+from deepbore.worker.objective import Objective, evaluate
 
 _HELD: dict[str, Objective] = {}  # this process's objective: sent once, so what it caches lasts from call to call
 
@@ -32,7 +33,7 @@ def load(pickled: bytes) -> None:
     _HELD["objective"] = pickle.loads(pickled)
 
 
-def call(params: dict[str, Any], trial: int) -> Returned:
+def call(params: dict[str, Any], trial: int) -> Outcome:
     """Evaluates the objective that was loaded."""
     return evaluate(_HELD["objective"], params, trial)
 
