@@ -16,7 +16,8 @@ import torch
 from jsonargparse import ArgumentParser
 
 import deepbore
-from deepbore import problems
+from deepbore import Real, SearchSpace, problems
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import MissingPackage, PointError, SettingError, SpaceError
 from deepbore.problems import (
     Ackley,
@@ -27,6 +28,7 @@ from deepbore.problems import (
     Hartmann,
     HPOLib,
     Levy,
+    LightningCLIProblem,
     Michalewicz,
     NASBench201,
     Problem,
@@ -130,6 +132,51 @@ def test_a_failed_value_has_infinite_regret(failed):
 def test_regret_without_an_optimum_is_refused():
     with pytest.raises(SettingError, match=r"Michalewicz's is None\. Compare"):
         Michalewicz(3).regret(0.0)
+
+
+def test_regret_of_several_objectives_is_refused():
+    with pytest.raises(SettingError, match="regret is of one objective, but Trade has 2"):
+        Trade().regret(0.0)
+
+
+class Trade(Problem):
+    """Speed to maximise, cost to minimise, within a limit on the cost."""
+
+    space = SearchSpace({"x": Real(0, 1)})
+    directions = ("maximize", "minimize")
+
+    def __call__(self, params):
+        return Outcome([params["x"], params["x"] ** 2], constraints=[params["x"] - 0.5])
+
+
+def test_an_outcome_may_hold_several_values_and_constraints():
+    outcome = Trade()({"x": 0.8})
+    assert outcome.values == (0.8, pytest.approx(0.64))
+    assert not outcome.is_feasible
+    assert Trade().direction == "maximize"
+    assert FunctionProblem(Trade(), Trade.space)({"x": 0.8}) == outcome
+
+
+def test_one_direction_is_short_for_directions():
+    class Most(Problem):
+        space = SearchSpace({"x": Real(0, 1)})
+        direction = "maximize"
+
+        def __call__(self, params):
+            return params["x"]
+
+    problem = Most()
+    assert (problem.direction, problem.directions) == ("maximize", ("maximize",))
+    problem.direction = "minimize"
+    assert problem.directions == ("minimize",)
+    assert Most.directions == ("maximize",)  # the class stays as it was
+    least = FunctionProblem(len, SPACE, direction="minimize")
+    assert (least.direction, least.directions) == ("minimize", ("minimize",))
+
+
+def test_only_programs_of_the_users_own_are_always_isolated():
+    assert LightningCLIProblem(SPACE, "val_loss").isolated
+    assert not any(problem.isolated for problem in (Branin(), FunctionProblem(len, SPACE)))
 
 
 def test_every_export_exists():
@@ -260,7 +307,7 @@ def test_table_spaces_and_directions():
 
 @pytest.mark.parametrize("kind", [HPOLib, NASBench201])
 def test_an_unknown_table_is_refused(kind):
-    with pytest.raises(SettingError, match=r"name must be one of .* but got 'nope'"):
+    with pytest.raises(SettingError, match=r"name must be one of .* but got name='nope'"):
         kind("nope")
 
 

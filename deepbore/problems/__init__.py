@@ -1,4 +1,4 @@
-"""Benchmark problems: each a space, an objective, a direction and, where it is known, the best possible value.
+"""Benchmark problems: each a space, an objective, its directions and, where it is known, the best possible value.
 
     base           Problem: what all share; VectorProblem: parameters x0 ... x{d-1} on a box
     synthetic      Branin, SixHumpCamel, Forrester, Hartmann, Ackley, Rosenbrock, Levy, Michalewicz (from `formulas`)

@@ -1,8 +1,8 @@
-"""What every problem is: a space, an objective, a direction and, where it is known, the best possible value."""
+"""What every problem is: a space, an objective, its directions and, where it is known, the best possible value."""
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, get_args, overload
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepbore.data.observations import Direction
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import Params, Real, SearchSpace
 
@@ -22,21 +23,48 @@ class Problem(ABC):
 
     Attributes:
         space: where to search.
-        direction: "minimize" or "maximize".
-        optimum: the best possible value, in the user's sign; None if unknown.
+        directions: "minimize" or "maximize", one for each objective value, k >= 1.
+        optimum: the best possible value of the only objective, in the user's sign; None if unknown.
         numbered: whether a call takes the trial's id, too, as `trial`.
-        apart: whether `deepbore fit` always evaluates in worker processes, which are ended with all they have started.
+        isolated: whether `deepbore fit` always evaluates in worker processes, which are ended with all they have
+            started.
+
+    Example:
+        >>> class Parabola(Problem):
+        ...     space = SearchSpace({"x": Real(-1, 1)})
+        ...     directions = ("maximize",)
+        ...
+        ...     def __call__(self, params):
+        ...         return 1 - params["x"] ** 2
+        >>> Parabola().direction
+        'maximize'
     """
 
     space: SearchSpace
-    direction: Direction = "minimize"
+    directions: tuple[Direction, ...] = ("minimize",)
     optimum: float | None = None
     numbered: bool = False
-    apart: bool = False
+    isolated: bool = False
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Takes `direction = "maximize"` in a class for `directions = ("maximize",)`."""
+        super().__init_subclass__(**settings)
+        if isinstance(declared := vars(cls).get("direction"), str):
+            cls.directions = (declared,)
+            del cls.direction
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the first objective value. Set it where there is only one."""
+        return self.directions[0]
+
+    @direction.setter
+    def direction(self, direction: Direction) -> None:
+        self.directions = (direction,)
 
     @abstractmethod
-    def __call__(self, params: Params) -> float:
-        """The value of a configuration, in the user's sign."""
+    def __call__(self, params: Params) -> float | Outcome:
+        """What a configuration gives: its value in the user's sign, or an outcome with several values or constraints."""
 
     def prepare(self) -> None:  # noqa: B027  # most have nothing to look at
         """Looks before a run whether trials can be evaluated at all; raises SettingError if not."""
@@ -57,15 +85,19 @@ class Problem(ABC):
             Regrets >= 0 (rounding below 0 is cut off): a float for one value, else an array of the same shape.
 
         Raises:
-            SettingError: if the optimum is unknown.
+            SettingError: if the optimum is unknown, or there are several objectives.
 
         Example:
             >>> from deepbore.problems import Levy
             >>> Levy(2).regret([0.5, 0.0, float("nan")])
             array([0.5, 0. , inf])
         """
+        name = type(self).__name__
+        if len(self.directions) > 1:
+            raise SettingError(
+                f"regret is of one objective, but {name} has {len(self.directions)}. Compare its values."
+            )
         if self.optimum is None:
-            name = type(self).__name__
             raise SettingError(f"regret needs a known optimum, but {name}'s is None. Compare plain values instead.")
         y = np.asarray(values, dtype=np.float64)
         distance = self.optimum - y if self.direction == "maximize" else y - self.optimum
@@ -99,18 +131,6 @@ class VectorProblem(Problem):
         """
         self.space.encode([params])  # checks names and bounds
         return np.array([params[name] for name in self.space.names], dtype=np.float64)
-
-
-def check_choice(name: str, value: object, choices: Collection[object]) -> None:
-    """Raise SettingError unless a setting is one of its choices."""
-    if not any(value == choice and type(value) is type(choice) for choice in choices):
-        raise SettingError(f"{name} must be one of {list(choices)}, but got {value!r}. Choose one of these.")
-
-
-def check_count(name: str, value: int, least: int) -> None:
-    """Raise SettingError unless a setting is a whole number >= least."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SettingError(f"{name} >= {least} must hold for a whole {name}, but got {name}={value!r}. Raise it.")
 
 
 def benchmark_package(module: str, package: str) -> Any:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from deepbore.problems.base import Problem, benchmark_package, check_count
+from deepbore.checks import whole
+from deepbore.problems.base import Problem, benchmark_package
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real, SearchSpace
 
 IMAGES, TRAINING, BATCH = 1797, 1200, 64  # all, those to train on, those in a minibatch
@@ -38,8 +39,8 @@ class Digits(Problem):
     """
 
     def __init__(self, epochs: int = 10, seed: int = 0):
-        check_count("epochs", epochs, least=1)
-        check_count("seed", seed, least=0)
+        whole(1, epochs=epochs)
+        whole(0, seed=seed)
         self.epochs, self.seed = epochs, seed
         self.space = SearchSpace(
             {

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, cast
 
+from deepbore.checks import one_of
 from deepbore.data.observations import Direction
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
-from deepbore.problems.base import DIRECTIONS, Problem, check_choice
+from deepbore.problems.base import DIRECTIONS, Problem
 from deepbore.space import Params, SearchSpace
 
 
@@ -25,7 +27,7 @@ class FunctionProblem(Problem):
             lr: {type: real, low: 1.0e-5, high: 0.1, log: true}
 
     Args:
-        function: takes a configuration (dict) and returns its value; or where to import it from, as
+        function: takes a configuration (dict) and returns its value, or an `Outcome`; or where to import it from, as
             "my_module.objective". Modules in the current working directory are found first, as by `python -m`.
         space: the space, or its declaration as `SearchSpace.from_dict` takes it.
         direction: "minimize" or "maximize".
@@ -43,27 +45,27 @@ class FunctionProblem(Problem):
 
     def __init__(
         self,
-        function: str | Callable[..., float],
+        function: str | Callable[..., float | Outcome],
         space: SearchSpace | dict[str, dict[str, Any]],
         direction: Direction = "minimize",
         optimum: float | None = None,
     ):
-        check_choice("direction", direction, DIRECTIONS)
+        one_of(DIRECTIONS, direction=direction)
         if optimum is not None and not math.isfinite(optimum):
             raise SettingError(f"optimum must be finite, but got {optimum}. Use None where it is unknown.")
         self.function = imported(function) if isinstance(function, str) else function
         if not callable(self.function):
             raise SettingError(f"function must be callable, but got {function!r}. Give a function of a configuration.")
         self.space = space if isinstance(space, SearchSpace) else SearchSpace.from_dict(space)
-        self.direction = direction
+        self.directions = (direction,)
         self.optimum = optimum
 
-    def __call__(self, params: Params) -> float:
-        """The function's value of a configuration, as it is."""
+    def __call__(self, params: Params) -> float | Outcome:
+        """What the function gives for a configuration, as it is."""
         return self.function(params)
 
 
-def imported(path: str) -> Callable[..., float]:
+def imported(path: str) -> Callable[..., float | Outcome]:
     """The function at an import path such as "my_module.objective".
 
     Raises:
@@ -80,7 +82,7 @@ def imported(path: str) -> Callable[..., float]:
         raise SettingError(f"function {path!r} must be importable, but {module_name!r} failed: {failure}") from error
     if not hasattr(module, name):
         raise SettingError(f"function {path!r} must exist, but {module_name!r} has no {name!r}. Mend the path.")
-    return cast(Callable[..., float], getattr(module, name))
+    return cast(Callable[..., float | Outcome], getattr(module, name))
 
 
 def make_working_directory_importable() -> None:

