@@ -170,6 +170,8 @@ def test_one_direction_is_short_for_directions():
     problem.direction = "minimize"
     assert problem.directions == ("minimize",)
     assert Most.directions == ("maximize",)  # the class stays as it was
+    with pytest.raises(SettingError, match="direction='max'"):
+        problem.direction = "max"
     least = FunctionProblem(len, SPACE, direction="minimize")
     assert (least.direction, least.directions) == ("minimize", ("minimize",))
 

@@ -4,18 +4,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, get_args, overload
+from typing import Any, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deepbore.checks import one_of
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import Params, Real, SearchSpace
 
 Array = NDArray[np.float64]
-DIRECTIONS = get_args(Direction)
 
 
 class Problem(ABC):
@@ -50,7 +50,7 @@ class Problem(ABC):
         """Takes `direction = "maximize"` in a class for `directions = ("maximize",)`."""
         super().__init_subclass__(**settings)
         if isinstance(declared := vars(cls).get("direction"), str):
-            cls.directions = (declared,)
+            cls.directions = (as_direction(declared),)
             del cls.direction
 
     @property
@@ -60,11 +60,11 @@ class Problem(ABC):
 
     @direction.setter
     def direction(self, direction: Direction) -> None:
-        self.directions = (direction,)
+        self.directions = (as_direction(direction),)
 
     @abstractmethod
     def __call__(self, params: Params) -> float | Outcome:
-        """What a configuration gives: its value in the user's sign, or an outcome with several values or constraints."""
+        """What a configuration gives: its value in the user's sign, or an outcome with more to it."""
 
     def prepare(self) -> None:  # noqa: B027  # most have nothing to look at
         """Looks before a run whether trials can be evaluated at all; raises SettingError if not."""
@@ -131,6 +131,16 @@ class VectorProblem(Problem):
         """
         self.space.encode([params])  # checks names and bounds
         return np.array([params[name] for name in self.space.names], dtype=np.float64)
+
+
+def as_direction(direction: str) -> Direction:
+    """A direction itself, if it is one.
+
+    Raises:
+        SettingError: for anything but "minimize" and "maximize".
+    """
+    one_of(get_args(Direction), direction=direction)
+    return cast(Direction, direction)
 
 
 def benchmark_package(module: str, package: str) -> Any:

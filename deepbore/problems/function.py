@@ -7,11 +7,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, cast
 
-from deepbore.checks import one_of
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
-from deepbore.problems.base import DIRECTIONS, Problem
+from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
 
 
@@ -50,14 +49,13 @@ class FunctionProblem(Problem):
         direction: Direction = "minimize",
         optimum: float | None = None,
     ):
-        one_of(DIRECTIONS, direction=direction)
         if optimum is not None and not math.isfinite(optimum):
             raise SettingError(f"optimum must be finite, but got {optimum}. Use None where it is unknown.")
         self.function = imported(function) if isinstance(function, str) else function
         if not callable(self.function):
             raise SettingError(f"function must be callable, but got {function!r}. Give a function of a configuration.")
         self.space = space if isinstance(space, SearchSpace) else SearchSpace.from_dict(space)
-        self.directions = (direction,)
+        self.directions = (as_direction(direction),)
         self.optimum = optimum
 
     def __call__(self, params: Params) -> float | Outcome:

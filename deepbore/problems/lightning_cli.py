@@ -17,7 +17,7 @@ import yaml
 from deepbore.checks import one_of
 from deepbore.data.observations import Direction
 from deepbore.errors import SettingError, TrainingFailed
-from deepbore.problems.base import DIRECTIONS, Problem
+from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
 
 KEEPER = "deepbore.integrations.lightning_cli.KeepTrial"
@@ -74,12 +74,11 @@ class LightningCLIProblem(Problem):
         arguments: Sequence[str] = (),
         folder: str = "trials",
     ):
-        one_of(DIRECTIONS, direction=direction)
         one_of(("last", "best"), metric_mode=metric_mode)
         if not program:
             raise SettingError("program must name a script, but is empty. Give [train.py, fit].")
         self.space = space if isinstance(space, SearchSpace) else SearchSpace.from_dict(space)
-        self.metric, self.directions, self.metric_mode = metric, (direction,), metric_mode
+        self.metric, self.directions, self.metric_mode = metric, (as_direction(direction),), metric_mode
         self.folder = Path(folder)
         configs = [part for path in config for part in ("--config", path)]
         self._command = [sys.executable, *program, *configs, *arguments]
