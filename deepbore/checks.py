@@ -24,6 +24,11 @@ def above(bound: float, **settings: Any) -> None:
     _check(f"{{name}} > {bound} must hold", lambda value: value > bound, settings)
 
 
+def below(bound: float, **settings: Any) -> None:
+    """Raises SettingError unless every setting is a number < bound."""
+    _check(f"{{name}} < {bound} must hold", lambda value: value < bound, settings)
+
+
 def between(low: float, high: float, **settings: Any) -> None:
     """Raises SettingError unless every setting is a number in the open interval (low, high)."""
     _check(f"{low} < {{name}} < {high} must hold", lambda value: low < value < high, settings)

@@ -4,13 +4,19 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from deepbore.classifiers.network import NetworkClassifier, NetworkFactory, Training
+from deepbore.classifiers.posterior import MembersPosterior, PointEstimate, Posterior
 
 
 class DeepEnsemble(NetworkClassifier):
     """m networks that minimise cross-entropy from different initial weights; their scores are logits.
 
     The loss is BORE eq. 9, weighted; the spread of the members' logits is what upper confidence bounds explore by
-    (Lakshminarayanan et al., 2017). With labels of several columns the score is the logit of the mean probability.
+    (Lakshminarayanan et al., 2017). With labels of several columns the score is the logit of the mean probability over
+    the columns. One member alone is a point estimate, without a deviation.
+
+    The mean of the members' logits, `posterior(points).mean`, does not rank points as the mean of their probabilities
+    does, `posterior(points).probability`: a member that is very sure moves the first far and the second little.
+    `ClassProbability` and `UpperConfidenceBound` rank by logits, `ExpectedProbability("samples")` by probabilities.
 
     Args:
         hidden: widths of the hidden layers.
@@ -23,7 +29,7 @@ class DeepEnsemble(NetworkClassifier):
         >>> import torch
         >>> from deepbore import Real, SearchSpace
         >>> ensemble = DeepEnsemble(members=5).bind(SearchSpace({"x": Real(0, 1)}))
-        >>> ensemble.scores(torch.rand(7, 1, dtype=torch.float64)).shape
+        >>> ensemble.posterior(torch.rand(7, 1, dtype=torch.float64)).members.shape
         torch.Size([5, 7])
     """
 
@@ -36,6 +42,7 @@ class DeepEnsemble(NetworkClassifier):
         training: Training | None = None,
     ):
         super().__init__(hidden, activation, network, members, training)
+        self.capabilities = frozenset({"std", "members"} if members > 1 else ())
 
     def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         losses = binary_cross_entropy_with_logits(outputs, z.expand_as(outputs), reduction="none")
@@ -44,9 +51,16 @@ class DeepEnsemble(NetworkClassifier):
     def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         return (outputs.sigmoid() - z) * (weight[:, None] / z.numel())
 
-    def scores(self, points: Tensor) -> Tensor:
+    def posterior(self, points: Tensor) -> Posterior:
         self.check_points(points)
-        outputs = self._outputs(self.encode(points))
+        scores = self._scores(self.encode(points))
+        if len(scores) == 1:
+            return PointEstimate(scores[0], self.link, type(self).__name__)
+        return MembersPosterior(scores, self.link)
+
+    def _scores(self, x: Tensor) -> Tensor:
+        """Features (n x e) -> logits of every member or sample (m x n)."""
+        outputs = self._outputs(x)
         if outputs.shape[-1] == 1:
             return outputs.squeeze(-1)
         return outputs.sigmoid().mean(-1).logit(eps=1e-6)
@@ -54,6 +68,8 @@ class DeepEnsemble(NetworkClassifier):
 
 class MLPClassifier(DeepEnsemble):
     """One multi-layer perceptron, the classifier of BORE-MLP (BORE J.3): 2 hidden layers of 32, Adam, batch 64.
+
+    It is a point estimate: where an acquisition needs deviations or samples, use a `DeepEnsemble`.
 
     Args:
         hidden: widths of the hidden layers.

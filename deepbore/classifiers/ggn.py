@@ -11,9 +11,13 @@ The prior is N(0, I / delta); Lambda holds each row's weight times pi (1 - pi), 
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import GaussianPosterior
 
 Factors = Sequence[tuple[Tensor, Tensor]]  # for each layer a (n x i) and g (n x o)
 Weights = list[Tensor]  # for each layer i x o, after any leading dimensions
@@ -49,6 +53,10 @@ class GGNPosterior(ABC):
         """J(x) Sigma J(x)^T for n points (n), with gradients in their factors."""
 
     @abstractmethod
+    def covariance(self, factors: Factors) -> Tensor:
+        """J(x) Sigma J(x')^T for all pairs of n points (n x n), with gradients in their factors."""
+
+    @abstractmethod
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         """Deviations from the MAP estimate, for each layer count x i x o."""
 
@@ -56,6 +64,35 @@ class GGNPosterior(ABC):
         shapes = [(count, a.shape[1], g.shape[1]) for a, g in self.factors]
         device = self.curvature.device
         return [torch.randn(shape, generator=generator, dtype=torch.float64).to(device) for shape in shapes]
+
+
+class LinearisedPosterior(GaussianPosterior):
+    """The logit of a linearised network, f(x) ~ N(f(x; theta_MAP), J(x) Sigma J(x)^T), in closed form.
+
+    Its members are samples of the weights: the same functions for all points, for the whole of an iteration. Deviations
+    and members are worked out only when they are asked for.
+
+    Args:
+        mean: the network's logit, n.
+        factors: of its Jacobian.
+        weights: the posterior of the weights.
+        samples: of the weights' deviation.
+        link: what the scores are.
+    """
+
+    def __init__(self, mean: Tensor, factors: Factors, weights: GGNPosterior, samples: Weights, link: Link):
+        self._mean, self.factors, self.weights, self.samples, self.link = mean, factors, weights, samples, link
+
+    @cached_property
+    def std(self) -> Tensor:  # type: ignore[override]  # computed once
+        return self.weights.variance(self.factors).clamp(min=1e-12).sqrt().to(self.mean)
+
+    @cached_property
+    def members(self) -> Tensor:  # type: ignore[override]  # computed once
+        return self.mean + linear_outputs(self.factors, self.samples).to(self.mean)
+
+    def covariance(self) -> Tensor:
+        return self.weights.covariance(self.factors).to(self.mean)
 
 
 class FunctionSpace(GGNPosterior):
@@ -76,6 +113,10 @@ class FunctionSpace(GGNPosterior):
         covariance = inner_products(factors, self.factors) * self.root / self.delta
         explained: Tensor = (covariance @ self.inverse.mT).square().sum(-1)
         return prior - explained
+
+    def covariance(self, factors: Factors) -> Tensor:
+        explained = inner_products(factors, self.factors) * self.root / self.delta @ self.inverse.mT
+        return inner_products(factors, factors) / self.delta - explained @ explained.mT
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         """Matheron's rule: a draw from the prior, corrected by what it gets wrong about the data."""
@@ -105,6 +146,10 @@ class WeightSpace(GGNPosterior):
         variance: Tensor = (flat_jacobian(factors) @ self.inverse.mT).square().sum(-1)
         return variance
 
+    def covariance(self, factors: Factors) -> Tensor:
+        roots = flat_jacobian(factors) @ self.inverse.mT
+        return roots @ roots.mT
+
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         normal = self._normal(count, generator)
         flat = torch.cat([draw.flatten(1) for draw in normal], dim=-1) @ self.inverse
@@ -126,11 +171,16 @@ class Kronecker(GGNPosterior):
         self.effective = sum_of([1 - self.delta / p for p in self.precisions])
 
     def variance(self, factors: Factors) -> Tensor:
-        rotated = [
+        return diagonal_variance(self._rotated(factors), self.precisions)
+
+    def covariance(self, factors: Factors) -> Tensor:
+        return diagonal_covariance(self._rotated(factors), self.precisions)
+
+    def _rotated(self, factors: Factors) -> Factors:
+        return [
             (a.double() @ a_basis, g.double() @ g_basis)
             for (a, g), (a_basis, g_basis) in zip(factors, self.bases, strict=True)
         ]
-        return diagonal_variance(rotated, self.precisions)
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         return [
@@ -151,6 +201,9 @@ class Diagonal(GGNPosterior):
 
     def variance(self, factors: Factors) -> Tensor:
         return diagonal_variance(factors, self.precisions)
+
+    def covariance(self, factors: Factors) -> Tensor:
+        return diagonal_covariance(factors, self.precisions)
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         normal = self._normal(count, generator)
@@ -184,6 +237,13 @@ def diagonal_variance(factors: Factors, precisions: Weights) -> Tensor:
         for (a, g), precision in zip(factors, precisions, strict=True)
     ]
     return torch.stack(variances).sum(0)
+
+
+def diagonal_covariance(factors: Factors, precisions: Weights) -> Tensor:
+    """The covariance of the outputs (n x n) if every weight has a precision of its own (i x o for each layer)."""
+    scales = torch.cat([precision.rsqrt().flatten() for precision in precisions])
+    roots = flat_jacobian(factors) * scales
+    return roots @ roots.mT
 
 
 def sum_of(parts: Sequence[Tensor]) -> Tensor:

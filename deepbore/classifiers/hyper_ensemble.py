@@ -9,12 +9,13 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy
 
+from deepbore.checks import above, at_least, below, whole, within
 from deepbore.classifiers.ensemble import DeepEnsemble
 from deepbore.classifiers.mc_dropout import keep
 from deepbore.classifiers.network import Training
 from deepbore.classifiers.stacked import StackedMLP
 from deepbore.errors import SettingError
-from deepbore.labels.datamodule import LabelledBatch
+from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
 WINDOW = 64  # rows by whose predictions members are chosen
@@ -51,15 +52,17 @@ class HyperDeepEnsemble(DeepEnsemble):
         members: int = 5,
         training: Training | None = None,
     ):
+        _check_range("width", width)
+        _check_range("dropout", dropout)
+        _check_range("weight_decay", weight_decay)
+        whole(1, width=width[0])
+        at_least(0, dropout=dropout[0])
+        below(1, dropout=dropout[1])
+        above(0, weight_decay=weight_decay[0])
+        whole(1, pool=pool)
+        within(1, pool, members=members)
         super().__init__((width[1], width[1]), activation, None, pool, training)
-        if not 1 <= width[0] <= width[1]:
-            raise SettingError(f"1 <= least <= greatest width must hold, but got width={width}.")
-        if not 0 <= dropout[0] <= dropout[1] < 1:
-            raise SettingError(f"0 <= least <= greatest dropout < 1 must hold, but got dropout={dropout}.")
-        if not 0 < weight_decay[0] <= weight_decay[1]:
-            raise SettingError(f"0 < least <= greatest weight decay must hold, but got weight_decay={weight_decay}.")
-        if not 1 <= members <= pool:
-            raise SettingError(f"1 <= members <= pool must hold, but got members={members} and pool={pool}.")
+        self.capabilities = frozenset({"std", "members"} if members > 1 else ())
         self.width_range, self.dropout_range, self.decay_range = width, dropout, weight_decay
         self.register_buffer("chosen", torch.arange(members))
         self.register_buffer("foretold", torch.full((pool, WINDOW), 0.5))  # probabilities of the last rows, once new
@@ -74,20 +77,20 @@ class HyperDeepEnsemble(DeepEnsemble):
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
-        draws = torch.rand(3, self.members, 1, 1, generator=self.generator)
+        draws = torch.rand(3, self.members, 1, 1, generator=self.generator, device=self.generator.device)
         widths = log_uniform(self.width_range, draws[0]).round()
         low, high = self.dropout_range
-        self.register_buffer("units", (torch.arange(self.hidden[0]) < widths).float())
+        self.register_buffer("units", (torch.arange(self.hidden[0], device=widths.device) < widths).float())
         self.register_buffer("rate", low + (high - low) * draws[1])
         self.register_buffer("decay", log_uniform(self.decay_range, draws[2]))
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         if int(self.iteration):
             self._choose(batch)
         self.seen.fill_(len(batch))
-        return super().learn(batch)
+        return super().fit(batch)
 
     @torch.no_grad()
     def _choose(self, batch: LabelledBatch) -> None:
@@ -99,11 +102,11 @@ class HyperDeepEnsemble(DeepEnsemble):
         z = batch.z[-WINDOW:].mean(-1)
         self.chosen.copy_(greedy_choice(self.foretold[:, -len(z) :], z, len(self.chosen)))
 
-    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor]) -> None:
+    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
         assert isinstance(self.net, StackedMLP)
-        rate = self.rate.cpu()
-        dropped = [keep((self.members, len(x), width), rate, self.generator) for width in self.hidden]
-        self.net.backpropagate(x, loss_gradient, [self.units * mask.to(x) for mask in dropped])
+        rate = self.rate.to(stream.device)
+        dropped = [keep((self.members, len(x), width), rate, stream).to(x) for width in self.hidden]
+        self.net.backpropagate(x, loss_gradient, [self.units * mask for mask in dropped])
         for p in self.net.parameters():
             assert p.grad is not None
             p.grad.add_(p.detach() * self.decay)
@@ -119,6 +122,11 @@ class HyperDeepEnsemble(DeepEnsemble):
     def _all_outputs(self, x: Tensor) -> Tensor:
         outputs: Tensor = self.net(x, [self.units] * len(self.hidden))
         return outputs
+
+
+def _check_range(name: str, ends: tuple[float, float]) -> None:
+    if ends[0] > ends[1]:
+        raise SettingError(f"{name} must be (least, greatest), in this order, but got {name}={ends}.")
 
 
 def log_uniform(bounds: tuple[float, float], u: Tensor) -> Tensor:
@@ -138,10 +146,12 @@ def greedy_choice(probability: Tensor, z: Tensor, count: int) -> Tensor:
     Returns:
         Indices of members, in the order of choice.
     """
-    chosen: list[int] = []
+    taken = torch.zeros(len(probability), dtype=torch.bool, device=probability.device)
+    total, chosen = torch.zeros_like(probability[0]), []
     for size in range(1, count + 1):
-        means = (probability[chosen].sum(0) + probability) / size  # m x n, with each member added
+        means = (total + probability) / size  # m x n, with each member added
         losses = binary_cross_entropy(means.clamp(1e-6, 1 - 1e-6), z.expand_as(means), reduction="none").mean(-1)
-        losses[chosen] = math.inf
-        chosen.append(int(losses.argmin()))
-    return torch.tensor(chosen, device=probability.device)
+        chosen.append(losses.masked_fill(taken, math.inf).argmin(keepdim=True))
+        taken[chosen[-1]] = True
+        total = total + probability[chosen[-1]].squeeze(0)
+    return torch.cat(chosen)

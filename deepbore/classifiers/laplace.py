@@ -1,12 +1,12 @@
 """`LaplaceGGN`: a network with a Gaussian posterior over its weights, the BOGGN method."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.ensemble import MLPClassifier
 from deepbore.classifiers.ggn import (
     Diagonal,
@@ -14,14 +14,14 @@ from deepbore.classifiers.ggn import (
     FunctionSpace,
     GGNPosterior,
     Kronecker,
+    LinearisedPosterior,
     Weights,
     WeightSpace,
-    linear_outputs,
 )
 from deepbore.classifiers.network import CORESET, NetworkFactory, Training
 from deepbore.classifiers.stacked import StackedMLP, with_one
 from deepbore.errors import SettingError
-from deepbore.labels.datamodule import LabelledBatch
+from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
@@ -36,9 +36,9 @@ class LaplaceGGN(MLPClassifier):
         f(x) ~ N(f(x; theta_MAP), J(x) Sigma_GGN J(x)^T)                          (the linearised network, section 7.5)
 
     Eq. 3.4 of the paper has the sign of the evidence and the place of the labels wrong; the objective here is the
-    standard Bernoulli one, mean over the rows, with the isotropic prior N(0, I / delta) as weight decay. Scores are
-    samples of the linearised network's logit, the same functions for the whole of an iteration (Thompson samples);
-    `gaussian` has their moments in closed form.
+    standard Bernoulli one, mean over the rows, with the isotropic prior N(0, I / delta) as weight decay. Mean,
+    deviation, covariance and joint samples of the posterior are those of the linearised network's logit in closed form;
+    its members are samples of the weights, the same functions for the whole of an iteration (Thompson samples).
 
     laplace-torch has no likelihood of one logit, no weights, and no fast Jacobians with gradients in x, so fit,
     structures and evidence are our own, and tested against it.
@@ -51,7 +51,7 @@ class LaplaceGGN(MLPClassifier):
         structure: of the posterior's precision: "full", "kron", "diag" (over all layers), or "last_layer" (full, over
             the last one).
         prior_precision: delta > 0, fixed; None to choose it by the evidence, warm from one iteration to the next.
-        samples: how many samples `scores` gives.
+        samples: how many members the posterior has.
         rows: how many observations the posterior rests on at most; the network learns from up to 1024.
         training: steps, learning rate, warm start, ...; the weight decay is the prior's.
 
@@ -74,16 +74,15 @@ class LaplaceGGN(MLPClassifier):
         training: Training | None = None,
     ):
         super().__init__(hidden, activation, network, training)
-        if structure not in STRUCTURES:
-            raise SettingError(f"structure must be one of {STRUCTURES}, but got {structure!r}.")
+        one_of(STRUCTURES, structure=structure)
         if network is not None and structure != "last_layer":
             raise SettingError(f'your own network needs structure="last_layer", but got structure={structure!r}.')
-        for name, value in {"prior_precision": prior_precision, "samples": samples, "rows": rows}.items():
-            if value is not None and not value > 0:
-                raise SettingError(f"{name} > 0 must hold, but got {name}={value}.")
+        above(0, prior_precision=prior_precision)
+        whole(1, samples=samples, rows=rows)
+        self.capabilities = frozenset({"std", "members"})
         self.structure, self.prior_precision, self.samples, self.rows = structure, prior_precision, samples, rows
         self.register_buffer("delta", torch.tensor(prior_precision or 1.0, dtype=torch.float64))
-        self._posterior: tuple[GGNPosterior, Weights] | None = None  # and samples of it
+        self._weights: tuple[GGNPosterior, Weights] | None = None  # and samples of it
 
     delta: Tensor
 
@@ -94,11 +93,11 @@ class LaplaceGGN(MLPClassifier):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = replace(batch, z=batch.z.mean(-1, keepdim=True))
         decay = float(self.delta / batch.weight.sum().clamp(max=CORESET))  # the loss is a mean over the rows
         self.configure_optimizers().param_groups[0]["weight_decay"] = decay
-        return {**super().learn(batch), "prior_precision": float(self.delta)}
+        return {**super().fit(batch), "prior_precision": float(self.delta)}
 
     @torch.no_grad()
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
@@ -108,15 +107,15 @@ class LaplaceGGN(MLPClassifier):
         self._condition_on(rows.points, rows.weight, seed)
         if self.prior_precision is None:
             self.delta.copy_(self._more_evident_delta())
-            self._posterior = None
+            self._weights = None
 
     def _condition_on(self, x: Tensor, weight: Tensor, seed: Tensor) -> None:
         self._rows = {"x": x, "weight": weight, "seed": seed}
-        self._posterior = None
+        self._weights = None
 
     def _more_evident_delta(self) -> Tensor:
         """delta = effective parameters / |theta|^2 (MacKay, 1992), halfway there on the logarithm's scale."""
-        target = self.posterior.effective / self._squared_norm().clamp(min=1e-12)
+        target = self.weights.effective / self._squared_norm().clamp(min=1e-12)
         return (self.delta * target.to(self.delta)).sqrt().clamp(*DELTA_RANGE)
 
     def _squared_norm(self) -> Tensor:
@@ -135,25 +134,25 @@ class LaplaceGGN(MLPClassifier):
         """
         z = batch.z.mean(-1, keepdim=True)
         likelihood = -len(batch) * self.loss(self.net(self.encode(batch.points)), z, batch.weight)
-        return likelihood - self.delta * self._squared_norm() / 2 - self.posterior.log_determinant / 2
+        return likelihood - self.delta * self._squared_norm() / 2 - self.weights.log_determinant / 2
 
     # --- the posterior -----------------------------------------------------------------------------------------------
 
     @property
-    def posterior(self) -> GGNPosterior:
-        """Of the weights' deviation from the MAP estimate."""
-        return self._posterior_and_samples()[0]
+    def weights(self) -> GGNPosterior:
+        """The posterior of the weights' deviation from the MAP estimate."""
+        return self._weights_and_samples()[0]
 
     @torch.no_grad()
-    def _posterior_and_samples(self) -> tuple[GGNPosterior, Weights]:
-        if self._posterior is None:
+    def _weights_and_samples(self) -> tuple[GGNPosterior, Weights]:
+        if self._weights is None:
             output, factors = self._linearised(self._rows["x"].to(self.delta.device))
             p = output.sigmoid()
             curvature = (self._rows["weight"].to(p) * p * (1 - p)).clamp(min=FLATTEST)
             posterior = self._structure(factors)(factors, curvature, float(self.delta))
             generator = torch.Generator().manual_seed(int(self._rows["seed"]))
-            self._posterior = posterior, posterior.sample(self.samples, generator)
-        return self._posterior
+            self._weights = posterior, posterior.sample(self.samples, generator)
+        return self._weights
 
     def _structure(self, factors: Factors) -> type[GGNPosterior]:
         if self.structure in ("kron", "diag"):
@@ -171,23 +170,10 @@ class LaplaceGGN(MLPClassifier):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The MAP network's logit (n) and its standard deviation (n) under the posterior."""
+    def posterior(self, points: Tensor) -> LinearisedPosterior:
         self.check_points(points)
-        output, factors = self._linearised(self.encode(points))
-        return output, self.posterior.variance(factors).clamp(min=1e-12).sqrt().to(output)
-
-    def scores(self, points: Tensor) -> Tensor:
-        """Samples of the linearised network's logit (samples x n)."""
-        self.check_points(points)
-        output, factors = self._linearised(self.encode(points))
-        deviations = linear_outputs(factors, self._posterior_and_samples()[1])
-        return output + deviations.to(output)
-
-    def probability(self, points: Tensor) -> Tensor:
-        """E[pi] by the probit approximation, sigmoid(f / sqrt(1 + pi s^2 / 8)) (MacKay, 1992)."""
-        mean, std = self.gaussian(points)
-        return (mean / (1 + math.pi / 8 * std.square()).sqrt()).sigmoid()
+        mean, factors = self._linearised(self.encode(points))
+        return LinearisedPosterior(mean, factors, *self._weights_and_samples(), self.link)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -1,15 +1,18 @@
 """`MCDropout`: dropout masks as samples from an approximate posterior."""
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
 
+from deepbore.checks import between, whole
 from deepbore.classifiers.ensemble import MLPClassifier
 from deepbore.classifiers.network import NetworkFactory, Training
 from deepbore.classifiers.stacked import StackedMLP
 from deepbore.errors import SettingError
-from deepbore.labels.datamodule import LabelledBatch
+from deepbore.labels import LabelledBatch
+from deepbore.space import SearchSpace
 
 
 class MCDropout(MLPClassifier):
@@ -25,7 +28,7 @@ class MCDropout(MLPClassifier):
         network: a factory (number of features, number of outputs) -> module with `nn.Dropout` in it, in place of
             `hidden`, `activation` and `rate`.
         rate: probability that a hidden unit is dropped, in (0, 1).
-        samples: m, how many masks.
+        samples: m >= 2, how many masks.
         training: steps, learning rate, warm start, ...
 
     Raises:
@@ -41,75 +44,103 @@ class MCDropout(MLPClassifier):
         samples: int = 16,
         training: Training | None = None,
     ):
-        super().__init__(hidden, activation, network and with_lasting_masks(network), training)
-        if not 0 < rate < 1:
-            raise SettingError(f"0 < rate < 1 must hold, but got rate={rate}.")
-        if samples < 1:
-            raise SettingError(f"samples >= 1 must hold, but got samples={samples}.")
+        super().__init__(hidden, activation, network and with_lasting_masks(network, samples), training)
+        between(0, 1, rate=rate)
+        whole(2, samples=samples)
         self.rate, self.samples = rate, samples
+        self.capabilities = frozenset({"std", "members"})
 
-        self.register_buffer("seed", torch.tensor(0))  # of the masks
+    masks: Tensor  # of the units of all hidden layers side by side, samples x 1 x their number
 
-    seed: Tensor
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        super().build(space, outputs)
+        self.register_buffer("masks", torch.zeros(self.samples, 1, sum(self.hidden)))
+        self._draw_lasting_masks(torch.Generator().manual_seed(0))
 
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
-        """Draws new masks, by their seed."""
-        self.seed.copy_(torch.randint(2**31, (), generator=self.generator))
+        """Draws new masks."""
+        seed = torch.randint(2**31, (), generator=self.generator, device=self.generator.device)
+        self._draw_lasting_masks(torch.Generator().manual_seed(int(seed)))
 
-    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor]) -> None:
+    def _draw_lasting_masks(self, stream: torch.Generator) -> None:
+        if isinstance(self.net, StackedMLP):
+            self.masks.copy_(torch.cat([keep((self.samples, 1, h), self.rate, stream) for h in self.hidden], -1))
+        for layer in self._dropouts():
+            layer.draw(stream)
+
+    def _dropouts(self) -> "list[LastingDropout]":
+        """Those of a user's own network."""
+        return [layer for layer in self.net.modules() if isinstance(layer, LastingDropout)]
+
+    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
         """Every row of every step has masks of its own."""
         if isinstance(self.net, StackedMLP):
-            self.net.backpropagate(x, loss_gradient, self._masks(1, len(x), self.generator))
-        else:
-            self._lend(self.generator, lasting=False)
-            self.net.backpropagate(x, loss_gradient)
+            self.net.backpropagate(x, loss_gradient, [keep((1, len(x), h), self.rate, stream) for h in self.hidden])
+            return
+        for layer in self._dropouts():
+            layer.drop_row_by_row(stream)
+        self.net.backpropagate(x, loss_gradient)
 
     def _outputs(self, x: Tensor) -> Tensor:
-        generator = torch.Generator().manual_seed(int(self.seed))
         if isinstance(self.net, StackedMLP):
-            outputs: Tensor = self.net(x, self._masks(self.samples, 1, generator))
+            outputs: Tensor = self.net(x, self.masks.split(self.hidden, -1))
             return outputs
-        self._lend(generator, lasting=True)
-        return torch.cat([self.net(x) for _ in range(self.samples)])
+        return torch.cat([self._sampled(number, x) for number in range(self.samples)])
 
-    def _masks(self, m: int, n: int, generator: torch.Generator) -> list[Tensor]:
-        """For each hidden layer m x n x h: 0 where a unit is dropped, else what keeps the mean as it was."""
-        device = self.seed.device
-        return [keep((m, n, width), self.rate, generator).to(device) for width in self.hidden]
-
-    def _lend(self, generator: torch.Generator, lasting: bool) -> None:
-        """Tells the user's network where masks come from, and whether all rows share them."""
-        for layer in self.net.modules():
-            if isinstance(layer, LastingDropout):
-                layer.generator, layer.lasting = generator, lasting
+    def _sampled(self, number: int, x: Tensor) -> Tensor:
+        for layer in self._dropouts():
+            layer.use_lasting(number)
+        outputs: Tensor = self.net(x)
+        return outputs
 
 
 class LastingDropout(nn.Module):
-    """`nn.Dropout` with a stream of its own, and with masks that all rows share while it samples.
+    """`nn.Dropout` with a stream of its own while it trains, and with masks that all rows share while it samples.
+
+    The masks are made by the first pass of rows, which shows their shapes; a layer that a network uses several times in
+    one pass has masks for each time.
 
     Args:
         rate: probability that an input is dropped.
+        samples: how many masks.
     """
 
-    generator: torch.Generator
-    lasting: bool
-
-    def __init__(self, rate: float):
+    def __init__(self, rate: float, samples: int):
         super().__init__()
-        self.rate, self.lasting, self.generator = rate, False, torch.Generator()
+        self.rate, self.samples = rate, samples
+        self.use_lasting(0)
+
+    def use_lasting(self, number: int) -> None:
+        """All rows of the next pass share the masks of this sample."""
+        self.stream: torch.Generator | None = None
+        self.number, self.uses = number, 0
+
+    def drop_row_by_row(self, stream: torch.Generator) -> None:
+        """Every row of the next passes has masks of its own, drawn from the stream."""
+        self.stream = stream
+
+    def draw(self, stream: torch.Generator) -> None:
+        """Draws all lasting masks anew."""
+        for masks in self.buffers(recurse=False):
+            masks.copy_(keep(tuple(masks.shape), self.rate, stream))
 
     def forward(self, x: Tensor) -> Tensor:
         """Inputs (n x ...) -> the same, some of them 0."""
-        shape = (1, *x.shape[1:]) if self.lasting else tuple(x.shape)
-        return x * keep(shape, self.rate, self.generator).to(x)
+        if self.stream is not None:
+            return x * keep(tuple(x.shape), self.rate, self.stream).to(x)
+        name = f"masks{self.uses}"
+        self.uses += 1
+        if not hasattr(self, name):
+            self.register_buffer(name, torch.ones(self.samples, *x.shape[1:]).to(x))
+        return x * self.get_buffer(name)[self.number]
 
 
-def keep(shape: tuple[int, ...], rate: float | Tensor, generator: torch.Generator) -> Tensor:
-    """Masks: 0 with probability `rate`, else 1 / (1 - rate)."""
-    return (torch.rand(shape, generator=generator) >= rate) / (1 - rate)
+def keep(shape: tuple[int, ...], rate: float | Tensor, stream: torch.Generator) -> Tensor:
+    """Masks, where the stream lives: 0 with probability `rate`, else 1 / (1 - rate)."""
+    return (torch.rand(shape, generator=stream, device=stream.device) >= rate) / (1 - rate)
 
 
-def with_lasting_masks(factory: NetworkFactory) -> NetworkFactory:
+def with_lasting_masks(factory: NetworkFactory, samples: int) -> NetworkFactory:
     """The factory, with every `nn.Dropout` of its networks replaced by `LastingDropout`."""
 
     def network(features: int, outputs: int) -> nn.Module:
@@ -118,7 +149,11 @@ def with_lasting_masks(factory: NetworkFactory) -> NetworkFactory:
         if not dropouts:
             raise SettingError("MCDropout needs a network with nn.Dropout in it, but yours has none. Add one.")
         for name, layer in dropouts:
-            made.set_submodule(name, LastingDropout(layer.p))
+            made.set_submodule(name, LastingDropout(layer.p, samples))
+        before = deepcopy(made.state_dict())
+        with torch.no_grad():
+            made(torch.zeros(2, features))
+        made.load_state_dict(before, strict=False)  # running means and the like have not seen these rows
         return made
 
     return network

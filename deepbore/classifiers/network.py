@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import Adam, adam
 
+from deepbore.checks import above, at_least, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.stacked import Members, StackedMLP
-from deepbore.errors import SettingError
-from deepbore.labels.datamodule import LabelledBatch
+from deepbore.compute.devices import generator_on
+from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
 NetworkFactory = Callable[[int, int], nn.Module]
@@ -49,12 +50,9 @@ class Training:
     half_life: float | None = None
 
     def __post_init__(self) -> None:
-        positive = {"steps": self.steps, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
-        for name, value in {**positive, "patience": self.patience, "half_life": self.half_life}.items():
-            if value is not None and not value > 0:
-                raise SettingError(f"{name} > 0 must hold, but got {name}={value}.")
-        if self.weight_decay < 0:
-            raise SettingError(f"weight_decay >= 0 must hold, but got {self.weight_decay}.")
+        whole(1, steps=self.steps, batch_size=self.batch_size, patience=self.patience)
+        above(0, learning_rate=self.learning_rate, half_life=self.half_life)
+        at_least(0, weight_decay=self.weight_decay)
 
     def steps_at(self, iteration: int) -> int:
         """Gradient steps of an iteration, counted from 0."""
@@ -87,8 +85,7 @@ class NetworkClassifier(Classifier):
         training: Training | None = None,
     ):
         super().__init__()
-        if members < 1:
-            raise SettingError(f"members >= 1 must hold, but got members={members}.")
+        whole(1, members=members)
         self.hidden, self.activation, self.factory, self.members = tuple(hidden), activation, network, members
         self.training_plan = training or Training()
         self.register_buffer("iteration", torch.tensor(0))
@@ -133,7 +130,7 @@ class NetworkClassifier(Classifier):
 
     # --- training ----------------------------------------------------------------------------------------------------
 
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         if not self.training_plan.warm_start:
             self._start_cold()
         steps = self.training_plan.steps_at(int(self.iteration))
@@ -155,9 +152,10 @@ class NetworkClassifier(Classifier):
         """S steps of Adam; returns the last minibatch's loss."""
         best, since = math.inf, 0
         rows: Tensor | slice = slice(None)
-        for step, rows in enumerate(self._minibatches(len(batch), steps)):
+        stream = generator_on(x.device, self.generator)
+        for step, rows in enumerate(self._minibatches(len(batch), steps, stream)):
             z, weight = batch.z[rows], batch.weight[rows]
-            self._backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight))
+            self._backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight), stream)
             self._step(first=step == 0)
             if self.training_plan.patience is not None:
                 loss = float(self._loss(x[rows], z, weight))
@@ -166,7 +164,8 @@ class NetworkClassifier(Classifier):
                     break
         return self._loss(x[rows], batch.z[rows], batch.weight[rows])
 
-    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor]) -> None:
+    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
+        """Sets the gradients of all weights; the stream is for what a method draws in each step."""
         self.net.backpropagate(x, loss_gradient)
 
     @torch.no_grad()
@@ -208,13 +207,12 @@ class NetworkClassifier(Classifier):
             eps=group["eps"],
         )
 
-    def _minibatches(self, n: int, steps: int) -> Iterator[Tensor | slice]:
+    def _minibatches(self, n: int, steps: int, stream: torch.Generator) -> Iterator[Tensor | slice]:
         """Rows of each step: all while n <= B, else B drawn at random."""
         size = self.training_plan.batch_size
         if n <= size:
             return iter([slice(None)] * steps)
-        rows = torch.randint(n, (steps, size), generator=self.generator)
-        return iter(rows.to(self.device))
+        return iter(torch.randint(n, (steps, size), generator=stream, device=stream.device))
 
     def _start_cold(self) -> None:
         """New weights in place, and a new Adam state."""

@@ -7,7 +7,7 @@ from itertools import pairwise, zip_longest
 import torch
 from torch import Tensor, nn
 
-from deepbore.errors import SettingError
+from deepbore.checks import one_of
 
 # activation, and its derivative as a function of its value
 ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
@@ -29,7 +29,9 @@ class StackedLinear(nn.Module):
     def __init__(self, members: int, inputs: int, outputs: int, generator: torch.Generator):
         super().__init__()
         bound = 1 / math.sqrt(inputs)
-        draw = torch.rand(members, inputs + 1, outputs, generator=generator) * 2 * bound - bound
+        draw = (
+            torch.rand(members, inputs + 1, outputs, generator=generator, device=generator.device) * 2 * bound - bound
+        )
         self.weight = nn.Parameter(draw[:, :-1].clone())
         self.bias = nn.Parameter(draw[:, -1:].clone())
 
@@ -54,8 +56,7 @@ class StackedMLP(nn.Module):
 
     def __init__(self, sizes: Sequence[int], members: int, activation: str, generator: torch.Generator):
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise SettingError(f"activation must be one of {sorted(ACTIVATIONS)}, but got {activation!r}.")
+        one_of(ACTIVATIONS, activation=activation)
         self.layers = nn.ModuleList(StackedLinear(members, i, o, generator) for i, o in pairwise(sizes))
         self.activation, self.derivative = ACTIVATIONS[activation]
 
@@ -155,7 +156,7 @@ def _seeded(
     factory: Callable[[int, int], nn.Module], features: int, outputs: int, generator: torch.Generator
 ) -> nn.Module:
     """A module whose initial weights come from the generator, the global stream left as it was."""
-    seed = int(torch.randint(2**31, (1,), generator=generator))
+    seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return factory(features, outputs)
