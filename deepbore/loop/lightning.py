@@ -1,40 +1,90 @@
-"""Lightning's Trainer, set up for an epoch that is one batch, and quiet."""
+"""The border with Lightning: whatever relies on more than its documented interface stands here, and nowhere else.
+
+Each of these has a test in `tests/test_lightning.py` that says what is relied on:
+
+- `trainer.fit_loop.max_epochs` may be set between two fits, so that one Trainer runs some epochs at a time;
+- a `fit` that Ctrl-C ends leaves by `SystemExit` with the `KeyboardInterrupt` as its context, and SIGINT ignored;
+- `trainer.callbacks` is a list, asked anew at every hook;
+- the launcher of other ranks logs under a name of its own.
+"""
 
 import logging
+import signal
+import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
+import torch
 from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import LambdaCallback
 
-from deepbore.classifiers.base import Classifier
-from deepbore.labels.datamodule import LabelledObservations
+from deepbore.classifiers import Classifier
+from deepbore.labels import LabelledObservations
 
+T = TypeVar("T")
 LAUNCHER = "lightning.fabric.strategies.launchers.subprocess_script"
 
 
-def new_trainer(callbacks: Sequence[Callback] = ()) -> Trainer:
-    """A trainer that only trains, without logger, checkpoints or bars, on the CPU: the fastest for small models."""
+def new_trainer(device: torch.device | str = "cpu") -> Trainer:
+    """A trainer on one device that only trains: without logger, checkpoints or bars."""
+    device = torch.device(device)
     with quiet():
         return Trainer(
-            accelerator="cpu",
-            devices=1,
+            accelerator=device.type,
+            devices=1 if device.type == "cpu" else [device.index or 0],
             max_epochs=-1,
             logger=False,
-            callbacks=list(callbacks),
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
         )
 
 
+def run(trainer: Trainer, classifier: Classifier, data: LabelledObservations, epochs: int | None = None) -> None:
+    """One `fit`: so many more epochs, or as many as the trainer itself allows.
+
+    Raises:
+        KeyboardInterrupt: on Ctrl-C, which Lightning would turn into an exit of the whole program.
+    """
+    trainer.should_stop = False
+    if epochs is not None:
+        trainer.fit_loop.max_epochs = trainer.current_epoch + epochs
+    with quiet(), _interruptible():
+        trainer.fit(classifier, datamodule=data)
+
+
+def run_and_then(
+    trainer: Trainer, classifier: Classifier, data: LabelledObservations, epochs: int, then: Callable[[], T]
+) -> T:
+    """So many epochs, and then a function, called while the classifier is still on the trainer's device.
+
+    Returns:
+        What the function returns.
+    """
+    results: list[T] = []
+    callback = LambdaCallback(on_train_end=lambda trainer, module: results.append(then()))
+    with listening(trainer, callback):
+        run(trainer, classifier, data, epochs)
+    return results[0]
+
+
 def train(classifier: Classifier, data: LabelledObservations, epochs: int) -> Classifier:
     """Trains a classifier for some epochs, as the loop would, without proposing anything."""
-    trainer = new_trainer()
-    trainer.fit_loop.max_epochs = epochs
-    with quiet():
-        trainer.fit(classifier, datamodule=data)
+    run(new_trainer(), classifier, data, epochs)
     return classifier
+
+
+@contextmanager
+def listening(trainer: Trainer, callback: Callback) -> Iterator[None]:
+    """Has a callback called before all others, so that these see what it has logged in the same epoch."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]  # Lightning's types don't have it
+    callbacks.insert(0, callback)
+    try:
+        yield
+    finally:
+        callbacks.remove(callback)
 
 
 @contextmanager
@@ -51,3 +101,19 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Gives Ctrl-C back to the caller: Lightning catches it, ends its fit, has SIGINT ignored, and exits."""
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if is_main else None
+    try:
+        yield
+    except SystemExit as ended:
+        if isinstance(ended.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)

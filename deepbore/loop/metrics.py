@@ -1,22 +1,23 @@
-"""`Measures`: how steady the labels are and how good the forecasts, at a cost that does not grow with n."""
+"""`Metrics`: how steady the labels are and how good the forecasts, at a cost that does not grow with n."""
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from deepbore.data.observations import Observations, Status
-from deepbore.labels import changed_rows
-from deepbore.labels.datamodule import LabelledBatch
+from deepbore.data.observations import Observations
+from deepbore.data.outcomes import Status
+from deepbore.labels import LabelledBatch, changed_rows
 
 ROWS = 512  # the labels that are compared: all of them, or so many spread evenly
 FORECASTS = 50  # the latest ones count
 
 
-class Measures:
-    """What a run logs of its labels and its classifier; it begins anew when a run is resumed.
+class Metrics:
+    """What a run logs of its labels and its classifier.
 
     Attributes:
         label_flips: share of the rows told before the iteration before whose label has crossed 1/2 since then, as tau
@@ -39,6 +40,12 @@ class Measures:
         """
         return sum(self._errors) / len(self._errors) if self._errors else math.nan
 
+    @property
+    def known(self) -> dict[str, float]:
+        """Those that have a value yet, by name."""
+        named = {"label_flips": self.label_flips, "brier_score": self.brier_score}
+        return {name: value for name, value in named.items() if not math.isnan(value)}
+
     def forecast(self, rows: Sequence[int], expected: Tensor) -> None:
         """Notes the labels (q) that the classifier expects of proposals (q)."""
         self._forecasts.update(zip(rows, expected.tolist(), strict=True))
@@ -52,7 +59,26 @@ class Measures:
 
     def _count_flips(self, z: Tensor, status: Tensor) -> None:
         if len(self._rows):
-            self.label_flips = float(changed_rows(self._before, z[self._rows]).float().mean())
+            before = self._before.to(z)
+            self.label_flips = float(changed_rows(before, z[self._rows.to(z.device)]).float().mean())
         rows = torch.arange(0, len(z), max(1, math.ceil(len(z) / ROWS)), device=z.device)
         self._rows = rows[status[rows] != Status.PENDING]
         self._before = z[self._rows]
+
+    # --- plain data --------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers, as tensors and plain data."""
+        return {
+            "label_flips": self.label_flips,
+            "forecasts": dict(self._forecasts),
+            "errors": list(self._errors),
+            "rows": self._rows.cpu(),
+            "before": self._before.cpu(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes up what `state_dict` gave."""
+        self.label_flips, self._forecasts = state["label_flips"], dict(state["forecasts"])
+        self._errors = deque(state["errors"], maxlen=FORECASTS)
+        self._rows, self._before = state["rows"], state["before"]

@@ -1,7 +1,8 @@
 """An optimisation as one object: ask and tell, or let it run."""
 
 from deepbore.study.optimize import maximize, minimize
-from deepbore.study.study import Result, Study
+from deepbore.study.study import Study
 from deepbore.study.suggester import Suggester
+from deepbore.study.view import Result
 
 __all__ = ["Result", "Study", "Suggester", "maximize", "minimize"]

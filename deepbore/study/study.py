@@ -1,71 +1,57 @@
 """`Study`: an optimisation by ask and tell."""
 
 import os
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import Any, SupportsFloat, Unpack
 
-import numpy as np
-import torch
 from lightning.pytorch import Trainer
 
-from deepbore.acquisition import Acquisition
-from deepbore.candidates import Candidates
-from deepbore.classifiers import Classifier, KernelPLS
+from deepbore.checks import whole
+from deepbore.classifiers import Classifier
+from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
+from deepbore.compute.neutral import as_usual
 from deepbore.data.csv_file import read_csv
-from deepbore.data.frames import as_frame
+from deepbore.data.history import History, replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Direction, Observations, Trial
-from deepbore.errors import SettingError
+from deepbore.data.outcomes import Outcome
+from deepbore.errors import SettingError, TrialError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
-from deepbore.labels import Labelling, suited_labels
-from deepbore.labels.datamodule import LabelledObservations
-from deepbore.labels.gamma import Gamma
+from deepbore.loop.asking import Asker
 from deepbore.loop.controller import LoopController
-from deepbore.loop.lightning import new_trainer, quiet, train
-from deepbore.loop.resume import History, replay, take_up
+from deepbore.loop.engine import Engine
+from deepbore.loop.lightning import listening, new_trainer, run
+from deepbore.loop.recipe import Recipe, parts_of
+from deepbore.loop.resume import restore
+from deepbore.loop.state import RunState
 from deepbore.space import Params, SearchSpace
-
-if TYPE_CHECKING:
-    import pandas as pd
+from deepbore.study.view import Parts, Result, StudyView
 
 
-@dataclass(frozen=True)
-class Result:
-    """What an optimisation found.
-
-    Attributes:
-        best_params: the best configuration; None if every trial failed.
-        best_value: its value, in the user's sign; NaN if every trial failed.
-        values: all values in the order of evaluation, in the user's sign, NaN for failures.
-        study: the study behind it, to go on with.
-    """
-
-    best_params: Params | None
-    best_value: float
-    values: np.ndarray
-    study: "Study"
-
-
-class Study:
+class Study(StudyView):
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
+
+    A study may be used from several threads, one call at a time. A call that fails leaves it as it was.
 
     Args:
         space: the search space.
         direction: "minimize" or "maximize".
+        directions: one for each objective, where there are several; then `labels` must grade several values.
         seed: of everything random; the same seed gives the same run on a CPU.
         journal: file that keeps every event; None for none. It must not hold another run: see `Study.load`.
         classifier: what learns; default `KernelPLS()`.
-        acquisition: what is maximised; default: what suits the classifier, see `deepbore.acquisition.suited_to`.
+        acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
-        labels: how values become labels; default: what suits the classifier, see `deepbore.labels.suited_labels`.
+        labels: how outcomes become labels; default: see `deepbore.labels.default_labels`.
         gamma: proportion of good observations for the default labels, in (0, 1).
         n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them.
+        device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
 
     Raises:
-        SettingError: for a setting outside its range.
+        SettingError: for a setting outside its range, or parts that do not go together.
         JournalError: if the journal holds a run already.
 
     Example:
@@ -81,28 +67,29 @@ class Study:
         self,
         space: SearchSpace,
         *,
-        direction: Direction = "minimize",
+        direction: Direction | None = None,
+        directions: Sequence[Direction] | None = None,
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
-        classifier: Classifier | None = None,
-        acquisition: Acquisition | None = None,
-        candidates: Candidates | None = None,
-        labels: Labelling | None = None,
-        gamma: Gamma | None = None,
-        n_initial: int | None = None,
+        device: Device = "cpu",
+        **parts: Unpack[Parts],
     ):
-        if labels is not None and gamma is not None:
-            raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
-        self.observations = Observations(space, direction)
-        self.classifier = classifier or KernelPLS()
-        self.labels = labels or suited_labels(self.classifier.estimates_labels, gamma)  # how values become labels
-        self._data = LabelledObservations(self.observations, self.labels)
-        self._loop = LoopController(acquisition=acquisition, candidates=candidates, n_initial=n_initial, seed=seed)
-        self._loop.data, self._loop.classifier, self._loop.logs = self._data, self.classifier, False
-        self._history: History | None = None  # what was loaded, until it is taken up
-        self._trainer: Trainer | None = None
+        if not isinstance(space, SearchSpace):
+            raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
+        if direction is not None and directions is not None:
+            raise SettingError("give either direction or directions, not both.")
+        observations = Observations(space, directions or (direction or "minimize",))
+        recipe = Recipe.resolve(space, observations.k, **parts)
+        self._begin(RunState(observations, recipe, seed), device)
         if journal is not None:
-            self._keep_in(Journal.begin(journal, self.observations.header(seed)))
+            self._keep_in(Journal.begin(journal, self._state.header()))
+
+    def _begin(self, state: RunState, device: Device) -> None:
+        self._state, self._device = state, as_device(device)
+        self._asker = Asker(Engine(state), self._device)
+        state.observations.to(self._device)
+        self._history: History | None = None  # what was loaded, until it is restored
+        self._lock = threading.RLock()
 
     # --- ask and tell ------------------------------------------------------------------------------------------------
 
@@ -113,28 +100,10 @@ class Study:
             SettingError: for q < 1.
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
-        if q < 1:
-            raise SettingError(f"q >= 1 must hold, but got q={q}.")
-        self._take_up()
-        rows = self._loop.queued(q)
-        if len(rows) < q:
-            rows = rows + self._propose(q - len(rows))
-        return [self.observations.trial(row) for row in rows]
-
-    def _propose(self, q: int) -> list[int]:
-        if self._loop.needs_design:
-            return self._loop.design(q)
-        self._loop.batch_size = q
-        self._run_epochs(1 + self._loop.rehearsals)
-        return self._loop.proposed
-
-    def _run_epochs(self, epochs: int) -> None:
-        """Lets the one trainer run: so many more epochs, or (-1) until the loop stops it."""
-        trainer = self._trainer = self._trainer or new_trainer([self._loop])
-        trainer.should_stop = False
-        trainer.fit_loop.max_epochs = -1 if epochs < 0 else trainer.current_epoch + epochs
-        with quiet():
-            trainer.fit(self.classifier, datamodule=self._data)
+        whole(1, q=q)
+        with self._lock, as_usual():
+            self._restore()
+            return [self.observations.trial(row) for row in self._asker.ask(q)]
 
     def enqueue(self, params: Params) -> None:
         """Has a configuration tried next, before the design and the classifier's proposals.
@@ -143,33 +112,61 @@ class Study:
             PointError: for a configuration outside the space.
         """
         point = self.space.encode([params])
-        self._take_up()
-        if self.observations.journal is not None:
-            self.observations.journal.write({"event": "enqueued", "params": self.space.decode(point)[0]})
-        self._loop.queue.append(point)
+        with self._lock:
+            self._restore()
+            if self.observations.journal is not None:
+                self.observations.journal.write({"event": "enqueued", "params": self.space.decode(point)[0]})
+            self._state.queue.append(point[0])
 
-    def tell(self, trial: Trial | int, value: SupportsFloat | None = None, *, failed: bool = False) -> None:
+    def tell(
+        self,
+        trial: Trial | int,
+        outcome: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
+        *,
+        failed: bool = False,
+    ) -> None:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
 
         Args:
             trial: what `ask` gave, or its id.
-            value: objective value, in the user's sign.
+            outcome: objective value in the user's sign, one for each direction, or an `Outcome`.
             failed: that there is no value.
 
         Raises:
-            TrialError: for an unknown trial, or one told before.
+            TrialError: for an unknown trial, one told before, or one of another study.
             ValueTypeError: for a value that is no number.
         """
-        self.observations.tell(trial.id if isinstance(trial, Trial) else trial, value, failed=failed)
+        with self._lock:
+            row = trial
+            if isinstance(trial, Trial):
+                row = trial.id
+                self._check_own(trial)
+            self.observations.tell(row, Outcome.failure() if failed else outcome)
 
-    def add(self, columns: Mapping[str, Sequence[Any]], values: Sequence[SupportsFloat]) -> None:
-        """Adds earlier results, one or a million: name -> n values (a dict of columns or a DataFrame), and n values.
+    def _check_own(self, trial: Trial) -> None:
+        own = self.observations.trial(trial.id).params
+        if own != trial.params:
+            raise TrialError(
+                f"a trial is told to the study that gave it, but here trial {trial.id} has {own}, not {trial.params}. "
+                "Results from elsewhere are added by `add`."
+            )
+
+    def add(
+        self, columns: Mapping[str, Any], values: Sequence[Any] | SupportsFloat, *, task: str | None = None
+    ) -> None:
+        """Adds earlier results, one or a million.
+
+        Args:
+            columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value.
+            values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed.
+            task: name of the task that they are of; None for this one.
 
         Raises:
             PointError: for configurations outside the space.
             ShapeError: if there is not one value for each row.
         """
-        self.observations.add(columns, values)
+        with self._lock:
+            self.observations.add(columns, values, task=task)
 
     def add_csv(self, path: str | os.PathLike[str], value: str = "value") -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
@@ -177,9 +174,18 @@ class Study:
         Raises:
             TableError: naming line and column, for what does not belong there.
         """
-        self.observations.add(*read_csv(path, self.space, value))
+        self.add(*read_csv(path, self.space, value))
 
-    def optimize(self, objective: Objective | Evaluator, n_trials: int) -> Result:
+    # --- letting it run ----------------------------------------------------------------------------------------------
+
+    def optimize(
+        self,
+        objective: Objective | Evaluator,
+        n_trials: int | None,
+        *,
+        batch_size: int = 1,
+        trainer: Trainer | None = None,
+    ) -> Result:
         """Evaluates until there are `n_trials` more trials, all in one `fit`.
 
         What was pending when the study was loaded, and still is, comes first and is not counted.
@@ -187,28 +193,22 @@ class Study:
         Args:
             objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
                 What raises an exception, or returns no finite number, is a failed trial, with a warning.
-            n_trials: how many evaluations; a finite space may be exhausted before.
+            n_trials: how many evaluations; a finite space may be exhausted before. None lets the trainer decide.
+            batch_size: q, trials proposed in one iteration; more where more workers are free.
+            trainer: a Trainer of your own, with its devices, loggers and callbacks; default: one without any.
+
+        Raises:
+            KeyboardInterrupt: on Ctrl-C; what was told until then stays.
         """
-        self._take_up()
-        loop = self._loop
-        loop.evaluator = objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
-        loop.n_trials, loop.batch_size = len(self.observations) + n_trials, 1
-        try:
-            self._run_epochs(-1)
-        finally:
-            loop.evaluator, loop.n_trials = None, None
+        evaluator = objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
+        whole(0, n_trials=n_trials)
+        self._restore()
+        until = None if n_trials is None else len(self.observations) + n_trials
+        controller = LoopController(self._state, evaluator, until, batch_size, logs=trainer is not None)
+        own = trainer or new_trainer(self._device)
+        with as_usual(), listening(own, controller):
+            run(own, self.classifier, self._state.data)
         return self.result
-
-    def reseed(self, seed: int) -> None:
-        """Goes on with another stream of random numbers, as copies of a study in several processes must."""
-        self._take_up()
-        self._loop.reseed(seed)
-
-    def share(self, ranks: Ranks) -> None:
-        """Proposes together with copies of this study on other ranks (see `Suggester`); the first keeps the journal."""
-        self._loop.ranks = ranks
-        if not ranks.is_first:
-            self.observations.journal = None
 
     def fit(self, epochs: int = 10) -> Classifier:
         """Trains the classifier on the trials so far and proposes nothing: to look at what it says, or to draw it.
@@ -221,65 +221,54 @@ class Study:
         Returns:
             the classifier; its `ready` says whether there was anything to learn.
         """
-        if epochs < 1:
-            raise SettingError(f"epochs >= 1 must hold, but got epochs={epochs}.")
-        self.classifier.generator = torch.Generator().manual_seed(self._loop.seed)  # the run's stream stays as it is
-        return train(self.classifier, self._data, epochs)
+        whole(1, epochs=epochs)
+        with self._lock, as_usual():
+            generator = self._state.generator
+            stream = generator.get_state()  # the run's stream stays as it is
+            try:
+                generator.manual_seed(self._state.seed)
+                run(new_trainer(self._device), self.classifier, self._state.data, epochs)
+            finally:
+                generator.set_state(stream)
+            return self.classifier
 
-    # --- reading -----------------------------------------------------------------------------------------------------
+    def reseed(self, seed: int) -> None:
+        """Goes on with another stream of random numbers, as copies of a study in several processes must."""
+        with self._lock:
+            self._restore()
+            self._state.reseed(seed)
 
-    @property
-    def space(self) -> SearchSpace:
-        """The search space."""
-        return self.observations.space
-
-    @property
-    def best_trial(self) -> Trial | None:
-        """The trial with the best value; None while there is none."""
-        return self.observations.best
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All trials in the order of asking."""
-        return [self.observations.trial(row) for row in range(len(self.observations))]
-
-    @property
-    def result(self) -> Result:
-        """What has been found so far."""
-        best = self.best_trial
-        values = self.observations.to_user(self.observations.values.cpu().numpy())
-        if best is None or best.value is None:
-            return Result(None, float("nan"), values, self)
-        return Result(best.params, best.value, values, self)
-
-    def to_frame(self) -> "pd.DataFrame":
-        """A pandas DataFrame: one row a trial, with id, parameters, value and status.
-
-        Raises:
-            MissingPackage: without pandas.
-        """
-        return as_frame(self.observations)
+    def share(self, ranks: Ranks) -> None:
+        """Proposes together with copies of this study on other ranks (see `Suggester`); the first keeps the journal."""
+        self._asker = Asker(Engine(self._state, ranks), self._device)
 
     # --- journal -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def load(cls, journal: str | os.PathLike[str], **settings: Any) -> "Study":
+    def load(
+        cls, journal: str | os.PathLike[str], *, device: Device = "cpu", **parts: Unpack[Parts]
+    ) -> "Study":
         """The study that a journal keeps, ready to go on, and to write to the same journal.
 
-        Given the same settings, it proposes what it would have proposed without interruption, by the snapshot beside
-        the journal (run.jsonl -> run.ckpt). Looking at it disturbs no writer; the first `ask`, ... takes the lock.
+        It proposes what it would have proposed without interruption: its settings stand in the header of the journal,
+        its state in the snapshot beside it (run.jsonl -> run.jsonl.ckpt). Looking at it disturbs no writer; the first
+        `ask`, ... takes the lock.
 
         Args:
             journal: the file.
-            settings: classifier, acquisition, ... if they were not the defaults.
+            device: as in `Study`.
+            parts: classifier, acquisition, ... to go on with others than in the header, which is said, or where the
+                header can't name them.
 
         Raises:
             JournalError: for a missing, damaged or contradictory journal.
+            SettingError: for a part that the header can't name.
         """
         history = replay(Journal(journal))
-        observations = history.observations
-        study = cls(observations.space, direction=observations.direction, seed=history.seed, **settings)
-        study.observations = study._data.observations = observations
+        observations, header = history.observations, history.header
+        recipe = Recipe.resolve(observations.space, observations.k, **parts_of(header.get("recipe", {}), parts))
+        study = cls.__new__(cls)
+        study._begin(RunState(observations, recipe, header["seed"]), device)
         study._keep_in(history.journal)
         study._history = history
         return study
@@ -293,8 +282,8 @@ class Study:
         self.observations.journal = journal
         weakref.finalize(self, journal.close)
 
-    def _take_up(self) -> None:
-        """Brings loop and classifier where the journal ended, before a loaded study goes on."""
+    def _restore(self) -> None:
+        """Brings the state where the journal ended, before a loaded study goes on."""
         if self._history is not None:
             history, self._history = self._history, None
-            take_up(history, self._loop, self.classifier)
+            restore(self._state, history)

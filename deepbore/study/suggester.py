@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from typing import Any, Unpack
 
+from deepbore.compute.devices import Device
 from deepbore.compute.distributed import Ranks
-from deepbore.data.observations import Trial
+from deepbore.data.observations import Direction, Trial
 from deepbore.space import SearchSpace
 from deepbore.study.study import Study
+from deepbore.study.view import Parts
 
 
 class Suggester:
@@ -20,8 +22,11 @@ class Suggester:
 
     Args:
         space: the search space.
-        journal: file that keeps every event; see `Study`.
-        settings: the other settings of `Study`.
+        direction: as all that follow, see `Study`.
+        seed: of everything random.
+        journal: file that keeps every event.
+        device: where points, classifier and search of this rank live.
+        parts: classifier, acquisition, ...
 
     Attributes:
         study: the study behind it, to look at; drive it by the methods here only.
@@ -36,24 +41,37 @@ class Suggester:
             suggester.tell({trial.id: train(**trial.params) for trial in suggester.share(trials)})
     """
 
-    def __init__(self, space: SearchSpace, *, journal: str | os.PathLike[str] | None = None, **settings: Any):
+    def __init__(
+        self,
+        space: SearchSpace,
+        *,
+        direction: Direction = "minimize",
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        device: Device = "cpu",
+        **parts: Unpack[Parts],
+    ):
         self.ranks = Ranks.found()
-        self._drive(Study(space, journal=journal if self.ranks.is_first else None, **settings))
+        kept = journal if self.ranks.is_first else None
+        self._drive(Study(space, direction=direction, seed=seed, journal=kept, device=device, **parts))
 
     @classmethod
-    def load(cls, journal: str | os.PathLike[str], **settings: Any) -> "Suggester":
+    def load(
+        cls, journal: str | os.PathLike[str], *, device: Device = "cpu", **parts: Unpack[Parts]
+    ) -> "Suggester":
         """Goes on with the run that a journal keeps, on as many ranks as it had to propose the same.
 
         Args:
             journal: the file, which every rank must be able to read.
-            settings: classifier, acquisition, ... if they were not the defaults.
+            device: as in `Study`.
+            parts: as in `Study.load`.
 
         Raises:
             JournalError: for a missing, damaged or contradictory journal.
         """
         suggester = cls.__new__(cls)
         suggester.ranks = Ranks.found()
-        study = Study.load(journal, **settings)
+        study = Study.load(journal, device=device, **parts)
         suggester.ranks.gather(None)  # nobody writes before all have read
         suggester._drive(study)
         return suggester
@@ -74,11 +92,11 @@ class Suggester:
         """The trials that fall to this rank: every one to exactly one."""
         return list(trials[self.ranks.rank :: self.ranks.world])
 
-    def tell(self, values: Mapping[int, SupportsFloat | None]) -> None:
+    def tell(self, values: Mapping[int, Any]) -> None:
         """Gives trials their outcomes: every rank brings its own, and learns those of all.
 
         Args:
-            values: trial's id -> objective value; None, NaN and infinite ones count as failed. May be empty.
+            values: trial's id -> objective value or `Outcome`; None, NaN and infinite ones are failures. May be empty.
 
         Raises:
             TrialError: for an unknown trial, or one told before.

@@ -1,0 +1,72 @@
+"""`Asker`: the next trials, whether they are queued, designed or proposed; a failed `ask` changes nothing."""
+
+from copy import deepcopy
+
+import torch
+from lightning.pytorch import Trainer
+from torch import Tensor
+
+from deepbore.errors import SpaceExhausted
+from deepbore.loop.engine import Engine
+from deepbore.loop.lightning import new_trainer, run_and_then
+
+
+class Asker:
+    """Finds and reserves trials for somebody who evaluates them elsewhere.
+
+    Args:
+        engine: the steps of the run.
+        device: where the classifier is trained.
+    """
+
+    def __init__(self, engine: Engine, device: torch.device):
+        self.engine, self.state, self.device = engine, engine.state, device
+        self._trainer: Trainer | None = None
+
+    def ask(self, q: int) -> list[int]:
+        """The rows of q >= 1 trials, reserved: first those of an earlier call that has failed, then queued ones.
+
+        Raises:
+            SpaceExhausted: if a finite space has fewer than q configurations left.
+        """
+        state = self.state
+        self._check_left(q)
+        state.unclaimed += self.engine.reserve_queued(max(0, q - len(state.unclaimed)))
+        if (missing := q - len(state.unclaimed)) > 0:
+            self._reserve_new(missing)
+        rows, state.unclaimed = state.unclaimed[:q], state.unclaimed[q:]
+        return rows
+
+    def _check_left(self, q: int) -> None:
+        """Before anything is reserved, so that no trial is left pending that nobody was given."""
+        observations = self.state.observations
+        if observations.n_left + len(self.state.unclaimed) < q:
+            raise SpaceExhausted(
+                f"{q} new configurations were asked for, but {observations.n_distinct} of all "
+                f"{observations.space.cardinality:.0f} are evaluated or pending."
+            )
+
+    def _reserve_new(self, q: int) -> None:
+        """Reserves q new points; if that fails the state is as it was, but for trials that are in the journal."""
+        state, n = self.state, len(self.state.observations)
+        if not self.engine.n_missing:
+            state.bind()  # before the copy: a classifier can't be unbound
+        before = deepcopy(state.state_dict())
+        try:
+            self.engine.reserve(self._points(q))
+        except BaseException:
+            if len(state.observations) == n:
+                state.load_state_dict(before)
+            raise
+        finally:
+            state.unclaimed += range(n, len(state.observations))
+
+    def _points(self, q: int) -> Tensor:
+        if self.engine.n_missing:
+            return self.engine.design(q)
+        state = self.state
+        epochs, state.rehearsals = 1 + state.rehearsals, 0
+        self._trainer, trainer = None, self._trainer or new_trainer(self.device)
+        points = run_and_then(trainer, state.classifier, state.data, epochs, lambda: self.engine.propose(q))
+        self._trainer = trainer  # a trainer that was interrupted is not used again
+        return points

@@ -1,0 +1,115 @@
+"""`Engine`: what happens to the state of a run: design, propose, reserve, record."""
+
+import time
+
+import torch
+from torch import Tensor
+
+from deepbore.candidates import Search, distinct
+from deepbore.compute.distributed import Ranks
+from deepbore.compute.threads import one_thread
+from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Outcome, Status
+from deepbore.loop.snapshot import save
+from deepbore.loop.state import RunState
+
+
+class Engine:
+    """The steps of an iteration. It knows nothing of Trainers: between two proposals somebody trains the classifier.
+
+    Under several ranks all hold the same state and take the same steps; each searches its share of the candidates, and
+    the first keeps the journal. The same seed and number of ranks give the same run.
+
+    Args:
+        state: of the run.
+        ranks: the processes that take the steps together.
+    """
+
+    def __init__(self, state: RunState, ranks: Ranks | None = None):
+        self.state, self.ranks = state, ranks or Ranks()
+        if not self.ranks.is_first:
+            state.observations.journal = None
+
+    # --- what to try next --------------------------------------------------------------------------------------------
+
+    @property
+    def n_missing(self) -> int:
+        """How many trials of the initial design are still to be asked for."""
+        return max(0, self.state.recipe.n_initial - len(self.state.observations))
+
+    def design(self, q: int) -> Tensor:
+        """The next q new points of the run's Sobol sequence (q x d)."""
+        observations, generator = self.state.observations, self.state.generator
+        sobol = self.state.space.sobol(4 * q, self.state.seed, skip=len(observations))
+        return distinct(sobol.to(observations.points.device), observations, q, generator)
+
+    def propose(self, q: int) -> Tensor:
+        """q distinct new points by the trained classifier (q x d), or more of the design if it is not ready.
+
+        Raises:
+            SpaceExhausted: if a finite space has fewer than q configurations left.
+            RankError: if a rank has died.
+        """
+        state, recipe = self.state, self.state.recipe
+        if not all(self.ranks.gather(state.classifier.ready)):
+            return self.design(q)
+        search = Search(recipe.acquisition, state.classifier, state.observations, state.generator, self.ranks)
+        with one_thread():
+            return recipe.candidates.propose(search, q)
+
+    def expected_labels(self, points: Tensor) -> Tensor | None:
+        """The label that the classifier forecasts of each of q points (q); None while it is not ready."""
+        if not self.state.classifier.ready:
+            return None
+        with torch.no_grad(), one_thread():
+            return self.state.classifier.probability(points)
+
+    # --- bookkeeping -------------------------------------------------------------------------------------------------
+
+    def reserve(self, points: Tensor) -> list[int]:
+        """Makes points (q x d) pending trials and returns their rows.
+
+        The snapshot comes first, and knows the points: wherever the process dies, a run that is resumed asks for those
+        that the journal does not have.
+        """
+        state, journal = self.state, self.state.observations.journal
+        if journal is not None:
+            journal.open()
+            save(state, points, journal)
+        return state.observations.reserve(points)
+
+    def reserve_queued(self, q: int) -> list[int]:
+        """Makes up to q points of the queue pending trials and returns their rows."""
+        queued = self.state.queue[:q]
+        if not queued:
+            return []
+        del self.state.queue[: len(queued)]
+        try:
+            return self.reserve(torch.stack(queued))
+        except BaseException:
+            self.state.queue[:0] = queued
+            raise
+
+    def record(self, trial: Trial, outcome: Outcome) -> None:
+        """Gives a pending trial its outcome."""
+        self.state.observations.tell(trial.id, outcome)
+
+    def still_pending(self, rows: list[int]) -> list[int]:
+        """Those of the rows that have no outcome yet."""
+        return [row for row in rows if self.state.observations.status[row] == Status.PENDING]
+
+
+class Stopwatch:
+    """Seconds since it was last started."""
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Begins to count."""
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return time.perf_counter() - self._started

@@ -1,0 +1,139 @@
+"""`Recipe`: the parts of a run, resolved once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deepbore.acquisition import Acquisition, default_acquisition
+from deepbore.candidates import Candidates, GreedyBatch
+from deepbore.checks import whole
+from deepbore.classifiers import Classifier, KernelPLS, Link
+from deepbore.errors import SettingError
+from deepbore.labels import Gamma, Labelling, default_labels
+from deepbore.parts import describe, make
+from deepbore.space import SearchSpace
+
+N_INITIAL = 10
+KINDS: dict[str, type] = {
+    "labels": Labelling,
+    "classifier": Classifier,
+    "acquisition": Acquisition,
+    "candidates": Candidates,
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a run is made of. It is kept in the header of the journal, so that a run can go on without being told.
+
+    Attributes:
+        labels: how outcomes become labels.
+        classifier: what learns.
+        acquisition: what is maximised.
+        candidates: how it is maximised.
+        n_initial: trials of a Sobol design before the classifier is asked.
+    """
+
+    labels: Labelling
+    classifier: Classifier
+    acquisition: Acquisition
+    candidates: Candidates
+    n_initial: int
+
+    @classmethod
+    def resolve(
+        cls,
+        space: SearchSpace,
+        objectives: int = 1,
+        *,
+        labels: Labelling | None = None,
+        gamma: Gamma | None = None,
+        classifier: Classifier | None = None,
+        acquisition: Acquisition | None = None,
+        candidates: Candidates | None = None,
+        n_initial: int | None = None,
+    ) -> "Recipe":
+        """The recipe with defaults for what is not given, checked: parts that do not go together are refused here.
+
+        Args:
+            space: the search space.
+            objectives: k >= 1, how many values an outcome has.
+            labels: see `Study`, as all that follow.
+
+        Raises:
+            SettingError: for a part of the wrong kind, parts that do not go together, or a number outside its range.
+        """
+        if labels is not None and gamma is not None:
+            raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
+        given = {"labels": labels, "classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+        for name, part in given.items():
+            _check_kind(name, part)
+        whole(1, n_initial=n_initial)
+        classifier = classifier or KernelPLS()
+        recipe = cls(
+            labels or default_labels(classifier.link is Link.IDENTITY, gamma),
+            classifier,
+            (acquisition or default_acquisition(classifier)).resolved(classifier),
+            candidates or GreedyBatch(),
+            N_INITIAL if n_initial is None else n_initial,
+        )
+        recipe.check(space, objectives)
+        return recipe
+
+    def check(self, space: SearchSpace, objectives: int) -> None:
+        """Raises SettingError unless the parts go together, on this space and with so many objectives."""
+        if self.labels.objectives not in (None, objectives):
+            raise SettingError(
+                f"{type(self.labels).__name__} grades outcomes of {self.labels.objectives} value(s), but the study has "
+                f"{objectives} direction(s). Give labels= that grade several values."
+            )
+        self.acquisition.check(self.classifier)
+        self.candidates.check(space, self.classifier)
+
+    def describe(self) -> dict[str, Any]:
+        """The recipe as plain JSON data, for the header of a journal."""
+        return {**{name: describe(getattr(self, name)) for name in KINDS}, "n_initial": self.n_initial}
+
+    def differences(self, described: Mapping[str, Any]) -> list[str]:
+        """What is other than in a header, in words."""
+        own = self.describe()
+        other = [name for name in own if own[name] != described.get(name)]
+        return [f"{name} is {_short(own[name])}, was {_short(described.get(name))}" for name in other]
+
+
+def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings for `Recipe.resolve`: what is given, and the rest as a header describes it.
+
+    Args:
+        described: the recipe in the header; empty in journals of version 0.1, which stand for the defaults.
+        given: settings by name; None, or left out, for those of the header.
+
+    Raises:
+        SettingError: for a part that the header can't name, and that must be given.
+    """
+    settings = {name: part for name, part in given.items() if part is not None}
+    taken = {"labels"} if "gamma" in settings else set()  # gamma is short for labels
+    for name, description in described.items():
+        if name in settings or name in taken:
+            continue
+        try:
+            settings[name] = make(description, KINDS[name]) if name in KINDS else description
+        except SettingError as error:
+            raise SettingError(f"the journal's {name} can't be made again: {error} Here: {name}=...") from None
+    return settings
+
+
+def _check_kind(name: str, part: Any) -> None:
+    kind = KINDS[name]
+    if part is None or isinstance(part, kind):
+        return
+    hint = f"{part.__name__}()" if isinstance(part, type) else f"one of deepbore.{kind.__module__.split('.')[1]}"
+    raise SettingError(f"{name} must be a {kind.__name__}, but got {part!r:.100}. Give {hint}.")
+
+
+def _short(described: Any) -> str:
+    """A description on one line: GreedyBatch(reach=0.3)."""
+    if isinstance(described, Mapping) and "class_path" in described:
+        settings = ", ".join(f"{name}={_short(value)}" for name, value in described["init_args"].items())
+        return f"{str(described['class_path']).rpartition('.')[2]}({settings})"
+    return repr(described)

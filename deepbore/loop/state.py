@@ -1,0 +1,133 @@
+"""`RunState`: all that a run knows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from deepbore.classifiers import Classifier
+from deepbore.data.observations import Observations
+from deepbore.errors import SettingError
+from deepbore.labels import LabelledObservations
+from deepbore.loop.metrics import Metrics
+from deepbore.loop.recipe import Recipe
+from deepbore.space import SearchSpace
+
+
+@dataclass
+class RunState:
+    """What a run knows, in one place; everything else is a function of it.
+
+    Attributes:
+        observations: all trials; the journal keeps them.
+        recipe: the parts of the run, each with its own state.
+        seed: of everything random.
+        generator: the run's one stream of random numbers, which it lends the classifier.
+        queue: points (d) to ask before any others.
+        unclaimed: rows that are reserved and that nobody has been given yet.
+        unfinished: rows that a run which was killed has left pending, to be evaluated first.
+        rehearsals: epochs that only train, where the classifier has to learn anew.
+        metrics: what is logged of labels and forecasts.
+        data: the observations as Lightning takes them, labelled anew in each epoch.
+    """
+
+    observations: Observations
+    recipe: Recipe
+    seed: int = 0
+    generator: torch.Generator = field(default_factory=torch.Generator)
+    queue: list[Tensor] = field(default_factory=list)
+    unclaimed: list[int] = field(default_factory=list)
+    unfinished: list[int] = field(default_factory=list)
+    rehearsals: int = 0
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def __post_init__(self) -> None:
+        self.data = LabelledObservations(self.observations, self.recipe.labels)
+        self.classifier.generator = self.generator
+        self.reseed(self.seed)
+
+    @property
+    def space(self) -> SearchSpace:
+        """The search space."""
+        return self.observations.space
+
+    @property
+    def classifier(self) -> Classifier:
+        """What learns."""
+        return self.recipe.classifier
+
+    def reseed(self, seed: int) -> None:
+        """Begins another stream of random numbers.
+
+        Raises:
+            SettingError: for a seed that is no whole number of at most 64 bits.
+        """
+        self.seed = as_seed(seed)
+        self.generator.manual_seed(self.seed)
+
+    def bind(self) -> None:
+        """Makes the classifier's weights, if it has none yet."""
+        self.classifier.bind(self.space, self.recipe.labels.outputs)
+
+    # --- plain data --------------------------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What the first line of a journal says of the run."""
+        return {
+            "space": self.space.to_dict(),
+            "directions": list(self.observations.directions),
+            "seed": self.seed,
+            "recipe": self.recipe.describe(),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the observations, of which it says how many there were: tensors and plain data only.
+
+        Tensors are the run's own, not copies.
+        """
+        bound = self.classifier.space is not None
+        return {
+            "asked": self.observations.n_asked,
+            "generator": self.generator.get_state(),
+            "queue": list(self.queue),
+            "rehearsals": self.rehearsals,
+            "weights": dict(self.classifier.state_dict()) if bound else None,
+            "optimizers": [each.state_dict() for each in _optimizers(self.classifier)] if bound else [],
+            "ready": self.classifier.ready,
+            "labels": self.recipe.labels.state_dict(),
+            "candidates": self.recipe.candidates.state_dict(),
+            "metrics": self.metrics.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Puts every part into the state that `state_dict` gave; the observations stay as they are."""
+        if state["weights"] is not None:
+            self.bind()
+            self.classifier.load_state_dict(state["weights"])
+            for optimizer, each in zip(_optimizers(self.classifier), state["optimizers"], strict=True):
+                optimizer.load_state_dict(each)
+        self.classifier.ready = state["ready"]
+        self.recipe.labels.load_state_dict(state["labels"])
+        self.recipe.candidates.load_state_dict(state["candidates"])
+        self.metrics.load_state_dict(state["metrics"])
+        self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
+        self.generator.set_state(state["generator"].cpu())  # last: binding draws from it
+
+
+def _optimizers(classifier: Classifier) -> list[torch.optim.Optimizer]:
+    made = classifier.configure_optimizers()
+    return list(made) if isinstance(made, list) else [made]
+
+
+def as_seed(seed: Any) -> int:
+    """A seed as an int; whole numbers of other kinds, such as NumPy's, are welcome.
+
+    Raises:
+        SettingError: for anything else, or more than 64 bits.
+    """
+    whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
+    if not whole or not -(2**63) <= int(seed) < 2**63:
+        raise SettingError(f"seed must be a whole number of at most 64 bits, but got seed={seed!r}.")
+    return int(seed)
