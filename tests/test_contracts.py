@@ -4,7 +4,7 @@ import pytest
 
 from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS, ONLY_FOR
 from deepbore import testing
-from deepbore.testing import contracts
+from deepbore.testing import classifiers, contracts
 
 SLOW = {"GPClassifier", "Calibrated"}
 HEADS = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CLASSIFIERS]
@@ -13,17 +13,17 @@ HEADS = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for 
 @pytest.mark.parametrize("space", testing.TOY_SPACES)
 @pytest.mark.parametrize("name", HEADS)
 def test_classifier_scores_and_learns(name, space):
-    contracts.check_shapes(CLASSIFIERS[name](), testing.TOY_SPACES[space])
-    contracts.check_learning(CLASSIFIERS[name](), testing.TOY_SPACES[space])
+    classifiers.check_shapes(CLASSIFIERS[name](), testing.TOY_SPACES[space])
+    classifiers.check_learning(CLASSIFIERS[name](), testing.TOY_SPACES[space])
 
 
 @pytest.mark.parametrize(
     "check",
     [
-        contracts.check_same_seed,
-        contracts.check_state_dict,
-        contracts.check_degenerate_data,
-        contracts.check_wide_spaces,
+        classifiers.check_same_seed,
+        classifiers.check_state_dict,
+        classifiers.check_degenerate_data,
+        classifiers.check_wide_spaces,
     ],
 )
 @pytest.mark.parametrize("name", HEADS)
@@ -33,7 +33,7 @@ def test_classifier_is_reproducible_and_robust(name, check):
 
 @pytest.mark.parametrize("name", [name for name, make in CLASSIFIERS.items() if make().differentiable])
 def test_classifier_has_the_gradients_it_declares(name):
-    contracts.check_gradient(CLASSIFIERS[name]())
+    classifiers.check_gradient(CLASSIFIERS[name]())
 
 
 @pytest.mark.parametrize("name", LABELLINGS)

@@ -4,7 +4,9 @@ from deepbore.testing import check_classifier
 check_classifier(lambda: MyClassifier())
 """
 
-from deepbore.testing.contracts import check_acquisition, check_candidates, check_classifier, check_labelling
+from deepbore.testing.classifiers import check_classifier
+from deepbore.testing.contracts import check_acquisition, check_candidates, check_labelling
+from deepbore.testing.posteriors import check_posterior
 from deepbore.testing.toys import TOY_SPACES, fit, toy_data, toy_objective
 
 __all__ = [
@@ -13,6 +15,7 @@ __all__ = [
     "check_candidates",
     "check_classifier",
     "check_labelling",
+    "check_posterior",
     "fit",
     "toy_data",
     "toy_objective",

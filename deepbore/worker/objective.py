@@ -65,5 +65,6 @@ def _capped(text: str) -> str:
 
 def _last_lines(error: BaseException) -> str:
     """The end of the traceback, where the fault is; within it each entry is cut, a huge message included."""
-    entries = [entry[:LONGEST_ENTRY] for entry in traceback.format_exception(error)]
+    inner = error.__traceback__.tb_next if error.__traceback__ else None  # without this file
+    entries = [entry[:LONGEST_ENTRY] for entry in traceback.format_exception(type(error), error, inner)]
     return "".join(entries)[-LONGEST_TRACEBACK:]

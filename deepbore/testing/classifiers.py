@@ -1,0 +1,137 @@
+"""What every classifier must do. Each check raises AssertionError with the rule and the values that broke it."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from deepbore.classifiers.base import Classifier
+from deepbore.errors import ShapeError
+from deepbore.labels import ThresholdLabels
+from deepbore.space import Categorical, Real, SearchSpace
+from deepbore.testing.posteriors import check_posterior
+from deepbore.testing.require import require, require_equal, require_raises, require_shape, untouched_randomness
+from deepbore.testing.toys import TOY_SPACES, fit, toy_data
+
+Make = Callable[[], Classifier]
+
+
+def check_classifier(make: Make) -> None:
+    """Runs all checks of a classifier.
+
+    Args:
+        make: gives a new, unbound classifier.
+
+    Raises:
+        AssertionError: with the rule that is broken, and the values.
+
+    Example:
+        >>> from deepbore import KernelPLS
+        >>> check_classifier(KernelPLS)
+    """
+    for space in TOY_SPACES.values():
+        check_shapes(make(), space)
+        check_learning(make(), space)
+    check_same_seed(make)
+    check_state_dict(make)
+    check_degenerate_data(make)
+    check_wide_spaces(make)
+    if make().differentiable:
+        check_gradient(make())
+
+
+def check_shapes(classifier: Classifier, space: SearchSpace) -> None:
+    """The posterior has the shapes and the capabilities that are declared; points of another shape are refused."""
+    fit(classifier, toy_data(space), epochs=1)
+    require(classifier.ready, "a classifier must be ready once it has been fitted to good and bad points, but is not")
+    points = space.sample(7, torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        posterior = classifier.posterior(points)
+        check_posterior(posterior, 7, classifier.capabilities)
+        require(
+            posterior.link is classifier.link,
+            f"the posterior must have the link of its classifier, {classifier.link!r}, but has {posterior.link!r}",
+        )
+        part = classifier.posterior(points[:3]).mean
+        require_equal(part, posterior.mean[:3], "the scores of a point must not depend on the other points", 1e-4)
+    require_raises(ShapeError, lambda: classifier.posterior(points[:, :-1]), "points with a column too few")
+
+
+def check_learning(classifier: Classifier, space: SearchSpace) -> None:
+    """It tells good points that it has not seen from bad ones: AUROC > 0.8."""
+    fit(classifier, toy_data(space, 150, ThresholdLabels(0.3)), epochs=10)
+    test = toy_data(space, 400, ThresholdLabels(0.3), seed=1).labelled()
+    with torch.no_grad():
+        area = auroc(classifier.posterior(test.points).mean, test.z[:, 0] == 1)
+    where = ", ".join(space.names)
+    require(area > 0.8, f"the AUROC on unseen points of a smooth bowl in ({where}) must be > 0.8, but is {area:.3f}")
+
+
+def check_same_seed(make: Make) -> None:
+    """The same seed gives the same scores, and the global stream of random numbers stays as it was."""
+    space = TOY_SPACES["mixed"]
+    with untouched_randomness():
+        one, other = (_scores(fit(make(), toy_data(space), epochs=2), space) for _ in range(2))
+    require_equal(one, other, "two classifiers with the same seed and data must have equal scores")
+
+
+def check_state_dict(make: Make) -> None:
+    """A new classifier with the old one's state dict has the same scores, and the same `best_label`."""
+    space = TOY_SPACES["mixed"]
+    fitted, fresh = fit(make(), toy_data(space), epochs=2), make().bind(space)
+    fresh.load_state_dict(fitted.state_dict())
+    what = "a classifier that has taken up the state dict of another must have its scores"
+    require_equal(_scores(fresh, space), _scores(fitted, space), what)
+    require_equal(fresh.best_label, fitted.best_label, "`best_label` must be in the state dict")
+
+
+def check_degenerate_data(make: Make) -> None:
+    """Two rows, equal rows, equal values and failures leave finite scores."""
+    space = TOY_SPACES["mixed"]
+    nan = float("nan")
+    for values in ([1.0, 2.0], [1.0] * 5, [1.0], [1.0, nan, nan, 3.0]):
+        data = toy_data(space, 0)
+        configuration = {"lr": 0.01, "units": 64, "optimizer": "adam", "momentum": None, "nesterov": None}
+        data.observations.add({name: [value] * len(values) for name, value in configuration.items()}, values)
+        scores = _scores(fit(make(), data, epochs=2), space)
+        require_shape(scores, (11,), f"the mean score after equal points with the values {values}")
+
+
+def check_wide_spaces(make: Make) -> None:
+    """A category of 1000 levels and 200 parameters leave finite scores, from two rows and from twenty."""
+    levels = SearchSpace({"c": Categorical([f"level {i}" for i in range(1000)])})
+    for space in (levels, SearchSpace({f"x{i}": Real(0, 1) for i in range(200)})):
+        for n in (2, 20):
+            scores = _scores(fit(make(), toy_data(space, n), epochs=2), space)
+            require_shape(scores, (11,), f"the mean score after {n} points of {len(space)} parameters")
+
+
+def check_gradient(classifier: Classifier) -> None:
+    """The gradients of mean and standard deviation in the points agree with finite differences."""
+    space = TOY_SPACES["continuous"]
+    classifier = fit(classifier, toy_data(space), epochs=3).double()
+    points = space.sample(20, torch.Generator().manual_seed(2))
+    step = 1e-6 * torch.randn(points.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    for part in ("mean", "std") if "std" in classifier.capabilities else ("mean",):
+        leaf = points.clone().requires_grad_(True)
+        total = getattr(classifier.posterior(leaf), part).sum()
+        require(total.requires_grad, f"the {part} must have a gradient in the points (or say differentiable = False)")
+        (gradient,) = torch.autograd.grad(total, leaf)
+        with torch.no_grad():
+            above, below = (getattr(classifier.posterior(x), part).sum() for x in (points + step, points - step))
+        slope, found = float((above - below) / 2), float((gradient * step).sum())
+        require(
+            abs(found - slope) <= 1e-3 * abs(slope) + 1e-10,
+            f"along a small step the {part} must change by gradient * step = {found:.6g}, but changes by {slope:.6g}",
+        )
+
+
+def auroc(scores: Tensor, good: Tensor) -> float:
+    """The chance that a good point (n, bool) has a higher score (n) than a bad one; ties count half."""
+    difference = scores[good][:, None] - scores[~good]
+    return float(((difference > 0).double() + 0.5 * (difference == 0)).mean())
+
+
+@torch.no_grad()
+def _scores(classifier: Classifier, space: SearchSpace) -> Tensor:
+    return classifier.posterior(space.sample(11, torch.Generator().manual_seed(4))).mean
