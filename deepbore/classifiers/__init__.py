@@ -10,8 +10,10 @@ from deepbore.classifiers.gp_classifier import GPClassifier
 from deepbore.classifiers.hyper_ensemble import HyperDeepEnsemble
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.laplace import LaplaceGGN
+from deepbore.classifiers.link import Link
 from deepbore.classifiers.mc_dropout import MCDropout
 from deepbore.classifiers.network import NetworkClassifier, Training
+from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
 from deepbore.classifiers.trees import TreeClassifier
 from deepbore.classifiers.xgboost import XGBoost
 
@@ -22,12 +24,17 @@ __all__ = [
     "DeepPLS",
     "FourierLogistic",
     "GPClassifier",
+    "GaussianPosterior",
     "HyperDeepEnsemble",
     "KernelPLS",
     "LaplaceGGN",
+    "Link",
     "MCDropout",
     "MLPClassifier",
+    "MembersPosterior",
     "NetworkClassifier",
+    "PointEstimate",
+    "Posterior",
     "RandomForest",
     "Training",
     "TreeClassifier",

@@ -1,19 +1,24 @@
 """`Calibrated`: any classifier, with scores that keep what they promise."""
 
 import logging
+from collections.abc import Callable
 from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.calibration import METHODS, NO_MAP
-from deepbore.classifiers.trees import at_least, library
+from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
+from deepbore.classifiers.posterior import Posterior
+from deepbore.classifiers.trees import library
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
+TINY = 1e-12
 POOL = 10_000  # observations that the folds share at most: enough to draw coresets from as the base does from all
 
 log = logging.getLogger("deepbore")
@@ -29,9 +34,10 @@ class Calibrated(Classifier):
 
     Platt's map is a logistic function, the isotonic one any rising function: without gradients, and prone to
     overfitting below a thousand observations (BORE section 5). Scores become calibrated logits, or, for a base that
-    estimates labels, calibrated labels. Deviations become half of what the map makes of mean +- deviation. So Platt's
-    map leaves the ranking by upper bounds of logits as it is. Search a calibrated label by `UpperConfidenceBound`: it
-    stays below 1, the best label, so that expected improvement over that sees little.
+    estimates labels, calibrated labels. A rising map never changes a ranking by the mean, and Platt's, a line, none by
+    upper bounds of logits either: what it mends is what a probability is worth, as in `density_ratio` or a report.
+    Search a calibrated label by `UpperConfidenceBound`: it stays below 1, the best label, so that expected improvement
+    over that sees little.
 
     While a class has too few observations, or held-out scores do not rise with the labels, nothing is mapped.
 
@@ -66,20 +72,22 @@ class Calibrated(Classifier):
         rows: int = 1500,
     ):
         super().__init__()
-        if method not in METHODS:
-            raise SettingError(f"method must be one of {sorted(METHODS)}, but got {method!r}.")
+        one_of(METHODS, method=method)
+        whole(2, folds=folds)
+        whole(1, min_per_class=min_per_class, rows=rows)
         if classifier.space is not None:
             raise SettingError("the folds must not know what the base knows, but it is bound already. Make a new one.")
         if method == "isotonic":
             library("sklearn.isotonic", "isotonic calibration")
         self.base = classifier
-        self.folds = [deepcopy(classifier) for _ in range(at_least(2, folds=folds))]
+        self.folds = [deepcopy(classifier) for _ in range(folds)]
         for number, fold in enumerate(self.folds):  # not in a list: Lightning hands its trainer to children only
             self.add_module(f"fold{number}", fold)
         self._fit, self._logit = METHODS[method]
-        self.min_per_class, self.rows = at_least(1, min_per_class=min_per_class), at_least(1, rows=rows)
+        self.min_per_class, self.rows = min_per_class, rows
         self.differentiable = classifier.differentiable and method != "isotonic"
-        self.estimates_labels, self.kappa = classifier.estimates_labels, classifier.kappa
+        self.link, self.kappa = classifier.link, classifier.kappa
+        self.capabilities = classifier.capabilities & {"std", "members"}  # no theorem holds of a mapped score
         self.generator = classifier.generator
         self._map = NO_MAP
         self._has_told = False
@@ -112,8 +120,8 @@ class Calibrated(Classifier):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
-        logged = self.base.learn(batch)
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        logged = self.base.fit(batch)
         rows = self._drawn(len(batch), POOL).sort().values.to(batch.points.device)  # by age, as in a batch
         have_learned = self._learn_folds(batch, rows)
         self._map = self._fitted(batch, rows) if have_learned else NO_MAP
@@ -131,7 +139,7 @@ class Calibrated(Classifier):
         learnable = [len(share.z.unique(dim=0)) > 1 for share in shares]
         for fold, share, can in zip(self.folds, shares, learnable, strict=True):
             if can:
-                fold.learn(share)
+                fold.fit(share)
         return all(learnable)
 
     @torch.no_grad()
@@ -155,7 +163,7 @@ class Calibrated(Classifier):
         scores = torch.zeros(len(points), dtype=torch.float64, device=points.device)
         for number, classifier in enumerate(self.folds):
             if bool((mine := fold == number).any()):
-                scores[mine] = classifier.gaussian(points[mine])[0].double()
+                scores[mine] = classifier.posterior(points[mine]).mean.double()
         return scores
 
     def _tell(self) -> None:
@@ -170,30 +178,15 @@ class Calibrated(Classifier):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def scores(self, points: Tensor) -> Tensor:
-        """The base's scores (m x n), each mapped."""
+    def posterior(self, points: Tensor) -> Posterior:
+        """That of the base, mapped; see `MappedPosterior`."""
         self.check_points(points)
-        return self._mapped(self.base.scores(points))
-
-    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The base's mean (n), mapped, and half the length of the mapped interval of one deviation around it (n)."""
-        self.check_points(points)
-        mean, std = self.base.gaussian(points)
-        if not self._map.numel():
-            return mean, std
-        return self._mapped(mean), (self._mapped(mean + std) - self._mapped(mean - std)) / 2
-
-    def probability(self, points: Tensor) -> Tensor:
-        """That of the mapped mean score (n): means are what the map is fitted to."""
-        mean = self.gaussian(points)[0]
-        return mean.clamp(0, 1) if self.estimates_labels else mean.sigmoid()
+        posterior = self.base.posterior(points)
+        return MappedPosterior(posterior, self._mapped) if self._map.numel() else posterior
 
     def _mapped(self, scores: Tensor) -> Tensor:
-        """Calibrated logits, or labels where the base estimates labels, of any shape."""
-        if not self._map.numel():
-            return scores
-        logit = self._logit(self._map, scores)
-        return logit.sigmoid() if self.estimates_labels else logit
+        """Calibrated scores of the base's kind, of any shape."""
+        return score_of_logit(self._logit(self._map, scores), self.link)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
@@ -204,3 +197,41 @@ class Calibrated(Classifier):
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
         """Takes up the map of a checkpoint."""
         self._map = state["map"].cpu()
+
+
+class MappedPosterior(Posterior):
+    """A posterior of scores s as one of rising functions g(s).
+
+    Members and samples are mapped one by one, which is exact. The mean is g of the mean, the deviation half of what g
+    makes of mean +- deviation, and the covariance has these deviations and the correlations of s. All that is exact,
+    too, where g is a line, as Platt's map of logits is.
+
+    Args:
+        base: the posterior of s.
+        map: g, of scores of any shape.
+    """
+
+    def __init__(self, base: Posterior, map: Callable[[Tensor], Tensor]):  # the word for it
+        self.base, self._map, self.link = base, map, base.link
+        self.members = None if base.members is None else map(base.members)
+
+    @cached_property
+    def mean(self) -> Tensor:  # computed once
+        return self._map(self.base.mean)
+
+    @cached_property
+    def std(self) -> Tensor:  # computed once, and only if it is asked for
+        mean, std = self.base.mean, self.base.std
+        return (self._map(mean + std) - self._map(mean - std)) / 2
+
+    def covariance(self) -> Tensor:
+        slope = self.std / self.base.std.clamp(min=TINY)
+        return slope[:, None] * self.base.covariance() * slope
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        return self._map(self.base.sample(count, generator))
+
+    @property
+    def probability(self) -> Tensor:
+        """That of the mapped mean score (n): means are what the map is fitted to."""
+        return self.link.probability(self.mean)

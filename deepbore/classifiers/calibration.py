@@ -11,8 +11,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from torch import Tensor
 
+from deepbore.classifiers.link import Link
 from deepbore.classifiers.trees import library
 
+MOST_CERTAIN = -600.0  # a logit whose probability a double still tells from 0
 NO_MAP = torch.empty(2, 0, dtype=torch.float64)
 
 
@@ -81,6 +83,17 @@ def isotonic_logit(corners: Tensor, scores: Tensor) -> Tensor:
     right = torch.searchsorted(at, wanted).clamp(1, len(at) - 1)
     share = ((wanted - at[right - 1]) / (at[right] - at[right - 1])).clamp(0, 1)
     return torch.lerp(probability[right - 1], probability[right], share).logit().to(scores)
+
+
+def score_of_logit(logit: Tensor, link: Link) -> Tensor:
+    """The score of the same probability under a link, from a logit of any shape."""
+    if link is Link.LOGIT:
+        return logit
+    if link is Link.IDENTITY:
+        return logit.sigmoid()
+    smaller = (-logit.abs()).double().clamp(min=MOST_CERTAIN).sigmoid()  # of both classes, which keeps all its digits
+    probit: Tensor = -logit.sign() * torch.special.ndtri(smaller)
+    return probit.to(logit)
 
 
 Fit = Callable[[np.ndarray, np.ndarray, np.ndarray], Tensor]

@@ -3,13 +3,14 @@
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.base import covariance_over_members
+from deepbore.checks import whole
 from deepbore.classifiers.fourier import FourierFeatures
 from deepbore.classifiers.last_layer import fit_last_layer
+from deepbore.classifiers.link import Link
 from deepbore.classifiers.network import NetworkClassifier, Training
-from deepbore.errors import SettingError
+from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
-from deepbore.space import Real, SearchSpace
+from deepbore.space import SearchSpace
 
 FOURIER = 100
 
@@ -35,7 +36,8 @@ class DeepPLS(NetworkClassifier):
         SettingError: for a number outside its range.
     """
 
-    estimates_labels = True
+    link = Link.IDENTITY
+    capabilities = frozenset({"std"})
     kappa = 2.0  # 1 ends in a poorer cell of a table more often
 
     def __init__(
@@ -47,8 +49,7 @@ class DeepPLS(NetworkClassifier):
         training: Training | None = None,
     ):
         super().__init__(hidden, activation, None, members, training)
-        if fourier is not None and fourier < 0:
-            raise SettingError(f"fourier >= 0 must hold, but got fourier={fourier}.")
+        whole(0, fourier=fourier)
         self.fourier = fourier
 
     last_mean: Tensor  # m x h
@@ -56,8 +57,7 @@ class DeepPLS(NetworkClassifier):
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
-        has_reals = any(isinstance(p, Real) for p in space.parameters.values())
-        count = (FOURIER if has_reals else 0) if self.fourier is None else self.fourier
+        count = (FOURIER if space.continuous_columns else 0) if self.fourier is None else self.fourier
         self.distance_aware = count > 0
         self.waves = FourierFeatures(self.features.size, count, self.generator)
         h = self.hidden[-1] + count + 1
@@ -84,30 +84,13 @@ class DeepPLS(NetworkClassifier):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def scores(self, points: Tensor) -> Tensor:
+    def posterior(self, points: Tensor) -> LinearPosterior:
+        """Gaussian: the variance of the last layers and the spread of the members together."""
         self.check_points(points)
-        return self._mean(self._last_features(self.encode(points)))
-
-    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean (n) and standard deviation (n): last-layer variance and the members' spread together."""
-        self.check_points(points)
-        phi = self._last_features(self.encode(points))
-        means = self._mean(phi)  # m x n
-        variance = (phi @ self.last_root).square().sum(-1)  # m x n
-        return means.mean(0), (variance.mean(0) + means.var(0, correction=0)).sqrt()
-
-    def covariance(self, points: Tensor) -> Tensor:
-        """Of the last layers, their mean over the members, and of the members' means (n x n)."""
-        self.check_points(points)
-        phi = self._last_features(self.encode(points))
-        roots = phi @ self.last_root  # m x n x h
-        return (roots @ roots.mT).mean(0) + covariance_over_members(self._mean(phi))
+        return LinearPosterior(self._last_features(self.encode(points)), self.last_mean, self.last_root, self.link)
 
     def _last_features(self, x: Tensor) -> Tensor:
         """Features (n x e) -> what the last layers see: hidden units, waves and a constant for the bias (m x n x h)."""
         hidden = self.net.hidden(x)  # type: ignore[operator]  # torch says that it may be a tensor
         shared = torch.cat([self.waves(x), torch.ones_like(x[:, :1])], dim=-1)
         return torch.cat([hidden, shared.expand(self.members, -1, -1)], dim=-1)
-
-    def _mean(self, phi: Tensor) -> Tensor:
-        return (phi @ self.last_mean[..., None]).squeeze(-1)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from deepbore.classifiers.trees import TreeClassifier, at_least, library
+from deepbore.checks import whole
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.trees import TreeClassifier, library
 
 
 class RandomForest(TreeClassifier):
@@ -27,19 +29,20 @@ class RandomForest(TreeClassifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["mixed"]
-        >>> fit(RandomForest(trees=20), toy_data(space)).scores(space.sobol(4, seed=0)).shape
+        >>> fit(RandomForest(trees=20), toy_data(space)).posterior(space.sobol(4, seed=0)).members.shape
         torch.Size([20, 4])
 
     References:
         Breiman, Random forests, 2001.
     """
 
-    estimates_labels = True
+    link = Link.IDENTITY
 
     def __init__(self, trees: int = 100, max_depth: int | None = None, min_samples_split: int = 2, rows: int = 1000):
-        super().__init__(at_least(1, trees=trees), rows)
-        self.max_depth = max_depth if max_depth is None else at_least(1, max_depth=max_depth)
-        self.min_samples_split = at_least(2, min_samples_split=min_samples_split)
+        whole(1, trees=trees, max_depth=max_depth)
+        whole(2, min_samples_split=min_samples_split)
+        super().__init__(trees, rows)
+        self.max_depth, self.min_samples_split = max_depth, min_samples_split
         library("sklearn.ensemble", type(self).__name__)
 
     def grow(self, x: np.ndarray, z: np.ndarray, weight: np.ndarray, seed: int) -> None:

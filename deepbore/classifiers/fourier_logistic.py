@@ -6,10 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from deepbore.checks import above, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.fourier import FourierFeatures
+from deepbore.classifiers.link import Link
 from deepbore.classifiers.logistic import LogisticData, Maximum, maximise_bound, moments
-from deepbore.errors import SettingError
+from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
@@ -45,8 +47,8 @@ class FourierLogistic(Classifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["continuous"]
-        >>> mean, std = fit(FourierLogistic(), toy_data(space)).gaussian(space.sobol(4, seed=0))
-        >>> mean.shape, std.shape
+        >>> posterior = fit(FourierLogistic(), toy_data(space)).posterior(space.sobol(4, seed=0))
+        >>> posterior.mean.shape, posterior.std.shape
         (torch.Size([4]), torch.Size([4]))
 
     References:
@@ -54,13 +56,14 @@ class FourierLogistic(Classifier):
         Jaakkola & Jordan, Bayesian parameter estimation via variational methods, 2000.
     """
 
+    link = Link.LOGIT
+    capabilities = frozenset({"std"})
     kappa = 3.0  # the beta_t of appendix E
 
     def __init__(self, features: int = 300, length_scale: float | None = None, rows: int = 1024, rounds: int = 15):
         super().__init__()
-        for name, value in {"features": features, "length_scale": length_scale, "rows": rows, "rounds": rounds}.items():
-            if value is not None and not value > 0:
-                raise SettingError(f"{name} > 0 must hold, but got {name}={value}.")
+        above(0, length_scale=length_scale)
+        whole(1, features=features, rows=rows, rounds=rounds)
         self.count, self.length_scale, self.rows, self.rounds = features, length_scale, rows, rounds
 
     alpha: Tensor  # prior precision of the weights
@@ -81,12 +84,12 @@ class FourierLogistic(Classifier):
     # --- learning ----------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = batch.coreset(self.rows, self.generator)
         rounds = math.ceil(self.rounds * min(1.0, FULL_BUDGET / len(batch)))
         data = self._data(batch)
-        mean, std = self._moments(data.phi)  # the last posterior tells where the bounds should touch
-        found = maximise_bound(data, (mean.square() + std.square()).sqrt(), self.alpha, rounds)
+        last = self._over(data.phi)  # the last posterior tells where the bounds should touch
+        found = maximise_bound(data, (last.mean.square() + last.std.square()).sqrt(), self.alpha, rounds)
         if self.length_scale is None:
             found = self._climb(batch, found, rounds)
         self._remember(self._data(batch), found)
@@ -118,25 +121,14 @@ class FourierLogistic(Classifier):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def scores(self, points: Tensor) -> Tensor:
-        """The mean logit, as the one member (1 x n)."""
+    def posterior(self, points: Tensor) -> LinearPosterior:
         self.check_points(points)
-        return (self._phi(points) @ self.mean).expand(1, -1)
+        return self._over(self._phi(points))
 
-    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean (n) and standard deviation (n) of the logit under the posterior."""
-        self.check_points(points)
-        return self._moments(self._phi(points))
-
-    def probability(self, points: Tensor) -> Tensor:
-        """E[sigmoid(logit)] by the probit approximation sigmoid(mean / sqrt(1 + pi var / 8)) (Bishop, eq. 4.153)."""
-        mean, std = self.gaussian(points)
-        return (mean / (1 + math.pi * std.square() / 8).sqrt()).sigmoid()
+    def _over(self, phi: Tensor) -> LinearPosterior:
+        return LinearPosterior(phi[None], self.mean[None], self.root[None], self.link)
 
     def _phi(self, points: Tensor) -> Tensor:
         """Points (n x d) -> waves and a constant (n x h)."""
         x = self.features(points.double())
         return torch.cat([self.waves(x), torch.ones_like(x[:, :1])], dim=-1)
-
-    def _moments(self, phi: Tensor) -> tuple[Tensor, Tensor]:
-        return phi @ self.mean, (phi @ self.root).norm(dim=-1)

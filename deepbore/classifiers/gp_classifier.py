@@ -1,18 +1,23 @@
 """`GPClassifier`: a Gaussian process classifier by variational inference (BORE-GP)."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.optim import Adam
 
+from deepbore.checks import above, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.errors import SettingError
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
 if TYPE_CHECKING:
+    from gpytorch.distributions import MultivariateNormal
+
     from deepbore.classifiers.variational import VariationalGP
 
 SETTLING = 4  # natural gradient steps after which q suits its hyperparameters
@@ -42,8 +47,8 @@ class GPClassifier(Classifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["mixed"]
-        >>> mean, std = fit(GPClassifier(), toy_data(space), epochs=2).gaussian(space.sobol(4, seed=0))
-        >>> mean.shape, std.shape
+        >>> posterior = fit(GPClassifier(), toy_data(space), epochs=2).posterior(space.sobol(4, seed=0))
+        >>> posterior.mean.shape, posterior.std.shape
         (torch.Size([4]), torch.Size([4]))
 
     References:
@@ -51,15 +56,15 @@ class GPClassifier(Classifier):
         Salimbeni, Eleftheriadis & Hensman, Natural gradients in practice, 2018.
     """
 
+    link = Link.PROBIT
+    capabilities = frozenset({"std"})
     kappa = 2.0
 
     def __init__(self, inducing: int = 64, steps: int = 20, learning_rate: float = 0.05):
         super().__init__()
-        for name, value in {"inducing": inducing, "learning_rate": learning_rate}.items():
-            if not value > 0:
-                raise SettingError(f"{name} > 0 must hold, but got {name}={value}.")
-        if steps <= SETTLING:
-            raise SettingError(f"steps > {SETTLING} must hold, but got steps={steps}.")
+        above(0, learning_rate=learning_rate)
+        whole(1, inducing=inducing)
+        whole(SETTLING + 1, steps=steps)
         self.inducing, self.steps, self.learning_rate = inducing, steps, learning_rate
 
     gp: "VariationalGP"
@@ -83,7 +88,7 @@ class GPClassifier(Classifier):
     # --- learning ----------------------------------------------------------------------------------------------------
 
     @torch.enable_grad()
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = batch.coreset(CORESET, self.generator)
         data = self.coordinates(batch.points), batch.z.double().mean(-1), batch.weight.double()
         natural = self.gp.restart(self._inducing_points(batch))
@@ -108,18 +113,28 @@ class GPClassifier(Classifier):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def scores(self, points: Tensor) -> Tensor:
-        """The mean of f, as the one member (1 x n)."""
-        return self.gaussian(points)[0].expand(1, -1)
-
-    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean (n) and standard deviation (n) of f."""
+    def posterior(self, points: Tensor) -> "ProbitPosterior":
+        """q(f), joint: E[Phi(f)] = Phi(mean / sqrt(1 + var)) is its `probability`, exactly."""
         self.check_points(points)
-        mean, variance = self.gp.moments(self.coordinates(points.double()))
-        return mean, variance.clamp(min=1e-12).sqrt()
+        return ProbitPosterior(self.gp.marginals(self.coordinates(points.double())))
 
-    def probability(self, points: Tensor) -> Tensor:
-        """E[Phi(f)] = Phi(mean / sqrt(1 + var)) (n)."""
-        mean, std = self.gaussian(points)
-        probability: Tensor = torch.special.ndtr(mean / (1 + std.square()).sqrt())
-        return probability
+
+class ProbitPosterior(GaussianPosterior):
+    """The Gaussian q(f) at n points as GPyTorch gives it; the joint form is worked out when it is asked for.
+
+    Args:
+        q: a `gpytorch.distributions.MultivariateNormal`.
+    """
+
+    def __init__(self, q: "MultivariateNormal"):
+        self.q = q
+        super().__init__(q.mean, None, Link.PROBIT)
+
+    @cached_property
+    def std(self) -> Tensor:  # computed once, and only if it is asked for
+        variance: Tensor = self.q.variance
+        return variance.clamp(min=1e-12).sqrt()
+
+    def covariance(self) -> Tensor:
+        covariance: Tensor = self.q.covariance_matrix
+        return covariance

@@ -1,6 +1,8 @@
 """`KernelPLS`: probabilistic least squares in a reproducing kernel Hilbert space."""
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,16 +10,17 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
+from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.kernels import KERNELS
-from deepbore.errors import SettingError
+from deepbore.classifiers.kernels import KERNELS, ScaledKernel
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.labels.datamodule import LabelledBatch
-from deepbore.space import Real, SearchSpace
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space import SearchSpace
+from deepbore.space.coordinates import Coordinates
 
 JITTER = 1e-8
 NEGLIGIBLE = 1e-3  # the weight of rows that are left out
-SAMPLE_JITTER = 1e-6  # of the amplitude: among many points close together the covariance has no full rank
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
@@ -51,15 +54,16 @@ class KernelPLS(Classifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["continuous"]
-        >>> mean, std = fit(KernelPLS(), toy_data(space)).gaussian(space.sobol(4, seed=0))
-        >>> mean.shape, std.shape
+        >>> posterior = fit(KernelPLS(), toy_data(space)).posterior(space.sobol(4, seed=0))
+        >>> posterior.mean.shape, posterior.std.shape
         (torch.Size([4]), torch.Size([4]))
 
     References:
         Oliveira, Tiao & Ramos, Batch Bayesian optimisation via density-ratio estimation with guarantees, 2022.
     """
 
-    estimates_labels = True
+    link = Link.IDENTITY
+    capabilities = frozenset({"std", "theorem"})
     distance_aware = True
     kappa = 2.0
 
@@ -72,23 +76,26 @@ class KernelPLS(Classifier):
         iterations: int = 15,
     ):
         super().__init__()
-        if kernel not in KERNELS:
-            raise SettingError(f"kernel must be one of {sorted(KERNELS)}, but got {kernel!r}.")
-        for name, value in {"length_scale": length_scale, "regularisation": regularisation, "rows": rows}.items():
-            if value is not None and not value > 0:
-                raise SettingError(f"{name} > 0 must hold, but got {name}={value}.")
-        self.kernel = KERNELS[kernel]
+        one_of(KERNELS, kernel=kernel)
+        above(0, length_scale=length_scale, regularisation=regularisation)
+        whole(1, rows=rows)
+        whole(0, iterations=iterations)
+        self.function = KERNELS[kernel]
         self.length_scale, self.regularisation = length_scale, regularisation
         self.rows, self.iterations = rows, iterations
 
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
+    _x: Tensor  # rows as coordinates, n x c
+    _data: Tensor  # their labels and weights, n x 2
+    _root: Tensor
+    _coefficients: Tensor
+    _information: Tensor
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         d = len(space)
         self.coordinates = Coordinates(space)
-        real = [isinstance(p, Real) for p in space.parameters.values()]
-        scales = [LENGTH_SCALE if r else LEVEL_LENGTH_SCALE for r in real]
-        self._prior = np.array([*scales, AMPLITUDE, LAMBDA if any(real) else LEVEL_LAMBDA])
+        scales = [LENGTH_SCALE if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
+        self._prior = np.array([*scales, AMPLITUDE, LAMBDA if space.continuous_columns else LEVEL_LAMBDA])
         self._prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
         self._bounds = [BOUNDS["length_scale"]] * d + [BOUNDS["amplitude"], BOUNDS["lambda"]]
         start = self._prior[:, 0].copy()
@@ -106,11 +113,11 @@ class KernelPLS(Classifier):
     # --- learning ----------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         # to the evidence a row is a row, however little it weighs: it would make lambda smaller
         batch = batch.coreset(self.rows, self.generator, above=NEGLIGIBLE)
-        self._x = self.coordinates(batch.points)
-        self._data = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
+        labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
+        self._keep(_x=self.coordinates(batch.points), _data=labels)
         found = minimize(
             self._negative_evidence,
             self.theta.cpu().numpy(),
@@ -143,65 +150,39 @@ class KernelPLS(Classifier):
         score = (theta_array - self._prior[:, 0]) / self._prior[:, 1]
         return value + float(score @ score / 2), gradient.cpu().numpy() + score / self._prior[:, 1]
 
-    def _gram(self, x: Tensor, y: Tensor, theta: Tensor) -> Tensor:
-        scale = (-theta[:-2]).exp()[self.coordinates.owner]
-        return theta[-2].exp() * self.kernel(squared_distances(x * scale, y * scale))
-
     def _covariance(self, theta: Tensor) -> Tensor:
         """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
-        return self._gram(self._x, self._x, theta) + torch.diag(theta[-1].exp() / self._data[:, 1] + JITTER)
+        return self._kernel(theta)(self._x, self._x) + torch.diag(self._noise(theta) + JITTER)
+
+    def _kernel(self, theta: Tensor) -> ScaledKernel:
+        return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.owner], theta[-2].exp())
+
+    def _noise(self, theta: Tensor) -> Tensor:
+        """Lambda divided by each row's weight (n)."""
+        return theta[-1].exp() / self._data[:, 1]
 
     def _remember(self, x: Tensor, data: Tensor) -> None:
         """Keeps the rows x (n x c) with labels and weights (n x 2), and what predictions need of them."""
-        self._x, self._data = x, data
-        self._factor = torch.linalg.cholesky(self._covariance(self.theta))
+        self._keep(_x=x, _data=data)
+        factor = torch.linalg.cholesky(self._covariance(self.theta))
         identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
-        self._root = torch.linalg.solve_triangular(self._factor, identity, upper=False)  # root^T root = K^-1
-        self._coefficients = self._root.mT @ (self._root @ data[:, 0])
+        root = torch.linalg.solve_triangular(factor, identity, upper=False)  # root^T root = (K_t + lambda I)^-1
+        information = factor.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
+        self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
+
+    def _keep(self, **tensors: Tensor) -> None:
+        """Tensors that move with the module, and are no part of its state dict: rows are, and the rest follows."""
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor, persistent=False)
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def gaussian(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """pi_t (n), not clipped, so that it has gradients everywhere, and sigma_t (n)."""
+    def posterior(self, points: Tensor) -> "KernelPosterior":
         self.check_points(points)
-        k = self._gram(self.coordinates(points), self._x, self.theta)
-        variance = self.theta[-2].exp() - (k @ self._root.mT).square().sum(-1)
-        return k @ self._coefficients, variance.clamp(min=1e-12).sqrt()
-
-    def covariance(self, points: Tensor) -> Tensor:
-        """k(x, x') - k_t(x)^T (K_t + lambda I)^-1 k_t(x'), the joint form of Theorem 1's sigma_t^2 (n x n)."""
-        self.check_points(points)
-        x = self.coordinates(points)
-        explained = self._gram(x, self._x, self.theta) @ self._root.mT
-        covariance: Tensor = self._gram(x, x, self.theta) - explained @ explained.mT
-        return covariance
-
-    def scores(self, points: Tensor) -> Tensor:
-        """pi_t alone, as the one member (1 x n)."""
-        self.check_points(points)
-        k = self._gram(self.coordinates(points), self._x, self.theta)
-        score: Tensor = k @ self._coefficients
-        return score.expand(1, -1)
-
-    def sample(self, points: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        """Draws of the Gaussian process at the points jointly (count x n); the cost grows with n^3."""
-        covariance = self.covariance(points)
-        covariance.diagonal().add_(SAMPLE_JITTER * self.theta[-2].exp())
-        noise = torch.randn(count, len(points), dtype=covariance.dtype, generator=generator).to(covariance)
-        samples: Tensor = self.gaussian(points)[0] + noise @ torch.linalg.cholesky(covariance).mT
-        return samples
-
-    def beta(self, delta: float, norm: float) -> float:
-        """beta_t(delta) of Theorem 1: with probability 1 - delta, |pi - pi_t| <= beta_t sigma_t everywhere.
-
-        Args:
-            delta: in (0, 1).
-            norm: b, a bound on the RKHS norm of pi.
-        """
-        lambda_ = float(self.theta[-1].exp())
-        noise = float((lambda_ / self._data[:, 1]).log().sum())
-        log_determinant = 2 * float(self._factor.diagonal().log().sum()) - noise
-        return norm + math.sqrt(2 / lambda_ * (log_determinant / 2 - math.log(delta)))
+        model = KernelModel(
+            self._kernel(self.theta), self._x, self._root, self._coefficients, self.theta[-1].exp(), self._information
+        )
+        return KernelPosterior(model, self.coordinates(points))
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
@@ -212,3 +193,73 @@ class KernelPLS(Classifier):
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
         """Takes up the rows of a checkpoint."""
         self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
+
+
+@dataclass(frozen=True)
+class KernelModel:
+    """What the posterior of probabilistic least squares is computed from.
+
+    Attributes:
+        kernel: k, with its length scales and amplitude.
+        x: rows as coordinates, n x c.
+        root: R with R^T R = (K_t + lambda I)^-1, n x n.
+        coefficients: (K_t + lambda I)^-1 z_t, n.
+        regularisation: lambda, a scalar.
+        information: log det(I + K_t / lambda) / 2, a scalar.
+    """
+
+    kernel: ScaledKernel
+    x: Tensor
+    root: Tensor
+    coefficients: Tensor
+    regularisation: Tensor
+    information: Tensor
+
+
+class KernelPosterior(GaussianPosterior):
+    """pi_t and sigma_t of probabilistic least squares at n points; the mean alone costs no variance.
+
+    Args:
+        model: what was fitted.
+        x: the points as coordinates, n x c.
+    """
+
+    def __init__(self, model: KernelModel, x: Tensor):
+        self.model, self.x = model, x
+        self._k = model.kernel(x, model.x)
+        super().__init__(self._k @ model.coefficients, None, Link.IDENTITY)
+
+    @cached_property
+    def std(self) -> Tensor:  # computed once, and only if it is asked for
+        """sigma_t of Theorem 1 (n)."""
+        variance = self.model.kernel.amplitude - self._explained.square().sum(-1)
+        return variance.clamp(min=1e-12).sqrt()
+
+    def covariance(self) -> Tensor:
+        """k(x, x') - k_t(x)^T (K_t + lambda I)^-1 k_t(x'), the joint form of Theorem 1's sigma_t^2 (n x n)."""
+        covariance: Tensor = self.model.kernel(self.x, self.x) - self._explained @ self._explained.mT
+        return covariance
+
+    def beta(self, delta: float, norm: float) -> Tensor:
+        """beta_t(delta) of Theorem 1: with probability 1 - delta, |pi - pi_t| <= beta_t sigma_t everywhere.
+
+        beta_t = b + (sqrt(2 (log det(I + K_t / lambda) / 2 - log delta) / lambda)), under the theorem's assumptions:
+        pi lies in the RKHS of a kernel that was fixed beforehand, as were lambda and what the labels mean. A learned
+        kernel, and thresholds that move with the data, keep none of that promise.
+
+        Args:
+            delta: in (0, 1).
+            norm: b, a bound on the RKHS norm of pi.
+
+        Returns:
+            A scalar.
+        """
+        return norm + (2 / self.model.regularisation * (self.model.information - math.log(delta))).sqrt()
+
+    @cached_property
+    def _explained(self) -> Tensor:
+        return self._k @ self.model.root.mT
+
+    @property
+    def scale(self) -> Tensor:
+        return self.model.kernel.amplitude

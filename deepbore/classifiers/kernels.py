@@ -1,8 +1,11 @@
 """Stationary kernels with one length scale a parameter (ARD), as functions of a squared distance."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from torch import Tensor
+
+from deepbore.space.coordinates import squared_distances
 
 TINY = 1e-20
 
@@ -28,3 +31,22 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
     "rational_quadratic": rational_quadratic,
     "rbf": rbf,
 }
+
+
+@dataclass(frozen=True)
+class ScaledKernel:
+    """k(x, y) = amplitude * function(sum_j (scale_j (x_j - y_j))^2).
+
+    Attributes:
+        function: one of `KERNELS`.
+        scale: one over the length scale of each coordinate, c.
+        amplitude: k(x, x), a scalar.
+    """
+
+    function: Callable[[Tensor], Tensor]
+    scale: Tensor
+    amplitude: Tensor
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m."""
+        return self.amplitude * self.function(squared_distances(x * self.scale, y * self.scale))

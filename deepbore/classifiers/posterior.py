@@ -10,7 +10,7 @@ from deepbore.classifiers.link import Link
 from deepbore.errors import SettingError
 
 UNCERTAIN = "DeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, DeepPLS, GPClassifier or FourierLogistic"
-JITTER = 1e-6  # of the greatest variance: among many points close together a covariance has no full rank
+JITTER = 1e-6  # of the variance's scale: among many points close together a covariance has no full rank
 
 
 class Posterior(ABC):
@@ -49,6 +49,8 @@ class Posterior(ABC):
     @property
     def probability(self) -> Tensor:
         """Expected probability of class 1, or expected label, n."""
+        if self.link is Link.IDENTITY:  # whatever the deviation, which may cost something
+            return self.link.probability(self.mean)
         return self.link.probability(self.link.expected_score(self.mean, self.std))
 
 
@@ -100,11 +102,11 @@ class MembersPosterior(Posterior):
         self.members, self.link = members, link
 
     @cached_property
-    def mean(self) -> Tensor:  # type: ignore[override]  # computed once
+    def mean(self) -> Tensor:  # computed once
         return self.members.mean(0)
 
     @cached_property
-    def std(self) -> Tensor:  # type: ignore[override]  # computed once
+    def std(self) -> Tensor:  # computed once
         return self.members.std(0, correction=0)
 
     def covariance(self) -> Tensor:
@@ -125,11 +127,11 @@ class GaussianPosterior(Posterior):
 
     Args:
         mean: n.
-        std: n.
+        std: n; None where the subclass works it out when it is asked for.
         link: what the scores are.
     """
 
-    def __init__(self, mean: Tensor, std: Tensor, link: Link):
+    def __init__(self, mean: Tensor, std: Tensor | None, link: Link):
         self._mean, self._std, self.link = mean, std, link
 
     @property
@@ -138,15 +140,60 @@ class GaussianPosterior(Posterior):
 
     @property
     def std(self) -> Tensor:
+        assert self._std is not None, f"{type(self).__name__} must implement std, or be given it"
         return self._std
+
+    @property
+    def scale(self) -> Tensor:
+        """A variance that the rounding errors of the covariance are small to, such as that of the prior (a scalar)."""
+        return self.std.max().square()
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Draws by a Cholesky factor of the covariance; the cost grows with n^3."""
         covariance = self.covariance().double()
-        jitter = JITTER * covariance.diagonal().max().clamp(min=1e-12)
-        root = torch.linalg.cholesky(covariance + jitter * torch.eye(len(covariance)).to(covariance))
+        jitter = JITTER * self.scale.double().clamp(min=1e-12)
+        root = torch.linalg.cholesky(covariance + jitter.expand(len(covariance)).diag())
         noise = torch.randn(count, len(root), dtype=root.dtype, generator=generator, device=generator.device)
-        return (self.mean + noise.to(root) @ root.mT).to(self.mean)
+        samples: Tensor = self.mean + noise.to(root) @ root.mT
+        return samples.to(self.mean)
+
+
+class LinearPosterior(GaussianPosterior):
+    """m linear functions of features with Gaussian weights w_i ~ N(mean_i, root_i root_i^T), counting equally.
+
+    Mean and covariance are those of the mixture: the mean of the members' covariances, and the spread of their means.
+
+    Args:
+        phi: features of the points in each member, m x n x h.
+        mean: of the weights, m x h.
+        root: m x h x h.
+        link: what the scores are.
+    """
+
+    def __init__(self, phi: Tensor, mean: Tensor, root: Tensor, link: Link):
+        self.phi, self.weights, self.root = phi, mean, root
+        self._means = (phi @ mean[..., None]).squeeze(-1)  # m x n
+        super().__init__(self._means.mean(0), None, link)
+
+    @cached_property
+    def std(self) -> Tensor:  # computed once, and only if it is asked for
+        variance = (self.phi @ self.root).square().sum(-1)  # m x n
+        return (variance.mean(0) + self._means.var(0, correction=0)).sqrt()
+
+    def covariance(self) -> Tensor:
+        roots = self.phi @ self.root  # m x n x h
+        return (roots @ roots.mT).mean(0) + covariance_over_members(self._means)
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        """Whole functions: weights of a member drawn at random; the cost grows with n only."""
+        m, h = self.weights.shape
+        member = torch.randint(m, (count,), generator=generator, device=generator.device)
+        noise = torch.randn(count, h, dtype=self.phi.dtype, generator=generator, device=generator.device)
+        samples = self.phi.new_empty(count, self.phi.shape[1])
+        for number, (phi, mean, root) in enumerate(zip(self.phi, self.weights, self.root, strict=True)):
+            mine = (member == number).nonzero().squeeze(-1)
+            samples[mine.to(phi.device)] = (mean + noise[mine].to(phi) @ root.mT) @ phi.mT
+        return samples
 
 
 def covariance_over_members(scores: Tensor) -> Tensor:

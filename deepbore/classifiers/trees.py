@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from deepbore.checks import whole
 from deepbore.classifiers.base import Classifier
-from deepbore.errors import MissingPackage, SettingError
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import MembersPosterior, PointEstimate, Posterior
+from deepbore.errors import MissingPackage
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
@@ -21,6 +24,8 @@ class TreeClassifier(Classifier):
     The trees read `space.features`, where each split between two levels of an ordinal, or between one category and
     the others, is one feature. Labels of several columns are learned as their mean. A subclass implements `grow` and
     `predict`.
+
+    The libraries behind them compute on the CPU: there, and only there, points leave the device.
 
     Args:
         members: m, scores for each point.
@@ -34,7 +39,9 @@ class TreeClassifier(Classifier):
 
     def __init__(self, members: int, rows: int):
         super().__init__()
-        self.members, self.rows = members, at_least(1, rows=rows)
+        whole(1, rows=rows)
+        self.members, self.rows = members, rows
+        self.capabilities = frozenset({"std", "members"}) if members > 1 else frozenset()
 
     @abstractmethod
     def grow(self, x: np.ndarray, z: np.ndarray, weight: np.ndarray, seed: int) -> None:
@@ -49,23 +56,30 @@ class TreeClassifier(Classifier):
         self._remember(torch.zeros(0, len(space) + 2, dtype=torch.float64), torch.tensor(0))
 
     @torch.no_grad()
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = batch.coreset(self.rows, self.generator)
         labels = torch.stack([batch.z.mean(-1), batch.weight], dim=-1)
         seed = torch.randint(2**31, (), generator=self.generator)
         self._remember(torch.cat([batch.points, labels], dim=-1).cpu(), seed)
         self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
-        return {"loss": self._loss(self.scores(batch.points).mean(0), *labels.T), "rows": float(len(batch))}
+        return {"loss": self._loss(self._scores(batch.points).mean(0), *labels.T), "rows": float(len(batch))}
 
     def _loss(self, score: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        if self.estimates_labels:
+        if self.link is Link.IDENTITY:
             return (weight * (score - z).square()).mean()
         return binary_cross_entropy_with_logits(score, z.to(score), weight.to(score))
 
-    @torch.no_grad()
-    def scores(self, points: Tensor) -> Tensor:
-        """The trees' predictions (m x n), without gradients; 0 before the first learning."""
+    def posterior(self, points: Tensor) -> Posterior:
+        """The trees' predictions, without gradients; 0 before the first fit."""
         self.check_points(points)
+        scores = self._scores(points)
+        if len(scores) > 1:
+            return MembersPosterior(scores, self.link)
+        return PointEstimate(scores[0], self.link, type(self).__name__)
+
+    @torch.no_grad()
+    def _scores(self, points: Tensor) -> Tensor:
+        """m x n."""
         if not len(self._rows):
             return points.new_zeros(self.members, len(points))
         return torch.from_numpy(self.predict(self._encode(points))).to(points)
@@ -90,18 +104,6 @@ class TreeClassifier(Classifier):
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
         """Grows the trees of a checkpoint again."""
         self._remember(state["rows"].cpu(), state["seed"].cpu())
-
-
-def at_least(least: int, **setting: int) -> int:
-    """The value of the one setting that is named.
-
-    Raises:
-        SettingError: if it is below `least`.
-    """
-    ((name, value),) = setting.items()
-    if value < least:
-        raise SettingError(f"{name} >= {least} must hold, but got {name}={value}.")
-    return value
 
 
 def library(module: str, user: str) -> Any:

@@ -46,12 +46,7 @@ class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
         scaled = x * (-self.theta[:-2]).exp()[self.owner]
         return MultivariateNormal(self.theta[-1].expand(len(x)), self.kernel(scaled) * self.theta[-2].exp())
 
-    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean (n) and variance (n) of f under q at coordinates n x c."""
-        q = self._marginals(x)
-        return q.mean, q.variance
-
-    def _marginals(self, x: Tensor) -> MultivariateNormal:
+    def marginals(self, x: Tensor) -> MultivariateNormal:
         """q(f) at coordinates n x c. In evaluation mode GPyTorch keeps what it computed from older parameters."""
         clear_cache_hook(self.variational_strategy)
         return self(x)
@@ -65,7 +60,7 @@ class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
             weight: weights, n: a weight of 2 counts a row twice.
         """
         expected: Tensor = self.quadrature(
-            lambda f: z * torch.special.log_ndtr(f) + (1 - z) * torch.special.log_ndtr(-f), self._marginals(x)
+            lambda f: z * torch.special.log_ndtr(f) + (1 - z) * torch.special.log_ndtr(-f), self.marginals(x)
         )
         divergence: Tensor = self.variational_strategy.kl_divergence()
         return (weight * expected).sum() - divergence

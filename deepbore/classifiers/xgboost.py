@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.classifiers.trees import TreeClassifier, at_least, library
-from deepbore.errors import SettingError
+from deepbore.checks import at_least, up_to, whole
+from deepbore.classifiers.trees import TreeClassifier, library
 
 
 class XGBoost(TreeClassifier):
@@ -30,8 +30,8 @@ class XGBoost(TreeClassifier):
     Example:
         >>> from deepbore.testing import TOY_SPACES, fit, toy_data
         >>> space = TOY_SPACES["mixed"]
-        >>> fit(XGBoost(rounds=20), toy_data(space)).scores(space.sobol(4, seed=0)).shape
-        torch.Size([1, 4])
+        >>> fit(XGBoost(rounds=20), toy_data(space)).posterior(space.sobol(4, seed=0)).mean.shape
+        torch.Size([4])
 
     References:
         Chen & Guestrin, XGBoost: a scalable tree boosting system, 2016.
@@ -46,11 +46,10 @@ class XGBoost(TreeClassifier):
         rows: int = 1000,
     ):
         super().__init__(1, rows)
-        if not 0 < learning_rate <= 1:
-            raise SettingError(f"0 < learning_rate <= 1 must hold, but got learning_rate={learning_rate}.")
-        if not min_child_weight >= 0:
-            raise SettingError(f"min_child_weight >= 0 must hold, but got min_child_weight={min_child_weight}.")
-        self.rounds, self.max_depth = at_least(1, rounds=rounds), at_least(1, max_depth=max_depth)
+        whole(1, rounds=rounds, max_depth=max_depth)
+        up_to(0, 1, learning_rate=learning_rate)
+        at_least(0, min_child_weight=min_child_weight)
+        self.rounds, self.max_depth = rounds, max_depth
         self.learning_rate, self.min_child_weight = learning_rate, min_child_weight
         library("xgboost", type(self).__name__)
 
