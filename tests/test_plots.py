@@ -14,13 +14,30 @@ from PIL import Image
 from sklearn.calibration import calibration_curve
 from torchmetrics.functional.classification import binary_calibration_error
 
-from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study, ThresholdLabels
+from deepbore import (
+    Categorical,
+    Condition,
+    EmphasiseChanges,
+    GPClassifier,
+    Integer,
+    MLPClassifier,
+    Ordinal,
+    Outcome,
+    Real,
+    SearchSpace,
+    Study,
+    ThresholdLabels,
+    Training,
+)
 from deepbore import plots as pictures
 from deepbore.classifiers import Classifier
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import PointEstimate
 from deepbore.errors import SettingError
+from deepbore.labels import Labelling, Labels
 from deepbore.plots import best_and_tau, history
-from deepbore.plots.influence import exchanged
-from deepbore.plots.reliability import reliability
+from deepbore.plots.permutation_importance import exchanged
+from deepbore.plots.reliability_diagram import reliability
 from deepbore.plots.scales import short, ticks
 from deepbore.testing import TOY_SPACES
 
@@ -60,7 +77,7 @@ def study():
 class Known(Classifier):
     """A classifier that is a formula: points (n x d) -> pi (n)."""
 
-    estimates_labels = True
+    link = Link.IDENTITY
 
     def __init__(self, formula):
         super().__init__()
@@ -69,11 +86,11 @@ class Known(Classifier):
     def build(self, space, outputs):
         pass
 
-    def learn(self, batch):
+    def fit(self, batch):
         return {}
 
-    def scores(self, points):
-        return self.formula(points)[None]
+    def posterior(self, points):
+        return PointEstimate(self.formula(points), self.link, "Known")
 
 
 def known(formula, space=CUBE, n=512):
@@ -128,6 +145,36 @@ def test_a_studys_history_knows_its_direction_and_gamma_and_leaves_pending_trial
     assert "tau (gamma = 0.3)" in [text.get_text() for text in axes.get_legend().get_texts()]
     (failed,) = (c for c in axes.collections if c.get_label() == "failed")
     assert [segment[0, 0] for segment in failed.get_segments()] == [4]
+
+
+def test_the_history_knows_the_gamma_within_another_labelling():
+    study = told(CUBE, [3, 1, 2], labels=EmphasiseChanges(ThresholdLabels(0.3)))
+    assert "tau (gamma = 0.3)" in [text.get_text() for text in history(study).axes[0].get_legend().get_texts()]
+
+
+class BelowTwo(Labelling):
+    """Labels that know of no threshold: 1 for a first value below 2 in a feasible trial."""
+
+    objectives = None
+
+    def __call__(self, observations):
+        z = (observations.values[:, :1] < 2).float()
+        return Labels(z, torch.ones(len(z)), separable=bool(z.min() < z.max()))
+
+
+def test_labels_without_a_threshold_can_be_drawn(tmp_path):
+    study = told(LINE, [3, 1, NAN, 1.5, 9], pending=1, labels=BelowTwo())
+    axes = history(study).axes[0]
+    drawn = [collection.get_offsets()[:, 1].tolist() for collection in axes.collections[:2]]
+    assert drawn == [[1, 1.5], [3, 9]]
+    named = {text.get_text() for text in axes.get_legend().get_texts()}
+    assert not [name for name in named if name.startswith("tau")]
+    study.fit(epochs=1)
+    values = pictures.landscape(study).axes[0]
+    assert "tau" not in {line.get_label() for line in values.lines}
+    assert sorted(c.get_offsets()[:, 1].tolist() for c in values.collections[:2]) == [[1, 1.5], [3, 9]]
+    for picture in [*OF_CLASSIFIER[:2], pictures.calibration]:
+        picture(study).savefig(tmp_path / "picture.png", dpi=20)
 
 
 # --- importance ------------------------------------------------------------------------------------------------------
@@ -196,6 +243,30 @@ def test_a_slice_is_the_classifier_along_one_parameter_at_the_best_configuration
         assert curve.get_ydata()[k] == pytest.approx(float(study.classifier.probability(point)), abs=1e-6)
     low, high = lr.collections[0].get_paths()[0].get_extents().intervaly
     assert low <= min(curve.get_ydata()) <= max(curve.get_ydata()) <= high
+
+
+def test_the_band_of_a_probit_head_goes_by_the_probit():
+    """Its ends are Phi(mean -+ std): version 0.1 drew the sigmoid of probits."""
+    study = told(LINE, [3.0, 1.0, 2.0, 5.0, 4.0], classifier=GPClassifier())
+    study.fit(epochs=1)
+    (panel,) = pictures.slices(study).axes
+    band, curve = panel.collections[0].get_paths()[0].vertices, panel.lines[0]
+    point = LINE.encode([{"x": curve.get_xdata()[100]}])
+    posterior = study.classifier.posterior(point)
+    expected = torch.special.ndtr(posterior.mean + torch.tensor([[-1.0], [1.0]]) * posterior.std).flatten()
+    ends = band[np.isclose(band[:, 0], curve.get_xdata()[100], rtol=1e-12)][:, 1]
+    assert sorted(set(ends.round(9))) == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_a_head_that_does_not_know_how_sure_it_is_has_no_band():
+    space = SearchSpace({"x": Real(0, 1), "k": Categorical(["a", "b"])})
+    study = told(space, [3.0, 1.0, 2.0], classifier=MLPClassifier(training=Training(steps=5)))
+    study.fit(epochs=1)
+    panel = next(axes for axes in pictures.slices(study).axes if axes.get_xlabel() == "x")
+    outline = panel.collections[0].get_paths()[0].vertices
+    assert np.isin(outline[:, 1], panel.lines[0].get_ydata()).all()  # no wider than the curve itself
+    figure = pictures.landscape(study)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["k", "class probability"]  # and no picture of deviations
 
 
 def test_a_slice_shows_the_labels_of_the_trials_that_have_the_parameter(study):
@@ -352,6 +423,14 @@ def test_a_plane_shows_the_classifier_and_where_the_objective_is_tau():
     (border,) = (c for c in pi.collections if hasattr(c, "levels"))
     assert np.allclose(border.get_paths()[0].vertices[:, 0], sorted(t.value for t in study.trials)[5])
     assert (np.asarray(deviation.collections[0].get_array()) >= 0).all()
+
+
+def test_an_objective_that_gives_outcomes_can_be_drawn():
+    study = told(LINE, [3.0, 1.0, 2.0])
+    study.fit(epochs=1)
+    values = pictures.landscape(study, objective=lambda params: Outcome(params["x"], constraints=[1.0])).axes[0]
+    (drawn,) = (line for line in values.lines if line.get_label() == "objective")
+    assert np.allclose(drawn.get_ydata(), drawn.get_xdata())
 
 
 def test_a_landscape_needs_few_parameters(study):

@@ -1,13 +1,14 @@
 """Pictures of a run; each takes a study and returns a matplotlib figure. What shows the classifier needs it trained:
 `ask` and `optimize` do that, and so does `Study.fit`, for a study taken up from its journal."""
 
-from deepbore.plots.influence import importance, importances
-from deepbore.plots.landscapes import landscape
-from deepbore.plots.parallel import parallel_coordinates
-from deepbore.plots.reliability import calibration
-from deepbore.plots.reports import report
-from deepbore.plots.runs import best_and_tau, history
-from deepbore.plots.sections import pairs, slices
+from deepbore.plots.html_report import report
+from deepbore.plots.landscape_plot import landscape
+from deepbore.plots.optimization_history import best_and_tau, history
+from deepbore.plots.pair_plot import pairs
+from deepbore.plots.parallel_plot import parallel_coordinates
+from deepbore.plots.permutation_importance import importance, importances
+from deepbore.plots.reliability_diagram import calibration
+from deepbore.plots.slice_plot import slices
 
 __all__ = [
     "best_and_tau",

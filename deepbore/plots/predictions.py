@@ -1,6 +1,7 @@
-"""The classifier of a study, as numbers to draw."""
+"""What the classifier and the labels of a study say, as numbers to draw."""
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -8,9 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.classifiers.link import Link
 from deepbore.errors import SettingError
-from deepbore.labels import Labels
-from deepbore.space.parameters import Parameter, Real
+from deepbore.labels import EmphasiseChanges, Labelling, Labels
+from deepbore.labels.threshold import ThresholdFamily
+from deepbore.space.parameters import Parameter
 
 if TYPE_CHECKING:
     from deepbore.study import Study
@@ -38,12 +41,40 @@ def nothing_learned(study: "Study") -> str | None:
 
 def labels_of(study: "Study") -> Labels:
     """The labels of all rows as of now; by a copy, as some labellings remember what they have labelled."""
-    return copy.copy(study.labels)(study.observations)
+    return copy.deepcopy(study.labels)(study.observations)
+
+
+def tau_of(labels: Labels) -> float:
+    """The threshold of the good values, in the user's sign; NaN for labels that are made without one."""
+    return labels.metrics.get("tau", math.nan)
+
+
+def thresholds_of(labelling: Labelling) -> ThresholdFamily | None:
+    """The labelling by thresholds of one value that stands behind a labelling; None if there is none."""
+    while isinstance(labelling, EmphasiseChanges):
+        labelling = labelling.base
+    return labelling if isinstance(labelling, ThresholdFamily) else None
+
+
+def is_good(study: "Study", labels: Labels) -> np.ndarray:
+    """Which trials reach the threshold tau, or have a label above 0 where there is no threshold (n)."""
+    tau = tau_of(labels)
+    if math.isnan(tau):
+        above: np.ndarray = (labels.z.mean(-1) > 0).cpu().numpy()
+        return above
+    values, sign = values_of(study), -1 if study.observations.direction == "maximize" else 1
+    return sign * values <= sign * tau
+
+
+def values_of(study: "Study") -> np.ndarray:
+    """The first objective value of each trial in the user's sign (n); NaN where there is none."""
+    values: np.ndarray = study.observations.to_user(study.observations.values[:, 0].cpu().numpy())
+    return values
 
 
 def name_of_pi(study: "Study") -> str:
     """What the classifier's pi is."""
-    return "expected label" if study.classifier.estimates_labels else "class probability"
+    return "expected label" if study.classifier.link is Link.IDENTITY else "class probability"
 
 
 @torch.no_grad()
@@ -54,11 +85,16 @@ def probability(study: "Study", points: Tensor) -> np.ndarray:
     return torch.cat(parts).cpu().double().numpy()
 
 
+def has_deviation(study: "Study") -> bool:
+    """Whether the classifier says how sure it is of its scores."""
+    return "std" in study.classifier.capabilities
+
+
 def band(study: "Study", points: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """pi at one standard deviation of the score below and above its mean, at points (n x d): n and n."""
     mean, std = _moments(study, points)
-    low, high = [_as_pi(study, end).numpy() for end in (mean - std, mean + std)]
-    return low, high
+    link = study.classifier.link
+    return link.probability(mean - std).numpy(), link.probability(mean + std).numpy()
 
 
 def spread(study: "Study", points: Tensor) -> np.ndarray:
@@ -68,15 +104,11 @@ def spread(study: "Study", points: Tensor) -> np.ndarray:
 
 @torch.no_grad()
 def _moments(study: "Study", points: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of the score (n and n)."""
     classifier = study.classifier
-    parts = [classifier.gaussian(part.to(classifier.device)) for part in points.split(CHUNK)]
-    means, stds = zip(*parts, strict=True)
-    return torch.cat(means).cpu().double(), torch.cat(stds).cpu().double()
-
-
-def _as_pi(study: "Study", score: Tensor) -> Tensor:
-    pi: Tensor = score.clamp(0, 1) if study.classifier.estimates_labels else score.sigmoid()
-    return pi
+    parts = [classifier.posterior(part.to(classifier.device)) for part in points.split(CHUNK)]
+    mean, std = torch.cat([part.mean for part in parts]), torch.cat([part.std for part in parts])
+    return mean.cpu().double(), std.cpu().double()
 
 
 def thinned(rows: Tensor, most: int) -> Tensor:
@@ -116,11 +148,10 @@ def centre(study: "Study", columns: Sequence[int] = ()) -> Tensor | None:
 
 def grid(parameter: Parameter, most: int) -> Tensor:
     """Up to `most` entries of a point's column over the parameter's whole range: every level, if they are so few."""
-    if isinstance(parameter, Real):
+    if parameter.is_continuous:
         return torch.linspace(0, 1, most, dtype=torch.float64)
     levels = parameter.levels or 1
     if levels <= most:
         return parameter.from_level(torch.arange(levels, dtype=torch.float64))
-    upper = float(parameter.from_level(torch.tensor([levels - 1.0]).double()))
-    spread = torch.linspace(0, upper, most, dtype=torch.float64)  # over its scale, so that a log is even
-    return parameter.from_level(parameter.to_level(spread).unique())
+    even = torch.linspace(0, parameter.upper, most, dtype=torch.float64)  # over its scale, so that a log is even
+    return parameter.from_level(parameter.to_level(even).unique())

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.plots.looking import MANY, name_of_pi, nothing_learned, probability, thinned
+from deepbore.plots.predictions import MANY, name_of_pi, nothing_learned, probability, thinned
 from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain, thin_spines
 from deepbore.space import SearchSpace
 

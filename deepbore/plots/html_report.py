@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from deepbore.data.observations import Status
-from deepbore.plots.influence import importance
-from deepbore.plots.landscapes import landscape
-from deepbore.plots.looking import nothing_learned
-from deepbore.plots.parallel import parallel_coordinates
-from deepbore.plots.reliability import calibration
-from deepbore.plots.runs import history
-from deepbore.plots.sections import pairs, slices
+from deepbore.data.outcomes import Status
+from deepbore.plots.landscape_plot import landscape
+from deepbore.plots.optimization_history import history
+from deepbore.plots.pair_plot import pairs
+from deepbore.plots.parallel_plot import parallel_coordinates
+from deepbore.plots.permutation_importance import importance
+from deepbore.plots.predictions import nothing_learned
+from deepbore.plots.reliability_diagram import calibration
+from deepbore.plots.slice_plot import slices
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

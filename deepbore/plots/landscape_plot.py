@@ -1,19 +1,33 @@
 """`landscape`: all that there is to see of a run in one or two dimensions (BORE figures 1 and 8)."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from deepbore.data.observations import Status
+from deepbore.data.outcomes import Status, as_outcome
 from deepbore.errors import SettingError
-from deepbore.evaluators import Objective
 from deepbore.labels import Labels
-from deepbore.plots.looking import grid, labels_of, name_of_pi, nothing_learned, shown_rows
+from deepbore.plots.pair_plot import COARSE, colour_bar, draw_pair
+from deepbore.plots.predictions import (
+    grid,
+    has_deviation,
+    is_good,
+    labels_of,
+    name_of_pi,
+    nothing_learned,
+    shown_rows,
+    tau_of,
+    thresholds_of,
+    values_of,
+)
 from deepbore.plots.scales import dress, is_number, on_axis
-from deepbore.plots.sections import COARSE, FINE, LEVELS, colour_bar, draw_pair, draw_slice
+from deepbore.plots.slice_plot import FINE, LEVELS, draw_slice
 from deepbore.plots.style import BEST, FAILED, GOOD, TAU, legend, message, new_figure, note, thin_spines
+from deepbore.space import Params
+from deepbore.worker.objective import Objective
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +40,8 @@ def landscape(study: "Study", *, objective: Objective | None = None, figure: "Fi
     """The classifier over a whole space of one or two parameters, with the trials and what is asked next.
 
     In one dimension, as in figure 8 of BORE (Tiao et al. 2021): above the values with tau, and beside them their
-    distribution, whose share gamma tau cuts off; below pi and the labels. In two, pi and the standard deviation of the
-    score as colours. Pending trials are where the study looks next.
+    distribution, whose share gamma tau cuts off; below pi and the labels. In two, pi and, where the classifier gives
+    one, the standard deviation of the score as colours. Pending trials are where the study looks next.
 
     Args:
         study: of a space with one or two parameters, with a trained classifier; see `Study.fit`.
@@ -69,7 +83,7 @@ def _line(study: "Study", objective: Objective | None, figure: "Figure | None") 
 def _draw_function(axes: "Axes", study: "Study", objective: Objective) -> None:
     (parameter,) = study.space.parameters.values()
     column = grid(parameter, FINE)
-    curve = [float(objective(params)) for params in study.space.decode(column[:, None])]
+    curve = [_value(objective, params) for params in study.space.decode(column[:, None])]
     axes.plot(on_axis(parameter, column), curve, color="#8a9099", lw=1.2, label="objective", zorder=1)
 
 
@@ -78,8 +92,8 @@ def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
     (parameter,) = study.space.parameters.values()
     observations = study.observations
     rows = shown_rows(study)
-    x, y = on_axis(parameter, observations.points.cpu()[rows, 0]), study.result.values[rows.numpy()]
-    good = observations.to_user(y) <= labels.tau
+    x, y = on_axis(parameter, observations.points.cpu()[rows, 0]), values_of(study)[rows.numpy()]
+    good, tau = is_good(study, labels)[rows.numpy()], tau_of(labels)
     for which, colour, name in ((good, GOOD, "class 1"), (~good & ~np.isnan(y), "#8a9099", "class 0")):
         axes.scatter(x[which], y[which], color=colour, marker="x", s=32, lw=1.6, label=name, zorder=3)
     if len(rows):
@@ -87,23 +101,24 @@ def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
     failed = x[np.isnan(y)]
     if len(failed):
         axes.vlines(failed, 0, 0.04, color=FAILED, lw=1.5, transform=axes.get_xaxis_transform(), label="failed")
-    if not np.isnan(labels.tau):
-        axes.axhline(observations.to_user(labels.tau), color=TAU, lw=1.2, ls="--", label="tau")
+    if not math.isnan(tau):
+        axes.axhline(tau, color=TAU, lw=1.2, ls="--", label="tau")
     thin_spines(axes)
 
 
 def _draw_shares(axes: "Axes", study: "Study", labels: Labels) -> None:
-    """How many of the values are at least so good, with gamma and tau, which stand for each other."""
+    """How many of the values are at least so good, and where tau cuts off the share gamma of them."""
     observations = study.observations
-    ranked = observations.sorted_values
+    ranked, family = observations.sorted_values, thresholds_of(study.labels)
     axes.tick_params(labelleft=False, labelsize=8)
     axes.set(xlim=(0, 1.03), xlabel="share of values", xticks=[0, 0.5, 1])
     thin_spines(axes)
     if len(ranked):
         share = np.arange(1, len(ranked) + 1) / len(ranked)
         axes.step([0, *share], observations.to_user(ranked[[0, *range(len(ranked))]]), color=BEST, lw=1.2)
-        axes.axhline(observations.to_user(labels.tau), color=TAU, lw=1.2, ls="--")
-        axes.axvline(study.labels.proportion(len(ranked)), color=TAU, lw=0.8, ls=":")
+    if len(ranked) and family is not None:
+        axes.axhline(tau_of(labels), color=TAU, lw=1.2, ls="--")
+        axes.axvline(family.proportion(len(ranked)), color=TAU, lw=0.8, ls=":")
 
 
 def _draw_classifier(axes: "Axes", study: "Study") -> None:
@@ -134,28 +149,35 @@ def _mark_next(panes: Sequence["Axes"], study: "Study") -> None:
 def _plane(study: "Study", objective: Objective | None, figure: "Figure | None") -> "Figure":
     if reason := nothing_learned(study):
         return message(figure, reason)
-    figure = figure or new_figure(9.8, 4.0)
-    panels = figure.subplots(1, 2, gridspec_kw={"wspace": 0.06})
+    both = has_deviation(study)
+    figure = figure or new_figure(9.8 if both else 5.2, 4.0)
+    panels = figure.subplots(1, 2 if both else 1, gridspec_kw={"wspace": 0.06}, squeeze=False)[0]
     drawn = draw_pair(panels[0], study, *study.space.names)
     colour_bar(figure, study, drawn, panels[0])
-    drawn = draw_pair(panels[1], study, *study.space.names, deviation=True)
-    figure.colorbar(drawn, ax=panels[1], aspect=30).set_label("standard deviation of the score")
-    panels[1].set_ylabel("")
-    if objective is not None and all(is_number(p) for p in study.space.parameters.values()):
-        _draw_boundary(panels[0], study, objective)
+    if both:
+        drawn = draw_pair(panels[1], study, *study.space.names, deviation=True)
+        figure.colorbar(drawn, ax=panels[1], aspect=30).set_label("standard deviation of the score")
+        panels[1].set_ylabel("")
+    tau = tau_of(labels_of(study))
+    if objective is not None and not math.isnan(tau) and all(is_number(p) for p in study.space.parameters.values()):
+        _draw_boundary(panels[0], study, objective, tau)
     return figure
 
 
-def _draw_boundary(axes: "Axes", study: "Study", objective: Objective) -> None:
+def _draw_boundary(axes: "Axes", study: "Study", objective: Objective, tau: float) -> None:
     """Where the objective equals tau: the border that the classifier should learn."""
     p, q = study.space.parameters.values()
     xs, ys = (grid(each, COARSE if each.levels is None else LEVELS) for each in (p, q))
     points = study.space.snap(torch.cartesian_prod(xs, ys))
-    values = np.array([float(objective(params)) for params in study.space.decode(points)]).reshape(len(xs), len(ys)).T
-    tau = study.observations.to_user(labels_of(study).tau)
+    values = np.array([_value(objective, params) for params in study.space.decode(points)]).reshape(len(xs), len(ys)).T
     drawn = axes.contour(
         on_axis(p, xs), on_axis(q, ys), values, levels=[tau], colors=TAU, linewidths=1.3, linestyles="--"
     )
     if np.size(drawn.get_paths()[0].vertices):  # the region may be smaller than the grid's step
         axes.plot([], [], color=TAU, lw=1.3, ls="--", label="objective = tau")
         legend(axes, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0, fontsize=8)
+
+
+def _value(objective: Objective, params: Params) -> float:
+    """The first value of an objective."""
+    return float(as_outcome(objective(params)).values[0])

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepbore.errors import SettingError
-from deepbore.plots.looking import labels_of, name_of_pi, nothing_learned, probability, thinned
+from deepbore.checks import whole
+from deepbore.plots.predictions import labels_of, name_of_pi, nothing_learned, probability, thinned
 from deepbore.plots.style import BAD, GOOD, legend, message, new_figure, thin_spines
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def calibration(study: "Study", *, bins: int = 10, figure: "Figure | None" = Non
         SettingError: for bins < 1, or if the classifier is not trained.
         MissingPackage: without matplotlib.
     """
-    if bins < 1:
-        raise SettingError(f"bins >= 1 must hold, but got bins={bins}.")
+    whole(1, bins=bins)
     if reason := nothing_learned(study):
         return message(figure, reason)
     rows = thinned(study.observations.finished_rows.cpu(), ROWS)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from deepbore.plots.looking import shown_rows
+from deepbore.plots.predictions import shown_rows, values_of
 from deepbore.plots.scales import is_number, linear_ticks, short, ticks
-from deepbore.plots.sections import chosen
+from deepbore.plots.slice_plot import chosen
 from deepbore.plots.style import FAILED, figure_of, good_to_bad, new_axes, nothing_on, plain, usual_range
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def parallel_coordinates(
     if not len(rows):
         return nothing_on(axes, "No trial is finished yet.")
     axes = axes or new_axes(max(1.15 * (len(names) + 1), 5.0) + 0.6, 4.0)
-    heights, values = _heights(study, names, rows), study.result.values[rows.numpy()]
+    heights, values = _heights(study, names, rows), values_of(study)[rows.numpy()]
     failed = np.isnan(values)
     axes.plot(np.arange(len(names)), heights[failed].T, color=FAILED, lw=0.8, ls=":", alpha=0.6)
     if not failed.all():
@@ -97,8 +97,8 @@ def _draw_axes(axes: "Axes", study: "Study", names: Sequence[str]) -> None:
     for place, name in enumerate(names):
         parameter = space.parameters[name]
         shown = ticks(parameter, 6)
-        upper = float(space.bounds[1, space.names.index(name)])
-        _draw_axis(axes, place, name, (parameter.encode(shown) / upper).tolist(), [short(value) for value in shown])
+        heights = (parameter.encode(shown) / parameter.upper).tolist()
+        _draw_axis(axes, place, name, heights, [short(value) for value in shown])
     conditional = [place for place, name in enumerate(names) if space.parameters[name].when is not None]
     if conditional:
         axes.text(conditional[0] - 0.05, INACTIVE, "inactive", ha="right", va="center", fontsize=7.5, bbox=GROUND)
