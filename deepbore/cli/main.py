@@ -4,14 +4,10 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deepbore.cli import tune
 from deepbore.cli.run_directory import CONFIG, journal_of
 from deepbore.errors import DeepBoreError, JournalError
-
-if TYPE_CHECKING:
-    from deepbore.study import Study
 
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
 
@@ -107,13 +103,16 @@ def _tune(args: list[str]) -> None:
 
 
 def _best(args: list[str]) -> None:
-    study = _study(args, "best")
-    print(summary(study))
+    run = _run(args, "best")
+    from deepbore.cli.load import load_run  # noqa: PLC0415
+    from deepbore.cli.summary import summary  # noqa: PLC0415
+
+    print(summary(load_run(run)))
 
 
 def _plot(args: list[str]) -> None:
     run = _run(args, "plot")
-    from deepbore.cli.fit import load_run  # noqa: PLC0415
+    from deepbore.cli.load import load_run  # noqa: PLC0415
     from deepbore.plots import history  # noqa: PLC0415
 
     target = run / "history.png" if run.is_dir() else run.with_suffix(".png")
@@ -123,7 +122,7 @@ def _plot(args: list[str]) -> None:
 
 def _report(args: list[str]) -> None:
     run = _run(args, "report")
-    from deepbore.cli.fit import load_run  # noqa: PLC0415
+    from deepbore.cli.load import load_run  # noqa: PLC0415
     from deepbore.plots import report  # noqa: PLC0415
 
     study = load_run(run)
@@ -142,33 +141,6 @@ def _run(args: list[str], command: str) -> Path:
     if len(args) != 1 or args[0].startswith("-"):
         raise JournalError(f"usage: deepbore {command} RUN, a run directory or a journal, but got {args}.")
     return Path(args[0])
-
-
-def _study(args: list[str], command: str) -> "Study":
-    run = _run(args, command)
-    from deepbore.study import Study  # noqa: PLC0415
-
-    return Study.load(journal_of(run))
-
-
-def summary(study: "Study", optimum: float | None = None) -> str:
-    """What a run has found, in a few lines."""
-    from deepbore.data.observations import Status  # noqa: PLC0415  # this module is light to import
-
-    observations = study.observations
-    statuses = [int(code) for code in observations.status]
-    parts = [f"{len(statuses)} trials"]
-    unfinished = (Status.FAILED, Status.PENDING)
-    parts += [f"{n} {status.name.lower()}" for status in unfinished if (n := statuses.count(status))]
-    if observations.n_left == 0:
-        parts.append("every configuration of the space")
-    counts = ", ".join(parts)
-    best = study.best_trial
-    if best is None or best.value is None:
-        return f"no value yet ({counts})"
-    regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
-    lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
-    return "\n".join([*lines, *(f"  {name}: {value}" for name, value in best.params.items())])
 
 
 if __name__ == "__main__":

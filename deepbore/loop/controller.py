@@ -47,7 +47,8 @@ class LoopController(Callback):
         batch_size: int = 1,
         logs: bool = True,
     ):
-        whole(1, n_trials=n_trials, batch_size=batch_size)
+        whole(0, n_trials=n_trials)
+        whole(1, batch_size=batch_size)
         self.state, self.n_trials, self.batch_size, self.logs = state, n_trials, batch_size, logs
         self._own, self._watch = evaluator, Stopwatch()
 

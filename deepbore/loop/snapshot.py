@@ -91,4 +91,4 @@ def _refuse_foreign(path: Path) -> None:
     except OSError as error:
         raise JournalError(f"{path} can't be read ({error}). Name another journal.") from error
     if begins != MAGIC:
-        raise JournalError(f"{path} is no snapshot of deepbore and is not overwritten. Move it, or name another journal.")
+        raise JournalError(f"{path} is no snapshot of deepbore, so it stays. Move it, or name another journal.")

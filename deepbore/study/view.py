@@ -91,6 +91,11 @@ class StudyView:
         return self._state.space
 
     @property
+    def seed(self) -> int:
+        """Of everything random in the run."""
+        return self._state.seed
+
+    @property
     def best_trial(self) -> Trial | None:
         """The feasible trial with the best value; None while there is none.
 

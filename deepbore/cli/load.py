@@ -1,0 +1,71 @@
+"""`load_run`: the study of a run directory, to look at."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonargparse import ArgumentError, ArgumentParser
+
+from deepbore.classifiers import Classifier
+from deepbore.cli.run_directory import CONFIG, journal_of
+from deepbore.data.history import replay
+from deepbore.data.journal import Journal
+from deepbore.errors import SettingError
+from deepbore.labels import Labelling
+from deepbore.loop.recipe import parts_of
+from deepbore.study import Study
+
+log = logging.getLogger(__name__)
+
+
+def load_run(run: Path) -> Study:
+    """The study of a run directory, with its own parts, the classifier untrained.
+
+    Only classes of deepbore are imported: looking at a run that somebody else has sent runs none of their code. In the
+    place of other parts stand the defaults, which is said.
+
+    Args:
+        run: the directory; or a journal alone.
+
+    Raises:
+        JournalError: for a missing or damaged journal.
+        SettingError: if a configuration of version 0.1 names what cannot be made.
+    """
+    journal, config = journal_of(run), run / CONFIG
+    described = replay(Journal(journal)).header.get("recipe")
+    if described is not None:
+        return Study.load(journal, **{name: part for name in described if (part := _own(described, name)) is not None})
+    return Study.load(journal, **(_parts(config.read_text(encoding="utf-8")) if config.exists() else {}))
+
+
+def _own(described: dict[str, Any], name: str) -> Any:
+    """A part of deepbore's; None, with a warning, for others."""
+    try:
+        return parts_of({name: described[name]}, {})[name]
+    except SettingError as error:
+        log.warning("%s Shown with the default.", error)
+        return None
+
+
+def _parts(text: str) -> dict[str, Any]:
+    """Classifier and labels of a configuration of version 0.1, by their names in a study."""
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(Classifier, "classifier")
+    parser.add_subclass_arguments(Labelling, "labels")
+    try:
+        config = yaml.safe_load(text) or {}
+        named = {"classifier": config.get("model"), "labels": (config.get("data") or {}).get("labels")}
+        own = {name: part for name, part in named.items() if part and _is_own(part)}
+        parsed = parser.parse_object(own)
+        return {name: part for name, part in vars(parser.instantiate_classes(parsed)).items() if part is not None}
+    except (ArgumentError, ValueError, yaml.YAMLError) as error:
+        raise SettingError(f"the classifier and labels can't be made from the run's config.yaml: {error}") from None
+
+
+def _is_own(part: Any) -> bool:
+    path = part.get("class_path", "") if isinstance(part, dict) else part
+    if str(path).startswith("deepbore.") or "." not in str(path):
+        return True
+    log.warning("%s is not a class of deepbore, so it is not imported. Shown with the default.", path)
+    return False

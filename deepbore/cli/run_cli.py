@@ -1,0 +1,157 @@
+"""`RunCLI`: LightningCLI that reads the configuration of a run; it runs nothing by itself."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch import Trainer
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.loggers import CSVLogger
+
+from deepbore.acquisition import Acquisition
+from deepbore.candidates import Candidates
+from deepbore.classifiers import Classifier
+from deepbore.cli.run_directory import CONFIG, new_run
+from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
+from deepbore.labels import Labelling
+from deepbore.problems import Problem
+
+N_TRIALS = 100
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """How a run goes.
+
+    Args:
+        n_trials: evaluations, those of a resumed run included, earlier results not; None to let the trainer decide.
+        acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
+        candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
+        n_initial: trials of a Sobol design before the classifier is asked; default 10.
+        batch_size: q, trials proposed in one iteration; more where more workers are free.
+        seed: of everything random.
+    """
+
+    n_trials: int | None = N_TRIALS
+    acquisition: Acquisition | None = None
+    candidates: Candidates | None = None
+    n_initial: int | None = None
+    batch_size: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class LabelSettings:
+    """How outcomes become labels.
+
+    Args:
+        labels: the labelling; default: see `deepbore.labels.default_labels`.
+    """
+
+    labels: Labelling | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How trials are evaluated: by default in this process, one after the other; else see `ProcessEvaluator`.
+
+    Args:
+        workers: how many at the same time, each in a process of its own if there are several.
+        timeout: seconds that one attempt may take.
+        retries: how many times a trial is tried again that raised, timed out or lost its worker.
+    """
+
+    workers: int = 1
+    timeout: float | None = None
+    retries: int = 0
+
+    def evaluator(self, problem: Problem) -> Evaluator:
+        """The evaluator that these settings describe."""
+        if self == Evaluation() and not problem.isolated:
+            return SerialEvaluator(problem)
+        return ProcessEvaluator(problem, self.workers, self.timeout, self.retries)
+
+
+class RunCLI(LightningCLI):
+    """LightningCLI with a problem, a loop and a run directory.
+
+    Args:
+        args: command line, without the command.
+
+    Attributes:
+        problem: what is optimised.
+        loop: how the run goes.
+        labels: how outcomes become labels; None for the default.
+        run: the run directory.
+        warm_start: CSV file of earlier results, or None.
+    """
+
+    def __init__(self, args: Sequence[str]):
+        super().__init__(
+            model_class=Classifier,
+            subclass_mode_model=True,
+            args=list(args),
+            run=False,
+            parser_kwargs={"exit_on_error": False},
+            auto_configure_optimizers=False,
+            seed_everything_default=False,  # the run's own stream is the only one
+            save_config_callback=None,  # it saves where the logger does; ours belongs into the run directory
+            trainer_defaults={
+                "accelerator": "cpu",
+                "max_epochs": -1,
+                "devices": 1,
+                "enable_model_summary": False,
+                "enable_checkpointing": False,  # the snapshot beside the journal is what a run is resumed from
+                "log_every_n_steps": 1,
+            },
+        )
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Adds the problem, the loop, the labels, the evaluator and the run directory."""
+        parser.add_subclass_arguments(Problem, "problem", required=True)
+        parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
+        parser.add_argument("--warm_start", type=str | None, default=None, help="CSV file of earlier results")
+        parser.add_class_arguments(LoopSettings, "loop")
+        parser.add_class_arguments(LabelSettings, "data")
+        parser.add_class_arguments(Evaluation, "evaluation")
+        parser.add_argument(
+            "--evaluator",
+            type=Callable[[Any], Evaluator] | None,
+            default=None,
+            help="class of an evaluator, in place of the evaluation settings; its objective is the problem",
+        )
+        parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}})
+
+    def instantiate_classes(self) -> None:
+        """The parts by their names here, and the trainer with the run directory behind it."""
+        super().instantiate_classes()
+        made = self.config_init
+        self.loop: LoopSettings = made.loop
+        self.labels: Labelling | None = made.data.labels
+        self.warm_start: str | None = made.warm_start
+        self._evaluation: Evaluation = made.evaluation
+        self._evaluator: Callable[[Any], Evaluator] | None = made.evaluator
+
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        """The trainer with a CSV logger in the run directory, and without Lightning's bar, which counts batches."""
+        self.problem: Problem = self.config_init.problem
+        named = self.config_init.run
+        self.run = new_run(type(self.problem).__name__.lower()) if named is None else Path(named)
+        settings = self.config_init.trainer
+        if settings.get("logger") in (None, True):
+            kwargs["logger"] = CSVLogger(self.run, name="", version="")
+        self.shows_progress = settings.get("enable_progress_bar") is not False
+        return super().instantiate_trainer(enable_progress_bar=False, **kwargs)
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """A new evaluator of the problem."""
+        return self._evaluation.evaluator(self.problem) if self._evaluator is None else self._evaluator(self.problem)
+
+    def save_config(self) -> None:
+        """Writes config.yaml into the run directory, whole or not at all."""
+        half = self.run / f"{CONFIG}.part"
+        self.run.mkdir(parents=True, exist_ok=True)
+        self.parser.save(self.config, half, skip_none=False, overwrite=True, multifile=False)
+        half.replace(self.run / CONFIG)
