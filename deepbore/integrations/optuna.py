@@ -17,6 +17,7 @@ except ImportError:
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
+from deepbore.checks import whole
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.data.observations import Direction
 from deepbore.integrations.followed import PROPOSED, FollowedStudy
@@ -68,8 +69,7 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
         candidates: Candidates | None = None,
         gamma: Gamma | None = None,
     ):
-        if n_startup_trials < 1:
-            raise SettingError(f"n_startup_trials >= 1 must hold, but got n_startup_trials={n_startup_trials}.")
+        whole(1, n_startup_trials=n_startup_trials)
         if gamma is not None:
             checked_gamma(gamma)
         self.n_startup_trials, self.classifier = n_startup_trials, classifier

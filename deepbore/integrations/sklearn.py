@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from deepbore.checks import whole
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import SearchSpace
 from deepbore.study import Study
@@ -85,9 +86,7 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
 
     def _run_search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Results]) -> None:
         """Asks, has scikit-learn cross-validate, and tells; `fit` calls it."""
-        for name, count in {"n_iter": self.n_iter, "batch_size": self.batch_size}.items():
-            if count < 1:
-                raise SettingError(f"{name} >= 1 must hold, but got {name}={count}.")
+        whole(1, n_iter=self.n_iter, batch_size=self.batch_size)
         space = self.space if isinstance(self.space, SearchSpace) else SearchSpace(self.space)
         self.study_ = Study(space, direction="maximize", seed=self.random_state)
         observations = self.study_.observations

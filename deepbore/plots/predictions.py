@@ -68,7 +68,7 @@ def is_good(study: "Study", labels: Labels) -> np.ndarray:
 
 def values_of(study: "Study") -> np.ndarray:
     """The first objective value of each trial in the user's sign (n); NaN where there is none."""
-    values: np.ndarray = study.observations.to_user(study.observations.values[:, 0].cpu().numpy())
+    values: np.ndarray = study.observations.to_user(study.observations.values)[:, 0].cpu().numpy()
     return values
 
 
