@@ -3,8 +3,9 @@
     python examples/crash_and_resume.py --trials 40 --crash-after 15   # dies after 15 evaluations
     python examples/crash_and_resume.py --trials 40                    # goes on, with the same proposals
 
-All that happens is in run.jsonl before it takes effect, and beside it, in run.ckpt, are the classifier's weights and
-the random numbers. The trial that was under way when the process died is pending in the journal, and evaluated first.
+All that happens is in run.jsonl before it takes effect, and beside it, in run.jsonl.ckpt, is the state of the run: the
+classifier's weights, the random numbers and all the rest. The trial that was under way when the process died is pending
+in the journal, and evaluated first.
 """
 
 import argparse
@@ -13,7 +14,8 @@ import signal
 from pathlib import Path
 
 import deepbore
-from deepbore.data.observations import Status
+from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Status
 
 SPACE = deepbore.SearchSpace({"x": deepbore.Real(-5, 10), "y": deepbore.Real(0, 15)})
 
@@ -30,7 +32,7 @@ def objective(params: dict[str, float]) -> float:
     return (params["y"] - params["x"] ** 2) ** 2 / 10 + (params["x"] - 3) ** 2
 
 
-def next_trial(study: deepbore.Study) -> deepbore.study.Trial:
+def next_trial(study: deepbore.Study) -> Trial:
     """One that a killed process has left behind, or else a new one."""
     left = [trial for trial in study.trials if trial.status == Status.PENDING]
     return left[0] if left else study.ask()[0]

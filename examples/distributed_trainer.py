@@ -3,7 +3,7 @@
     python examples/distributed_trainer.py --trials 40
     torchrun --nproc-per-node 2 examples/distributed_trainer.py --trials 40
 
-`Study` and `deepbore fit` make these four objects by themselves. Every rank holds the same observations and weights.
+Every rank holds the same observations and weights. Without `trainer=` a study makes a Trainer of one device by itself.
 """
 
 import argparse
@@ -11,12 +11,9 @@ import os
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from deepbore import KernelPLS, SerialEvaluator
-from deepbore.labels.datamodule import LabelledObservations
-from deepbore.loop import LoopController
-from deepbore.data.observations import Observations
-from deepbore.problems import Branin
+from deepbore import Study
 from deepbore.loop.lightning import quiet
+from deepbore.problems import Branin
 
 RANKS = int(os.environ.get("WORLD_SIZE", "1"))  # set by torchrun
 
@@ -27,7 +24,7 @@ class BestSoFar(Callback):
     best = float("inf")
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Called after the loop's own hook, where this callback stands behind it in the list."""
+        """Called after the loop's own hook, so what the loop has logged is there."""
         value = float(trainer.callback_metrics["best_value"])
         if trainer.is_global_zero and value < self.best:
             self.best = value
@@ -38,21 +35,20 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
     problem = Branin()
-    observations = Observations(problem.space)
-    loop = LoopController(SerialEvaluator(problem), n_trials=parser.parse_args().trials, seed=0)
+    study = Study(problem.space, seed=0)
     with quiet():  # Lightning's tips are about other kinds of training
         trainer = Trainer(
             accelerator="cpu",
             devices=RANKS,
             strategy="ddp" if RANKS > 1 else "auto",
             max_epochs=-1,
-            callbacks=[loop, BestSoFar()],
+            callbacks=[BestSoFar()],
             logger=False,
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
         )
-        trainer.fit(KernelPLS(), datamodule=LabelledObservations(observations))
+    study.optimize(problem, n_trials=parser.parse_args().trials, trainer=trainer)
     if trainer.is_global_zero:
         iterations = trainer.current_epoch
-        print(f"{len(observations)} trials in {iterations} iterations on {RANKS} ranks: {observations.best}")
+        print(f"{len(study.trials)} trials in {iterations} iterations on {RANKS} ranks: {study.best_trial}")

@@ -28,6 +28,9 @@ import torch
 
 import deepbore as db
 from deepbore import Study, problems
+from deepbore.candidates import Candidates
+from deepbore.classifiers import Classifier
+from deepbore.data.observations import Trial
 
 PROBLEMS: dict[str, Callable[[], problems.Problem]] = {
     **{
@@ -55,7 +58,7 @@ SUITES = {
 Settings = dict[str, object]
 
 
-def bore(classifier: "db.classifiers.Classifier", searched_by: "db.candidates.Candidates | None" = None) -> Settings:
+def bore(classifier: Classifier, searched_by: Candidates | None = None) -> Settings:
     """A head with BORE's labels and acquisition: one threshold at gamma 1/3, the class probability."""
     settings = {"classifier": classifier, "labels": db.ThresholdLabels(1 / 3), "acquisition": db.ClassProbability()}
     return settings | ({"candidates": searched_by} if searched_by else {})
@@ -122,7 +125,7 @@ def trials(problem: problems.Problem, job: Job) -> np.ndarray:
         points = problem.space.sample(job.trials, torch.Generator().manual_seed(job.seed))
         return np.array([problem(params) for params in problem.space.decode(points)])
     study = Study(problem.space, direction=problem.direction, seed=job.seed, **METHODS[job.method]())
-    pending: list[db.observations.Trial] = []
+    pending: list[Trial] = []
     while (left := job.trials - study.observations.n_complete) > 0:
         room = min(job.workers, left) - len(pending)
         if job.asynchronous or not pending:

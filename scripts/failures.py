@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from benchmark import PROBLEMS, Job
-from deepbore import Integer, Real, Study
+from deepbore import Study
 from deepbore.problems import Problem
 from deepbore.space import Params
 
@@ -74,9 +74,9 @@ def by_tpe(crashing: Crashing, trials: int, seed: int) -> None:
     def objective(trial: optuna.Trial) -> float:
         params = {}
         for name, p in crashing.problem.space.parameters.items():
-            if isinstance(p, Real):
+            if p.kind == "real":
                 params[name] = trial.suggest_float(name, p.low, p.high, log=p.log)
-            elif isinstance(p, Integer):
+            elif p.kind == "integer":
                 params[name] = trial.suggest_int(name, p.low, p.high, log=p.log)
             else:
                 params[name] = trial.suggest_categorical(name, p.choices)

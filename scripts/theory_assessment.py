@@ -8,7 +8,7 @@ is f = tau - Phi^-1(pi*) for Gaussian noise of variance 0.01 and tau = 0 (eq. D.
 of [0, 1]. All methods start at the same random point and may return to a point. What they maximise:
 
 - BORE: pi_t of `KernelPLS` with the paper's fixed length scale and lambda (eq. 13).
-- BORE++: pi_t + beta_t sigma_t with beta_t of Theorem 1 (eq. 20), `KernelPLS.beta(delta, norm)`.
+- BORE++: pi_t + beta_t sigma_t with beta_t of Theorem 1 (eq. 20), `beta(delta, norm)` of its posterior.
 - GP-UCB: the same kernel on the values, with the bound of Durand et al. 2018 (Theorem 1) and the norm of f (eq. D.5).
 
 The Gram matrix behind the norm of f has no full rank in floating point: what norm GP-UCB is told, and so how long it
@@ -34,10 +34,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from deepbore import KernelPLS, Real, SearchSpace
-from deepbore.labels.datamodule import LabelledBatch, LabelledObservations
-from deepbore.labels import Labelling, Labels
 from deepbore.data.observations import Observations
-from deepbore.loop.lightning import new_trainer, quiet
+from deepbore.labels import LabelledBatch, LabelledObservations, Labelling, Labels
+from deepbore.loop.lightning import listening, new_trainer, run
 
 TERMS, POINTS, LENGTH_SCALE = 5, 100, 0.1
 NOISE, DELTA = 0.1, 0.1  # standard deviation, sigma_epsilon; 1 - DELTA is the confidence
@@ -78,20 +77,16 @@ class Task:
 
 
 class Scores(Labelling):
-    """What each method learns from a value y: [y <= 0] for classifiers, -y for GP-UCB."""
+    """What each method learns from a value y: [y <= 0], by the fixed threshold 0, for classifiers, -y for GP-UCB."""
 
     def __init__(self, method: str):
-        super().__init__(0.5)
         self.method = method
 
     def __call__(self, observations: Observations) -> Labels:
-        """Labels by the fixed threshold 0, whatever the values."""
-        z, weight = self.label(observations.values, observations.sorted_values, 0.0)
-        return Labels(z[:, None], weight, 0.0, separable=True)
-
-    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
-        z = -values if self.method == "GP-UCB" else (values <= tau).to(values)
-        return z, torch.ones_like(z)
+        """Labels that do not depend on the other values, so there is always something to learn."""
+        values = observations.values
+        z = -values if self.method == "GP-UCB" else (values <= 0).to(values)
+        return Labels(z, torch.ones_like(z[:, 0]), separable=True)
 
 
 class Merged(LabelledObservations):
@@ -130,12 +125,13 @@ class Player(Callback):
     @torch.no_grad()
     def value(self, classifier: KernelPLS) -> Tensor:
         """What the method maximises over the domain (n)."""
-        mean, std = classifier.gaussian(self.task.x[:, None])
+        posterior = classifier.posterior(self.task.x[:, None])
         if self.method == "BORE":
-            return mean
+            return posterior.mean
         if self.method == "BORE++":
-            return mean + classifier.beta(DELTA, norm=1.0) * std
-        return mean + (self.task.norm + NOISE * classifier.beta(DELTA, norm=0.0)) * std  # lambda = NOISE^2
+            return posterior.mean + posterior.beta(DELTA, norm=1.0) * posterior.std
+        kappa = self.task.norm + NOISE * posterior.beta(DELTA, norm=0.0)  # lambda = NOISE^2
+        return posterior.mean + kappa * posterior.std
 
 
 def play(method: str, seed: int, steps: int) -> np.ndarray:
@@ -144,10 +140,9 @@ def play(method: str, seed: int, steps: int) -> np.ndarray:
     observations = Observations(SPACE)
     player = Player(method, task, observations, torch.Generator().manual_seed(1000 + seed))
     classifier = KernelPLS("rbf", LENGTH_SCALE, LAMBDA[method], rows=POINTS, iterations=1)
-    trainer = new_trainer([player])
-    trainer.fit_loop.max_epochs = steps - 1
-    with quiet():
-        trainer.fit(classifier, datamodule=Merged(observations, Scores(method)))
+    trainer = new_trainer()
+    with listening(trainer, player):
+        run(trainer, classifier, Merged(observations, Scores(method)), steps - 1)
     return np.array(player.regret)
 
 
