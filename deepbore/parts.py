@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from deepbore.errors import SettingError
 
@@ -17,7 +17,7 @@ class Part:
 
     _arguments: dict[str, Any]
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         part = super().__new__(cls)
         try:
             bound = inspect.signature(cls.__init__).bind_partial(part, *args, **kwargs)

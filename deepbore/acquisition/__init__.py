@@ -1,10 +1,10 @@
-"""From scores to the value of a point: what the candidates are searched by. Nothing here searches."""
+"""From the posterior of scores to the value of a point: what candidates are searched by. Nothing here searches."""
 
 from deepbore.acquisition.base import Acquisition
 from deepbore.acquisition.bounds import ClassProbability, QuantileBound, TheoremBound, UpperConfidenceBound
+from deepbore.acquisition.defaults import default_acquisition
 from deepbore.acquisition.improvement import LogExpectedImprovement
 from deepbore.acquisition.posterior import ExpectedProbability, PosteriorSample
-from deepbore.classifiers.base import Classifier
 
 __all__ = [
     "Acquisition",
@@ -15,11 +15,5 @@ __all__ = [
     "QuantileBound",
     "TheoremBound",
     "UpperConfidenceBound",
-    "suited_to",
+    "default_acquisition",
 ]
-
-
-def suited_to(classifier: Classifier) -> Acquisition:
-    """The default: expected improvement for distance-aware estimates of labels, else an upper confidence bound."""
-    improves = classifier.estimates_labels and classifier.distance_aware
-    return LogExpectedImprovement() if improves else UpperConfidenceBound()

@@ -19,11 +19,13 @@ class Acquisition(Part, ABC):
         links: which scores it is made for.
         needs: which of `Classifier.capabilities` it uses.
         heads: which classifiers have what it needs, for the message where one has not.
+        otherwise: what to use where the classifier is another, for the message.
     """
 
     links: ClassVar[frozenset[Link]] = frozenset(Link)
-    needs: ClassVar[frozenset[str]] = frozenset()
-    heads: ClassVar[str] = UNCERTAIN
+    needs: frozenset[str] = frozenset()
+    heads: str = UNCERTAIN
+    otherwise: str = "ClassProbability"
 
     @abstractmethod
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
@@ -56,6 +58,6 @@ class Acquisition(Part, ABC):
             )
         if missing := self.needs - classifier.capabilities:
             raise SettingError(
-                f"{own} needs {' and '.join(sorted(missing))} of the scores, which {head} does not have. Use {self.heads}, "
-                "or ClassProbability."
+                f"{own} needs {' and '.join(sorted(missing))} of the scores, which {head} does not have. "
+                f"Use {self.heads}, or {self.otherwise}."
             )

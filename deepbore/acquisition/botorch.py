@@ -13,7 +13,9 @@ from torch import Tensor
 
 from deepbore.acquisition.base import Acquisition
 from deepbore.classifiers.base import Classifier
-from deepbore.errors import ShapeError
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import UNCERTAIN
+from deepbore.errors import SettingError, ShapeError
 
 CHUNK = 256  # points whose scores are computed at once
 JITTER = 1e-8  # on the diagonal of covariances
@@ -30,7 +32,7 @@ class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch 
 
     def __init__(self, acquisition: Acquisition, classifier: Classifier):
         super().__init__(model=classifier)
-        self.acquisition = acquisition
+        self.acquisition = acquisition.resolved(classifier)
 
     def forward(self, X: Tensor) -> Tensor:
         """Values of a t-batch of single points.
@@ -40,19 +42,25 @@ class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch 
         """
         if X.ndim != 3 or X.shape[1] != 1:
             raise ShapeError(f"X must have shape b x 1 x d, but got {tuple(X.shape)}.")
-        return self.acquisition(self.model, X.squeeze(1)).to(X)
+        posterior = self.model.posterior(X.squeeze(1).to(self.model.device))
+        return self.acquisition(posterior, self.model.best_label).to(X)
 
 
 class BoTorchClassifier(Model):  # type: ignore[misc]  # BoTorch is untyped
     """A trained classifier as a BoTorch model of its score, for any of BoTorch's acquisitions, with q > 1 too.
 
-    The posterior over q points is joint. For scores that estimate labels it is the Gaussian N(mean, covariance) of the
-    classifier; the best label, BoTorch's `best_f`, is 1. For logits it is the ensemble of the members (or posterior
-    samples): draw each of them once with the sampler `EveryMember`.
+    The posterior over q points is joint. For heads with a deviation and without members it is their Gaussian N(mean,
+    covariance). For others it is the ensemble of the members (or posterior samples; a head that gives one score a point
+    is an ensemble of one): draw each of them once with the sampler `EveryMember`. BoTorch's `best_f` is the
+    classifier's `best_label`.
 
     Args:
         classifier: the trained classifier.
         gaussian: whether the posterior is Gaussian; None for what suits the classifier.
+
+    Raises:
+        SettingError: for gaussian=True and a head without a deviation, gaussian=False and one with a deviation but
+            without members.
 
     Example:
         >>> from botorch.acquisition import qUpperConfidenceBound
@@ -70,7 +78,12 @@ class BoTorchClassifier(Model):  # type: ignore[misc]  # BoTorch is untyped
     def __init__(self, classifier: Classifier, gaussian: bool | None = None):
         super().__init__()
         self.classifier = classifier
-        self.gaussian = classifier.estimates_labels if gaussian is None else gaussian
+        can = classifier.capabilities
+        self.gaussian = ("std" in can and "members" not in can) if gaussian is None else gaussian
+        if self.gaussian and "std" not in can:
+            raise SettingError(f"{type(classifier).__name__} has no deviation, so no Gaussian. Use {UNCERTAIN}.")
+        if not self.gaussian and "std" in can and "members" not in can:
+            raise SettingError(f"{type(classifier).__name__} has a Gaussian and no members. Leave out gaussian=False.")
 
     def posterior(
         self,
@@ -95,7 +108,7 @@ class BoTorchClassifier(Model):  # type: ignore[misc]  # BoTorch is untyped
 
     def _members(self, X: Tensor) -> EnsemblePosterior:
         parts = X.reshape(-1, X.shape[-1]).to(self.classifier.device).split(CHUNK)
-        scores = torch.cat([self.classifier.scores(part) for part in parts], dim=-1)  # m x bq
+        scores = torch.cat([_scores(self.classifier, part) for part in parts], dim=-1)  # m x bq
         return EnsemblePosterior(scores.view(-1, *X.shape[:-1]).movedim(0, -2).unsqueeze(-1).to(X))
 
     def _gaussian(self, X: Tensor) -> GPyTorchPosterior:
@@ -108,10 +121,15 @@ class BoTorchClassifier(Model):  # type: ignore[misc]  # BoTorch is untyped
     def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Means (b x q) and covariances within each t-batch (b x q x q)."""
         b, q, d = X.shape
-        points = X.reshape(-1, d)
-        mean, covariance = self.classifier.gaussian(points)[0], self.classifier.covariance(points)
-        within = covariance.view(b, q, b, q).diagonal(dim1=0, dim2=2).movedim(-1, 0)
-        return mean.view(b, q), within + JITTER * torch.eye(q).to(within)
+        posterior = self.classifier.posterior(X.reshape(-1, d))
+        within = posterior.covariance().view(b, q, b, q).diagonal(dim1=0, dim2=2).movedim(-1, 0)
+        return posterior.mean.view(b, q), within + JITTER * torch.eye(q).to(within)
+
+
+def _scores(classifier: Classifier, points: Tensor) -> Tensor:
+    """The members' scores, or the one score as a single member's (m x n)."""
+    posterior = classifier.posterior(points)
+    return posterior.mean[None] if posterior.members is None else posterior.members
 
 
 class EveryMember(MCSampler):  # type: ignore[misc]  # BoTorch is untyped
@@ -130,18 +148,18 @@ class EveryMember(MCSampler):  # type: ignore[misc]  # BoTorch is untyped
 
 
 def joint_acquisition(classifier: Classifier, seed: int) -> AcquisitionFunction:
-    """The Monte Carlo acquisition for q points that suits a classifier, as `deepbore.acquisition.suited_to` for one.
+    """The Monte Carlo acquisition for q points that suits a classifier, as `default_acquisition` for one.
 
     For scores that estimate labels it is expected improvement over the best label, on the scale of logarithms; for
-    logits an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa |score - mean|] (Wilson et
+    others an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa |score - mean|] (Wilson et
     al., The reparameterization trick for acquisition functions, 2017).
 
     Args:
         classifier: the trained classifier.
-        seed: of the quasi-random normal samples.
+        seed: of the quasi-random normal samples of a Gaussian.
     """
     model = BoTorchClassifier(classifier)
-    if model.gaussian:
-        sampler = SobolQMCNormalSampler(torch.Size([NORMAL_SAMPLES]), seed=seed)
-        return qLogExpectedImprovement(model, best_f=1.0, sampler=sampler)
-    return qUpperConfidenceBound(model, beta=classifier.kappa**2, sampler=EveryMember())
+    sampler = SobolQMCNormalSampler(torch.Size([NORMAL_SAMPLES]), seed=seed) if model.gaussian else EveryMember()
+    if classifier.link is Link.IDENTITY and model.gaussian:
+        return qLogExpectedImprovement(model, best_f=float(classifier.best_label), sampler=sampler)
+    return qUpperConfidenceBound(model, beta=classifier.kappa**2, sampler=sampler)

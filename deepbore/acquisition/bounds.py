@@ -1,18 +1,26 @@
-"""Class probability, and upper bounds on it. All work on scores (logits), where a sigmoid would have no gradient."""
+"""Class probability, and upper bounds on it. All work on scores, where a probability would have no gradient."""
+
+from statistics import NormalDist
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
 from deepbore.acquisition.base import Acquisition
+from deepbore.checks import above, at_least, between, up_to
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.posterior import Posterior
 from deepbore.errors import SettingError
 
 
 class ClassProbability(Acquisition):
-    """The mean score, which ranks points as BORE's class probability does (Tiao et al. 2021, eq. 10)."""
+    """The mean score. Of one network it ranks points as BORE's class probability does (Tiao et al. 2021, eq. 10).
 
-    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
-        return classifier.gaussian(points)[0]
+    Of several members the mean logit is not the logit of the mean probability, and the two can rank differently:
+    `ExpectedProbability` ranks by the latter.
+    """
+
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        return posterior.mean
 
 
 class UpperConfidenceBound(Acquisition):
@@ -25,59 +33,90 @@ class UpperConfidenceBound(Acquisition):
         SettingError: for kappa < 0.
     """
 
+    needs = frozenset({"std"})
+
     def __init__(self, kappa: float | None = None):
-        if kappa is not None and not kappa >= 0:
-            raise SettingError(f"kappa >= 0 must hold, but got kappa={kappa}.")
+        at_least(0, kappa=kappa)
         self.kappa = kappa
 
-    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
-        mean, std = classifier.gaussian(points)
-        return mean + (classifier.kappa if self.kappa is None else self.kappa) * std
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        if self.kappa is None:
+            raise SettingError("kappa is left to the classifier: take `UpperConfidenceBound().resolved(classifier)`.")
+        return posterior.mean + self.kappa * posterior.std
+
+    def resolved(self, classifier: Classifier) -> Acquisition:
+        """With the classifier's `kappa` in place of None."""
+        return UpperConfidenceBound(classifier.kappa) if self.kappa is None else self
+
+
+@runtime_checkable
+class TheoremPosterior(Protocol):
+    """A posterior that knows the beta_t of Theorem 1; `KernelPLS` has it."""
+
+    def beta(self, delta: float, norm: float) -> Tensor | float:
+        """beta_t(delta), given the bound on the RKHS norm of pi."""
 
 
 class TheoremBound(Acquisition):
     """pi_t + beta_t(delta) sigma_t of probabilistic least squares, the bound of BORE++ (Oliveira et al. 2022, eq. 20).
 
-    beta_t grows with the information in the data as Theorem 1 says, so with probability 1 - delta the true pi is below
-    the bound everywhere, at all iterations. The experiments of the paper fix beta_t to 3: `UpperConfidenceBound(3)`.
+    beta_t grows with the information in the data as Theorem 1 says. The theorem promises that, with probability
+    1 - delta, the true pi lies below the bound at all points and all iterations, if: pi is in the RKHS of the kernel
+    with a norm of at most `norm`; the labels are pi plus sub-Gaussian noise; and the kernel and lambda are fixed before
+    the data are seen. `KernelPLS` learns both unless `length_scale` and `regularisation` are given, and tau moves with
+    the data: then the bound is a rule of thumb. The experiments of the paper fix beta_t to 3:
+    `UpperConfidenceBound(3)`.
 
     Args:
         delta: probability of failure, in (0, 1).
-        norm: b > 0, a bound on the RKHS norm of pi.
+        norm: b > 0, a bound on the RKHS norm of pi. It cannot be learned from the data.
 
     Raises:
         SettingError: for a number outside its range; when asked of a classifier other than `KernelPLS`.
     """
 
+    needs = frozenset({"std", "theorem"})
+    heads = "KernelPLS"
+    otherwise = "UpperConfidenceBound"
+
     def __init__(self, delta: float = 0.1, norm: float = 1.0):
-        if not 0 < delta < 1:
-            raise SettingError(f"0 < delta < 1 must hold, but got delta={delta}.")
-        if not norm > 0:
-            raise SettingError(f"norm > 0 must hold, but got norm={norm}.")
+        between(0, 1, delta=delta)
+        above(0, norm=norm)
         self.delta, self.norm = delta, norm
 
-    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
-        if not isinstance(classifier, KernelPLS):
-            what = type(classifier).__name__
-            raise SettingError(f"TheoremBound needs KernelPLS, but got {what}. Use UpperConfidenceBound.")
-        mean, std = classifier.gaussian(points)
-        return mean + classifier.beta(self.delta, self.norm) * std
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        if not isinstance(posterior, TheoremPosterior):
+            raise SettingError("TheoremBound needs the scores of KernelPLS. Use UpperConfidenceBound for other heads.")
+        return posterior.mean + posterior.beta(self.delta, self.norm) * posterior.std
 
 
 class QuantileBound(Acquisition):
-    """An empirical quantile of the members' scores, for classifiers with members or samples.
+    """A quantile of the score: over the members where there are some, else of the Gaussian, mean + Phi^-1(level) std.
 
     Args:
-        level: of the quantile, in (0, 1].
+        level: of the quantile, in (0, 1]; below 1 for heads without members.
 
     Raises:
         SettingError: for a level outside (0, 1].
     """
 
+    needs = frozenset({"std"})
+
     def __init__(self, level: float = 0.8):
-        if not 0 < level <= 1:
-            raise SettingError(f"0 < level <= 1 must hold, but got level={level}.")
+        up_to(0, 1, level=level)
         self.level = level
 
-    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
-        return classifier.scores(points).quantile(self.level, dim=0)
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        if posterior.members is not None:
+            return posterior.members.quantile(self.level, dim=0)
+        self._check_level("a Gaussian score")
+        return posterior.mean + NormalDist().inv_cdf(self.level) * posterior.std
+
+    def check(self, classifier: Classifier) -> None:
+        super().check(classifier)
+        if "members" not in classifier.capabilities:
+            self._check_level(f"the Gaussian score of {type(classifier).__name__}")
+
+    def _check_level(self, what: str) -> None:
+        if self.level == 1:
+            raise SettingError(f"level < 1 must hold for {what}, whose greatest value is infinite, but got level=1.")

@@ -8,7 +8,7 @@ from deepbore.classifiers.link import Link
 
 
 def default_acquisition(classifier: Classifier) -> Acquisition:
-    """Expected improvement for distance-aware estimates of labels, else an upper bound; of a point estimate the mean."""
+    """Expected improvement for distance-aware estimates of labels, else a bound; of a point estimate its score."""
     if classifier.link is Link.IDENTITY and classifier.distance_aware:
         return LogExpectedImprovement()
     return UpperConfidenceBound() if "std" in classifier.capabilities else ClassProbability()

@@ -6,27 +6,33 @@ import torch
 from torch import Tensor
 
 from deepbore.acquisition.base import Acquisition
-from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import Posterior
 
-CERTAIN = 1e-9  # the least standard deviation: a point estimate is ranked by its mean
+CERTAIN = 1e-9  # the least standard deviation: a certain point is ranked by its mean
 
 
 class LogExpectedImprovement(Acquisition):
-    """log E[max(z - 1, 0)] under the classifier's Gaussian: improvement over the best label, which is 1.
+    """log E[max(z - z*, 0)] under the classifier's Gaussian: improvement over the best label z* (`Labels.best`).
 
     For heads that fit the labels by least squares. A label graded by value is linear in the value below tau, so that
-    z > 1 is a value below the best one, and this is expected improvement on what the labels keep of the values: all of
-    the good ones, none of the bad. Its logarithm keeps gradients where the improvement itself is 0 in floating point
+    z > z* is a value below the best one, and this is expected improvement on what the labels keep of the values: all
+    of the good ones, none of the bad. Its logarithm keeps gradients where the improvement itself is 0 in floating point
     (Ament et al., Unexpected improvements to expected improvement for Bayesian optimization, 2023).
+
+    It is the default of heads whose deviation grows away from the data (`Classifier.distance_aware`), such as
+    `KernelPLS`. The best label is 1 for labels whose best row has the grade 1, but not for every labelling.
     """
 
-    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
-        mean, std = (moment.double() for moment in classifier.gaussian(points))
-        std = std.clamp(min=CERTAIN)
-        return std.log() + log_h((mean - 1) / std)
+    links = frozenset({Link.IDENTITY})
+    needs = frozenset({"std"})
 
-    def log_density(self, classifier: Classifier, points: Tensor) -> Tensor:
-        return self(classifier, points)
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        mean, std = posterior.mean.double(), posterior.std.double().clamp(min=CERTAIN)
+        return std.log() + log_h((mean - best) / std)
+
+    def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        return self(posterior, best)
 
 
 def log_h(u: Tensor) -> Tensor:

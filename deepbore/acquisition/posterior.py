@@ -1,58 +1,94 @@
 """Acquisitions of a classifier's posterior: expected probability, and single samples."""
 
-import math
-
-import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from deepbore.acquisition.base import Acquisition
+from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import UNCERTAIN, Posterior
 from deepbore.errors import SettingError
+
+WITH_MEMBERS = "DeepEnsemble, HyperDeepEnsemble, MCDropout or LaplaceGGN"
 
 
 class ExpectedProbability(Acquisition):
-    """E[pi(x)] under the posterior of the score, on the scale of logits, where it keeps gradients (BOGGN eq. 3.1).
+    """E[pi(x)] under the posterior of the score, as a score, where it keeps gradients (BOGGN eq. 3.1).
 
-    For scores that estimate labels the expectation is the mean. For logits f ~ N(m, s^2) the logit of the expected
-    sigmoid is about m / sqrt(1 + pi s^2 / 8) (probit approximation), or comes from the classifier's samples
-    (BOGGN eq. 7.6).
+    Of an estimated label it is the mean. Of logits and probits it is the score whose probability is the expected one,
+    from mean and deviation (`Link.expected_score`: exact for probits, the probit approximation for logits). From the
+    members (BOGGN eq. 7.6) it is the logit of the mean probability.
 
     Args:
-        by: "probit" or "samples".
+        by: "probit", for heads with a deviation, or "samples", for heads with members.
 
     Raises:
         SettingError: for another way.
     """
 
     def __init__(self, by: str = "probit"):
-        if by not in ("probit", "samples"):
-            raise SettingError(f'by must be "probit" or "samples", but got by={by!r}.')
+        one_of(("probit", "samples"), by=by)
         self.by = by
+        self.needs = frozenset({"members"} if by == "samples" else {"std"})
+        self.heads = f'{WITH_MEMBERS}, by="probit"' if by == "samples" else UNCERTAIN
 
-    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         if self.by == "samples":
-            scores = classifier.scores(points)
-            return scores.mean(0) if classifier.estimates_labels else logit_of_mean(scores)
-        mean, std = classifier.gaussian(points)
-        return mean if classifier.estimates_labels else mean / (1 + math.pi / 8 * std.square()).sqrt()
+            return score_of_mean(self._members(posterior), posterior.link)
+        if posterior.link is Link.IDENTITY:  # the deviation does not matter
+            return posterior.mean
+        return posterior.link.expected_score(posterior.mean, posterior.std)
+
+    def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        if self.by == "samples" and posterior.link is not Link.IDENTITY:
+            return posterior.link.log_probability(self._members(posterior)).logsumexp(0)
+        return super().log_density(posterior, best)
+
+    def check(self, classifier: Classifier) -> None:
+        if self.by == "samples" or classifier.link is not Link.IDENTITY:
+            super().check(classifier)
+
+    def _members(self, posterior: Posterior) -> Tensor:
+        return members_of(posterior, 'ExpectedProbability(by="samples")')
 
 
 class PosteriorSample(Acquisition):
     """The score of one member or posterior sample: maximised, it is Thompson sampling.
 
+    For heads whose samples are the same functions at all points. `ThompsonBatch` draws from any posterior.
+
     Args:
         member: which one, counted from 0, modulo their number.
+
+    Raises:
+        SettingError: for a member that is no whole number >= 0.
     """
 
+    needs = frozenset({"members"})
+    heads = f"{WITH_MEMBERS}, or the search ThompsonBatch"
+
     def __init__(self, member: int = 0):
+        whole(0, member=member)
         self.member = member
 
-    def __call__(self, classifier: Classifier, points: Tensor) -> Tensor:
-        scores = classifier.scores(points)
-        return scores[self.member % len(scores)]
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        members = members_of(posterior, "PosteriorSample")
+        return members[self.member % len(members)]
 
 
-def logit_of_mean(logits: Tensor) -> Tensor:
-    """logit(mean(sigmoid(f))) over the members (m x n -> n), without leaving the scale of logarithms."""
-    return torch.logsumexp(logsigmoid(logits), dim=0) - torch.logsumexp(logsigmoid(-logits), dim=0)
+def members_of(posterior: Posterior, who: str) -> Tensor:
+    """The members' scores (m x n). Raises SettingError for a posterior without members."""
+    if posterior.members is None:
+        raise SettingError(f"{who} needs members of the scores, but the classifier has none. Use {WITH_MEMBERS}.")
+    return posterior.members
+
+
+def score_of_mean(members: Tensor, link: Link) -> Tensor:
+    """The logit of the mean probability over the members, or their mean label (m x n -> n).
+
+    It never leaves the scale of logarithms, so it keeps values and gradients where a probability is 0 or 1 in floating
+    point. The links are symmetric: log(1 - p(f)) = log p(-f).
+    """
+    if link is Link.IDENTITY:
+        return members.mean(0)
+    return link.log_probability(members).logsumexp(0) - link.log_probability(-members).logsumexp(0)

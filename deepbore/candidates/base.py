@@ -2,35 +2,44 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from deepbore.acquisition import Acquisition
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.posterior import UNCERTAIN
+from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations
-from deepbore.errors import SpaceExhausted
+from deepbore.errors import SettingError, SpaceExhausted
+from deepbore.parts import Part
 from deepbore.space import SearchSpace
 
 CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
+ACCELERATOR_CHUNK = 2**15  # ... where many are as quick as few, and memory alone is the limit
+WORTH_SHARING = 512  # points for each rank, from which on gathering values takes less than computing them
 ENUMERABLE = 1_000_000  # a finite space up to this size is searched for its last unseen points one by one
+ROUNDS = 50  # of 100 q random points, before a space is held to have nothing new
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a search for candidates may look at.
+    """What a search for candidates may look at, and the points and values of one proposal.
+
+    Points, values and rankings live on the classifier's device.
 
     Attributes:
-        acquisition: the formula to maximise.
+        acquisition: the formula to maximise, its open settings filled in for the classifier.
         classifier: the trained classifier.
         observations: what is known, pending rows included.
-        generator: the run's stream of random numbers, or a rank's own while it searches its share.
+        generator: the run's stream of random numbers, the same on all ranks: for what they decide alike.
         ranks: the processes that search together.
-        common: the run's stream, the same on all ranks, for what they decide alike; None for `generator`.
     """
 
     acquisition: Acquisition
@@ -38,37 +47,98 @@ class Search:
     observations: Observations
     generator: torch.Generator
     ranks: Ranks = field(default_factory=Ranks)
-    common: torch.Generator | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "acquisition", self.acquisition.resolved(self.classifier))
 
     @property
     def space(self) -> SearchSpace:
         """The search space."""
         return self.observations.space
 
+    @property
+    def device(self) -> torch.device:
+        """Where points, values and rankings live."""
+        return self.classifier.device
+
+    @cached_property
+    def stream(self) -> torch.Generator:
+        """The stream that points are drawn with, on the device: the run's own, or one that is seeded from it."""
+        return generator_on(self.device, self.generator)
+
+    # --- several ranks -----------------------------------------------------------------------------------------------
+
+    def on_own_stream(self) -> "Search":
+        """The same search, with a stream of this rank's own; without other ranks the search itself."""
+        if self.ranks.world == 1:
+            return self
+        own = copy(self)
+        vars(own)["stream"] = self.ranks.stream(self.stream)
+        return own
+
+    def share(self, count: int) -> int:
+        """This rank's share of a count, rounded up."""
+        return math.ceil(count / self.ranks.world)
+
+    def gathered(self, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """What all ranks have ranked: points (k x d), best first, and their values (k)."""
+        if self.ranks.world == 1:
+            return points, values
+        whole = self.ranks.whole(torch.cat([points, values[:, None].to(points)], dim=-1))
+        return merged(whole[:, :-1], whole[:, -1])
+
+    # --- points ------------------------------------------------------------------------------------------------------
+
+    def points(self, rows: Tensor) -> Tensor:
+        """The points of some rows of the observations (k x d)."""
+        return self.observations.points[rows].to(self.device)
+
+    def sample(self, n: int) -> Tensor:
+        """n uniform random points (n x d)."""
+        return self.space.sample(n, self.stream).to(self.device)
+
+    def near_best(self, n: int, centres: int) -> Tensor:
+        """n random neighbours of so many best observed points (n x d); none where nothing has a value yet."""
+        best = self.points(self.observations.best_rows(centres))
+        return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
     def value(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n), with gradients where the classifier has them."""
-        return self.acquisition(self.classifier, points.to(self.classifier.device))
+        return self.acquisition(self.classifier.posterior(points.to(self.device)), self.classifier.best_label)
 
     def log_density(self, points: Tensor) -> Tensor:
         """Points (n x d) -> logarithm of the density to sample batches from (n), with gradients as in `value`."""
-        return self.acquisition.log_density(self.classifier, points.to(self.classifier.device))
+        posterior = self.classifier.posterior(points.to(self.device))
+        return self.acquisition.log_density(posterior, self.classifier.best_label)
 
-    @torch.no_grad()
-    def log_densities(self, points: Tensor) -> Tensor:
-        """The same for many points at once, without gradients (n)."""
-        return torch.cat([self.log_density(part) for part in points.split(CHUNK)]).double().cpu()
-
-    @torch.no_grad()
     def values(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk, on the CPU."""
-        return torch.cat([self.value(part) for part in points.split(CHUNK)]).cpu()
+        """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk."""
+        return self._chunked(self.value, points)
+
+    def log_densities(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> `log_density` (n) without gradients; of many points each rank computes its share.
+
+        So it is for points that are the same on all ranks.
+        """
+        if self.ranks.world == 1 or len(points) < WORTH_SHARING * self.ranks.world:
+            return self._chunked(self.log_density, points).double()
+        return self.ranks.whole(self._chunked(self.log_density, self.ranks.part(points)).double())
+
+    @torch.no_grad()
+    def _chunked(self, function: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
+        if not len(points):
+            return points.new_empty(0)
+        chunk = CHUNK if self.device.type == "cpu" else ACCELERATOR_CHUNK
+        return torch.cat([function(part) for part in points.split(chunk)])
 
     def sort(self, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Points (n x d) and their values (n), best first; those of trees, which are often equal, in random order."""
-        order = torch.arange(len(points))
         if not self.classifier.differentiable:
-            order = torch.randperm(len(points), generator=self.generator)
-        order = order[values[order].argsort(descending=True, stable=True)]
+            order = torch.randperm(len(points), generator=self.stream, device=self.stream.device).to(points.device)
+            points, values = points[order], values[order]
+        order = values.argsort(descending=True, stable=True)
         return points[order], values[order]
 
     def rank(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,49 +146,84 @@ class Search:
         return self.sort(points, self.values(points))
 
 
-class Candidates(ABC):
-    """A way to maximise the acquisition over the search space."""
+class Candidates(Part, ABC):
+    """A way to maximise the acquisition over the search space.
+
+    A subclass implements `ranked`. Searches that contain others are checked, saved and restored with them.
+
+    Attributes:
+        needs: which of `Classifier.capabilities` it uses.
+    """
+
+    needs: frozenset[str] = frozenset()
 
     @abstractmethod
     def ranked(self, search: Search, q: int) -> Tensor:
         """Points of configurations (k x d), best first; k > q, so that seen ones can be passed over."""
 
     def propose(self, search: Search, q: int) -> Tensor:
-        """q distinct points, none evaluated or pending, the same on all ranks (q x d).
+        """q distinct points, none evaluated or pending, the same on all ranks (q x d, on the CPU).
+
+        Where it fails, the run's stream of random numbers stands where it stood.
 
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
-        return search.ranks.agreed(distinct(self.ranked(search, q), search.observations, q, search.generator))
+        require_room(search.observations, q)
+        before = search.generator.get_state()
+        try:
+            return search.ranks.agreed(distinct(self.ranked(search, q), search.observations, q, search.stream))
+        except BaseException:
+            search.generator.set_state(before)
+            raise
+
+    def check(self, space: SearchSpace, classifier: Classifier) -> None:
+        """Raises SettingError unless it can search this space with the scores of this classifier."""
+        if missing := self.needs - classifier.capabilities:
+            raise SettingError(
+                f"{type(self).__name__} needs {' and '.join(sorted(missing))} of the scores, which "
+                f"{type(classifier).__name__} does not have. Use {UNCERTAIN}, or GreedyBatch."
+            )
+        for _, part in self._parts():
+            part.check(space, classifier)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it keeps from one proposal to the next: nothing, but for what the searches within it keep."""
+        states = {name: part.state_dict() for name, part in self._parts()}
+        return {name: state for name, state in states.items() if state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what `state_dict` gave."""
+        for name, part in self._parts():
+            part.load_state_dict(state.get(name, {}))
+
+    def _parts(self) -> Iterator[tuple[str, "Candidates"]]:
+        """The searches that it contains, by the name of their attribute."""
+        return ((name, part) for name, part in vars(self).items() if isinstance(part, Candidates))
 
 
-class SharedCandidates(Candidates):
-    """A search that ranks can share: each makes `divided` of the effort with a stream of its own; rankings are merged.
+def merged(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Points (n x d) and their values (n), best first, equal ones in their order."""
+    order = values.argsort(descending=True, stable=True)
+    return points[order], values[order]
 
-    Attributes:
-        divided: names of the counts that are divided by the number of ranks.
-    """
 
-    divided: tuple[str, ...] = ()
+# --- the walk down a ranking -----------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
-        """Points of configurations (k x d), best first, and their values (k), found by one rank."""
 
-    def ranked(self, search: Search, q: int) -> Tensor:
-        world = search.ranks.world
-        if world == 1:
-            return self.scored(search, q)[0]
-        share = copy(self)
-        for name in self.divided:
-            setattr(share, name, math.ceil(getattr(self, name) / world))
-        own = replace(search, generator=search.ranks.stream(search.generator), common=search.generator)
-        points, values = zip(*search.ranks.gather(share.scored(own, q)), strict=True)
-        return torch.cat(points)[torch.cat(values).argsort(descending=True, stable=True)]
+def require_room(observations: Observations, q: int) -> None:
+    """Raises SpaceExhausted if a finite space has fewer than q configurations left."""
+    if observations.n_left < q:
+        seen, all_ = observations.n_distinct, int(observations.space.cardinality)
+        raise SpaceExhausted(
+            f"{q} new configurations were asked for, but {seen} of all {all_} are evaluated or pending."
+        )
 
 
 def distinct(ranked: Tensor, observations: Observations, q: int, generator: torch.Generator) -> Tensor:
-    """The first q points of a ranking whose configurations are new and differ, filled up at random (q x d).
+    """The first q points of a ranking whose configurations are new and differ, filled up at random (q x d, on the CPU).
+
+    Of the ranking only the rows that are looked at leave their device.
 
     Args:
         ranked: points, best first, k x d.
@@ -127,42 +232,73 @@ def distinct(ranked: Tensor, observations: Observations, q: int, generator: torc
         generator: stream for the filling.
 
     Raises:
-        SpaceExhausted: if a finite space has fewer than q configurations left.
+        SpaceExhausted: if the space has fewer than q configurations left, before a random number is drawn; or if all of
+            many random ones have been seen.
     """
+    require_room(observations, q)
     space = observations.space
-    left = observations.n_left
-    if left < q:
-        seen, all_ = observations.n_distinct, int(space.cardinality)
-        raise SpaceExhausted(
-            f"{q} new configurations were asked for, but {seen} of all {all_} are evaluated or pending."
-        )
-    chosen: dict[Hashable, Tensor] = {}
-    _walk(ranked, observations, q, chosen)
-    if len(chosen) < q:
-        _walk(space.sample(100 * q, generator), observations, q, chosen)
-    if len(chosen) < q and space.cardinality <= ENUMERABLE:
+    walk = Walk(observations, q)
+    walk.down(ranked)
+    if not walk.is_over:
+        walk.down(space.sample(100 * q, generator))
+    if not walk.is_over and space.cardinality <= ENUMERABLE:
         rest = space.enumerate()
-        _walk(rest[torch.randperm(len(rest), generator=generator)], observations, q, chosen)
-    while len(chosen) < q:
-        _walk(space.sample(100 * q, generator), observations, q, chosen)
-    return torch.stack(list(chosen.values()))
+        order = torch.randperm(len(rest), generator=generator, device=generator.device)
+        walk.down(rest[order.to(rest.device)])
+    for _ in range(ROUNDS):
+        if walk.is_over:
+            return walk.points
+        walk.down(space.sample(100 * q, generator))
+    raise SpaceExhausted(
+        f"{q} new configurations were asked for, but {ROUNDS * 100 * q} random ones hold only {len(walk.rows)}: nearly "
+        f"all of the space is evaluated or pending ({observations.n_distinct} configurations). Ask for fewer."
+    )
 
 
 def fresh(ranked: Tensor, observations: Observations, count: int) -> Tensor:
     """The first `count` points of a ranking (k x d), or fewer, whose configurations are new and differ."""
-    chosen: dict[Hashable, Tensor] = {}
-    _walk(ranked, observations, count, chosen)
-    return torch.stack(list(chosen.values())) if chosen else ranked[:0]
+    walk = Walk(observations, count)
+    walk.down(ranked)
+    return ranked[torch.tensor(walk.rows, dtype=torch.long, device=ranked.device)]
 
 
-def _walk(ranked: Tensor, observations: Observations, q: int, chosen: dict[Hashable, Tensor]) -> None:
-    """Adds unseen points to `chosen`, in their order, until there are q."""
-    step = max(16, 2 * q)
-    for start in range(0, len(ranked), step):
-        part = ranked[start : start + step]
-        identities = observations.space.identify(part)
-        for point, identity, new in zip(part, identities, observations.unseen(part), strict=True):
-            if len(chosen) == q:
+class Walk:
+    """Takes unseen configurations off rankings, best first, each once, until there are enough.
+
+    Args:
+        observations: what has been seen.
+        count: how many are wanted.
+    """
+
+    def __init__(self, observations: Observations, count: int):
+        self.observations, self.count = observations, count
+        self.rows: list[int] = []  # of the rankings, in the order of taking
+        self._taken: dict[Hashable, Tensor] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there are enough."""
+        return len(self._taken) >= self.count
+
+    @property
+    def points(self) -> Tensor:
+        """What was taken, on the CPU (k x d)."""
+        return torch.stack(list(self._taken.values()))
+
+    def down(self, ranked: Tensor) -> None:
+        """Takes points (n x d) in their order; they leave their device window by window."""
+        window = max(16, 2 * self.count)
+        for start in range(0, len(ranked), window):
+            if self.is_over:
                 return
-            if new:
-                chosen.setdefault(identity, point)
+            self._take(ranked[start : start + window].cpu(), start)
+
+    def _take(self, part: Tensor, start: int) -> None:
+        identities = self.observations.space.identify(part)
+        new = self.observations.unseen(part)
+        for row, (point, identity) in enumerate(zip(part, identities, strict=True), start):
+            if self.is_over:
+                return
+            if new[row - start] and identity not in self._taken:
+                self._taken[identity] = point
+                self.rows.append(row)

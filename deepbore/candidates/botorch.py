@@ -1,5 +1,6 @@
 """Batches by BoTorch's Monte Carlo acquisitions, perhaps under linear constraints."""
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,16 +11,19 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.gradient import require_gradients
+from deepbore.checks import whole
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.posterior import UNCERTAIN
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
-from deepbore.space.parameters import Real
+from deepbore.space.parameters import Parameter
 
 if TYPE_CHECKING:
     from botorch.acquisition import AcquisitionFunction
 
 Inequality = tuple[Sequence[int], Sequence[float], float]
 Constraints = list[tuple[Tensor, Tensor, float]]
+Climb = Callable[[Tensor], Tensor]  # starts (k x q x d) -> the best that was found (q x d)
 TOLERANCE = 1e-8
 
 
@@ -31,8 +35,11 @@ class BoTorchBatch(Candidates):
     before it, which for these acquisitions is nearly as good as all at once, and quicker (Wilson et al., Maximizing
     acquisition functions for Bayesian optimization, 2018).
 
-    For continuous spaces and differentiable classifiers; q > 1 also needs members or a posterior. The constraints bind
-    what this search proposes, not the initial design, which asks no search.
+    For continuous spaces and differentiable classifiers; q > 1 also needs a deviation. The constraints bind what this
+    search proposes, not the initial design, which asks no search.
+
+    Several ranks share the pool's values and the starts, and take the best that any of them finds. SciPy steps: at
+    every iteration the climbers' points and gradients, and nothing else, visit the CPU.
 
     Args:
         joint: whether all q points are optimised at once.
@@ -43,8 +50,9 @@ class BoTorchBatch(Candidates):
             sum of coefficient * parameter >= right-hand side. None of these parameters may have a log scale.
 
     Raises:
-        SettingError: for a number below 1, a constraint that can't be met or fits no space; at the first proposal, for
-            a space or classifier without gradients, or one whose scores are certain.
+        SettingError: for a number below 1; when the run is set up, for a space or classifier without gradients, or a
+            constraint that does not fit the space; at a proposal, for a constraint that can't be met, or for several
+            points of a classifier whose scores are certain.
     """
 
     def __init__(
@@ -55,9 +63,7 @@ class BoTorchBatch(Candidates):
         iterations: int = 50,
         inequality_constraints: Sequence[Inequality] = (),
     ):
-        for name, value in {"restarts": restarts, "samples": samples, "iterations": iterations}.items():
-            if value < 1:
-                raise SettingError(f"{name} >= 1 must hold, but got {name}={value}.")
+        whole(1, restarts=restarts, samples=samples, iterations=iterations)
         self.joint, self.restarts, self.samples, self.iterations = joint, restarts, samples, iterations
         self.inequality_constraints = list(inequality_constraints)
 
@@ -67,30 +73,36 @@ class BoTorchBatch(Candidates):
 
         return joint_acquisition(search.classifier, int(torch.randint(2**31, (), generator=search.generator)))
 
+    def check(self, space: SearchSpace, classifier: Classifier) -> None:
+        super().check(space, classifier)
+        require_gradients(self, space, classifier)
+        self._constraints(space)
+
     def ranked(self, search: Search, q: int) -> Tensor:
-        require_gradients(self, search)
-        constraints = [in_points(search.space, inequality) for inequality in self.inequality_constraints]
-        pool = self._pool(search, constraints, q).to(search.classifier.device)
+        require_gradients(self, search.space, search.classifier)
         if q > 1:
-            _require_uncertainty(search.classifier, pool)
+            _require_uncertainty(search.classifier)
+        constraints = self._constraints(search.space)
+        pool = self._pool(search, constraints, q)
         acquisition = self.monte_carlo(search)
-        climb = partial(self._climbed, acquisition, search.space, constraints)
+        climb = partial(self._climbed, search, acquisition, constraints)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a start that does not converge is a start all the same
             if self.joint:
-                chosen = climb(self._groups(acquisition, pool, search, q))
+                chosen = climb(self._groups(search, acquisition, pool, q))
             else:
-                chosen = self._one_by_one(acquisition, pool, climb, q)
-        return torch.cat([search.space.snap(chosen.cpu()), search.rank(pool.cpu())[0]])
+                chosen = self._one_by_one(search, acquisition, pool, climb, q)
+        return torch.cat([search.space.snap(chosen), search.rank(pool)[0]])
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
+    def _constraints(self, space: SearchSpace) -> Constraints:
+        return [in_points(space, inequality) for inequality in self.inequality_constraints]
+
     def _pool(self, search: Search, constraints: Constraints, q: int) -> Tensor:
-        """Random points and neighbours of the best observed ones, within the constraints."""
-        samples = search.space.sample(self.samples, search.generator)
-        best = search.observations.points[search.observations.best_rows(self.restarts)].cpu()
-        near = search.space.neighbours(best, self.samples // 4, search.generator) if len(best) else best
-        pool = torch.cat([samples, best, near])
+        """Random points and neighbours of the best observed ones, within the constraints, the same on all ranks."""
+        samples, best = search.sample(self.samples), search.points(search.observations.best_rows(self.restarts))
+        pool = torch.cat([samples, best, search.near_best(self.samples // 4, self.restarts)])
         pool = pool[feasible(pool, constraints)]
         if len(pool) < q * self.restarts:
             raise SettingError(
@@ -101,29 +113,40 @@ class BoTorchBatch(Candidates):
         return pool
 
     def _one_by_one(
-        self, acquisition: "AcquisitionFunction", pool: Tensor, climb: Callable[[Tensor], Tensor], q: int
+        self, search: Search, acquisition: "AcquisitionFunction", pool: Tensor, climb: Climb, q: int
     ) -> Tensor:
         """Each point given those before it (q x d)."""
         chosen = pool[:0]
         for _ in range(q):
             acquisition.set_X_pending(chosen if len(chosen) else None)
-            starts = pool[_values(acquisition, pool).topk(self.restarts).indices]
+            starts = pool[_values(search, acquisition, pool).topk(self.restarts).indices]
             chosen = torch.cat([chosen, climb(starts[:, None])])
         return chosen
 
-    def _groups(self, acquisition: "AcquisitionFunction", pool: Tensor, search: Search, q: int) -> Tensor:
+    def _groups(self, search: Search, acquisition: "AcquisitionFunction", pool: Tensor, q: int) -> Tensor:
         """Random groups of the best single points, to start from all at once (restarts x q x d)."""
-        best = pool[_values(acquisition, pool).topk(self.restarts * q).indices]
-        order = torch.randperm(len(best), generator=search.generator).to(best.device)
+        best = pool[_values(search, acquisition, pool).topk(self.restarts * q).indices]
+        order = torch.randperm(len(best), generator=search.stream, device=search.stream.device).to(best.device)
         return best[order].view(self.restarts, q, -1)
 
     def _climbed(
-        self, acquisition: "AcquisitionFunction", space: SearchSpace, constraints: Constraints, starts: Tensor
+        self, search: Search, acquisition: "AcquisitionFunction", constraints: Constraints, starts: Tensor
     ) -> Tensor:
-        """The best of what the optimiser makes of the starts (k x q x d -> q x d)."""
+        """The best of what the optimiser makes of the starts, each rank of its share (k x q x d -> q x d)."""
+        found = self._optimised(search.space, acquisition, constraints, search.ranks.part(starts))
+        tops, values = zip(*(each for each in search.ranks.gather(found) if each is not None), strict=True)
+        best: Tensor = tops[max(range(len(values)), key=values.__getitem__)]
+        return best.to(starts)
+
+    def _optimised(
+        self, space: SearchSpace, acquisition: "AcquisitionFunction", constraints: Constraints, starts: Tensor
+    ) -> tuple[Tensor, float] | None:
+        """The best top of these starts (q x d) and its value, on the CPU; None without any."""
         from botorch.optim import optimize_acqf  # noqa: PLC0415
 
-        points, _ = optimize_acqf(
+        if not len(starts):
+            return None
+        points, value = optimize_acqf(
             acquisition,
             bounds=space.bounds.to(starts),
             q=starts.shape[1],
@@ -132,22 +155,21 @@ class BoTorchBatch(Candidates):
             inequality_constraints=[(i.to(starts.device), c.to(starts), rhs) for i, c, rhs in constraints] or None,
             options={"maxiter": self.iterations, "batch_limit": len(starts)},
         )
-        climbed: Tensor = points.detach()
-        return climbed
+        return points.detach().cpu(), float(value)
 
 
 @torch.no_grad()
-def _values(acquisition: "AcquisitionFunction", points: Tensor) -> Tensor:
-    """Values of single points (n), given what is pending."""
-    values: Tensor = acquisition(points[:, None])
+def _values(search: Search, acquisition: "AcquisitionFunction", points: Tensor) -> Tensor:
+    """Values of single points (n), given what is pending; each rank computes its share."""
+    values: Tensor = search.ranks.whole(acquisition(search.ranks.part(points)[:, None]))
     return values
 
 
-def _require_uncertainty(classifier: Classifier, points: Tensor) -> None:
-    if not classifier.estimates_labels and len(classifier.scores(points[:1])) == 1:
+def _require_uncertainty(classifier: Classifier) -> None:
+    if "std" not in classifier.capabilities:
         raise SettingError(
-            f"several points at once need a classifier with members or a posterior, but {type(classifier).__name__} "
-            "gives one score. Use DeepEnsemble or KernelPLS, or ask for one point at a time."
+            f"several points at once need a deviation of the scores, but {type(classifier).__name__} gives one score a "
+            f"point. Use {UNCERTAIN}, or ask for one point at a time."
         )
 
 
@@ -161,22 +183,31 @@ def in_points(space: SearchSpace, inequality: Inequality) -> tuple[Tensor, Tenso
         SettingError: if it names no parameters of the space, or one with a log scale.
     """
     indices, coefficients, rhs = inequality
-    parameters = list(space.parameters.values())
     if not indices or len(indices) != len(coefficients) or not all(0 <= i < len(space) for i in indices):
         raise SettingError(
             f"an inequality needs one coefficient for each index among 0 ... {len(space) - 1}, but got {inequality}."
         )
-    reals = [p for p in (parameters[i] for i in indices) if isinstance(p, Real) and not p.log]
-    if len(reals) < len(indices):
+    parameters = list(space.parameters.values())
+    ends = [_linear_range(parameters[i]) for i in indices]
+    lines = [end for end in ends if end is not None]
+    if len(lines) < len(ends):
         raise SettingError(f"an inequality is linear in parameters without a log scale, but got {inequality}.")
-    widths = [c * (p.high - p.low) for c, p in zip(coefficients, reals, strict=True)]
-    offset = sum(c * p.low for c, p in zip(coefficients, reals, strict=True))
-    return torch.tensor(indices), torch.tensor(widths, dtype=torch.float64), rhs - offset
+    widths = [c * (high - low) for c, (low, high) in zip(coefficients, lines, strict=True)]
+    offset = sum(c * low for c, (low, _) in zip(coefficients, lines, strict=True))
+    return torch.tensor(list(indices)), torch.tensor(widths, dtype=torch.float64), rhs - offset
+
+
+def _linear_range(parameter: Parameter) -> tuple[float, float] | None:
+    """The least and the greatest value of a continuous parameter whose column is linear in its values, else None."""
+    if not parameter.is_continuous:
+        return None
+    low, middle, high = parameter.decode(torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64))
+    return (low, high) if math.isclose(middle, (low + high) / 2, abs_tol=1e-9 * (high - low)) else None
 
 
 def feasible(points: Tensor, constraints: Constraints) -> Tensor:
     """Which points (n x d) meet all constraints: n booleans."""
-    met = torch.ones(len(points), dtype=torch.bool)
+    met = torch.ones(len(points), dtype=torch.bool, device=points.device)
     for indices, coefficients, rhs in constraints:
-        met &= points[:, indices] @ coefficients >= rhs - TOLERANCE
+        met &= points[:, indices.to(points.device)] @ coefficients.to(points) >= rhs - TOLERANCE
     return met

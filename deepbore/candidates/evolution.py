@@ -5,12 +5,12 @@ import torch
 from scipy.optimize import differential_evolution
 from torch import Tensor
 
-from deepbore.candidates.base import Search, SharedCandidates
+from deepbore.candidates.base import Candidates, Search
+from deepbore.checks import whole
 from deepbore.errors import SettingError
-from deepbore.space.parameters import Categorical, Ordinal
 
 
-class DifferentialEvolution(SharedCandidates):
+class DifferentialEvolution(Candidates):
     """Differential evolution of a population of points (BORE J.1 and J.2, for trees on continuous spaces; G.1).
 
     It needs no gradients and takes any space: vectors are snapped to configurations before they are scored. All that
@@ -32,6 +32,7 @@ class DifferentialEvolution(SharedCandidates):
     """
 
     def __init__(self, evaluations: int = 2000, population: int = 50):
+        whole(1, evaluations=evaluations, population=population)
         if not 5 <= population <= evaluations:
             raise SettingError(
                 "5 <= population <= evaluations must hold, but got "
@@ -39,32 +40,37 @@ class DifferentialEvolution(SharedCandidates):
             )
         self.evaluations, self.population = evaluations, population
 
-    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
+    def ranked(self, search: Search, q: int) -> Tensor:
+        return search.gathered(*self._evolved(search.on_own_stream()))[0]
+
+    def _evolved(self, search: Search) -> tuple[Tensor, Tensor]:
+        """All points that were scored, best first, and their values."""
         generations: list[tuple[Tensor, Tensor]] = []
 
         def cost(columns: np.ndarray) -> np.ndarray:
             """A generation (d x population) -> what to minimise (population)."""
-            points = search.space.snap(torch.from_numpy(columns.T.copy()))
+            points = search.space.snap(torch.from_numpy(columns.T.copy()).to(search.device))
             generations.append((points, search.values(points)))
-            return -generations[-1][1].double().numpy()
+            return -generations[-1][1].double().cpu().numpy()
 
         differential_evolution(
             cost,
             bounds=search.space.bounds.T.numpy(),
-            init=self._first(search).numpy(),
-            integrality=[isinstance(p, (Ordinal, Categorical)) for p in search.space.parameters.values()],
+            init=self._first(search).cpu().numpy(),
+            integrality=[p.levels is not None and p.upper == p.levels - 1 for p in search.space.parameters.values()],
             maxiter=self.evaluations // self.population - 1,
             tol=0.0,  # stop early only where all are equal: the scale of an acquisition says nothing
             polish=False,
             vectorized=True,
             updating="deferred",
-            seed=np.random.default_rng(int(torch.randint(2**63 - 1, (), generator=search.generator))),
+            seed=np.random.default_rng(
+                int(torch.randint(2**63 - 1, (), generator=search.stream, device=search.device))
+            ),
         )
         points, values = (torch.cat(parts) for parts in zip(*generations, strict=True))
         return search.sort(points, values)
 
     def _first(self, search: Search) -> Tensor:
         """The first population (population x d)."""
-        observations = search.observations
-        best = observations.points[observations.best_rows(self.population // 5)].cpu()
-        return torch.cat([best, search.space.sample(self.population - len(best), search.generator)])
+        best = search.points(search.observations.best_rows(self.population // 5))
+        return torch.cat([best, search.sample(self.population - len(best))])

@@ -5,25 +5,30 @@ import warnings
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search, SharedCandidates
+from deepbore.candidates.base import Candidates, Search
+from deepbore.checks import whole
+from deepbore.classifiers.base import Classifier
 from deepbore.errors import SettingError
+from deepbore.space import SearchSpace
 
 
-def require_gradients(candidates: Candidates, search: Search) -> None:
+def require_gradients(candidates: Candidates, space: SearchSpace, classifier: Classifier) -> None:
     """Raises SettingError for a space or a classifier that has no gradients."""
-    if not search.space.is_continuous or not search.classifier.differentiable:
+    if not space.is_continuous or not classifier.differentiable:
         raise SettingError(
             f"{type(candidates).__name__} needs real parameters without conditions and a differentiable classifier, "
-            f"but got {type(search.classifier).__name__} on {search.space.to_dict()}. "
+            f"but got {type(classifier).__name__} on {space.to_dict()}. "
             "Use LocalSearch, DifferentialEvolution or RandomSearch."
         )
 
 
-class MultiStartLBFGS(SharedCandidates):
+class MultiStartLBFGS(Candidates):
     """L-BFGS-B from several starts at once, through BoTorch's `optimize_acqf` (BORE J.3: three restarts).
 
     For continuous spaces and differentiable classifiers. The starts are the best of random points and of neighbours
-    of the best observed ones.
+    of the best observed ones. Several ranks share the points, and then the starts.
+
+    SciPy steps: at every iteration the climbers' points and gradients, and nothing else, visit the CPU.
 
     Args:
         restarts: how many starts, >= 1.
@@ -31,46 +36,47 @@ class MultiStartLBFGS(SharedCandidates):
         iterations: of L-BFGS-B, at most.
 
     Raises:
-        SettingError: at the first proposal, for a space or classifier without gradients.
+        SettingError: for a number below 1; when the run is set up, for a space or classifier without gradients.
     """
 
-    divided = ("restarts", "samples")
-
     def __init__(self, restarts: int = 5, samples: int = 1000, iterations: int = 100):
-        for name, value in {"restarts": restarts, "samples": samples, "iterations": iterations}.items():
-            if value < 1:
-                raise SettingError(f"{name} >= 1 must hold, but got {name}={value}.")
+        whole(1, restarts=restarts, samples=samples, iterations=iterations)
         self.restarts, self.samples, self.iterations = restarts, samples, iterations
 
-    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
-        require_gradients(self, search)
-        pool, values = search.rank(self._pool(search))
-        climbed = self._optimised(search, pool[: max(self.restarts, q)])
-        climbed, climbed_values = search.rank(search.space.snap(climbed))
-        return torch.cat([climbed, pool]), torch.cat([climbed_values, values])
+    def check(self, space: SearchSpace, classifier: Classifier) -> None:
+        super().check(space, classifier)
+        require_gradients(self, space, classifier)
 
-    def _pool(self, search: Search) -> Tensor:
-        samples = search.space.sample(self.samples, search.generator)
-        best = search.observations.points[search.observations.best_rows(self.restarts)].cpu()
-        near = search.space.neighbours(best, self.samples // 4, search.generator) if len(best) else best
-        return torch.cat([samples, best, near])
+    def ranked(self, search: Search, q: int) -> Tensor:
+        require_gradients(self, search.space, search.classifier)
+        own = search.on_own_stream()
+        pool, _ = search.gathered(*own.rank(self._pool(own)))
+        tops = self._optimised(own, search.ranks.part(pool[: max(self.restarts, q)]))
+        return torch.cat([search.gathered(*own.rank(search.space.snap(tops)))[0], pool])
+
+    def _pool(self, own: Search) -> Tensor:
+        """Random points, the best observed ones, and neighbours of these; a rank's share of them."""
+        samples, best = own.sample(own.share(self.samples)), own.observations.best_rows(self.restarts)
+        near = own.near_best(own.share(self.samples // 4), self.restarts)
+        return torch.cat([samples, own.points(own.ranks.part(best)), near])
 
     def _optimised(self, search: Search, starts: Tensor) -> Tensor:
         from botorch.optim import optimize_acqf  # noqa: PLC0415  # takes a second to import
 
         from deepbore.acquisition.botorch import BoTorchAcquisition  # noqa: PLC0415
 
-        device = search.classifier.device
+        if not len(starts):
+            return starts
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a start that does not converge is ranked all the same
             points, _ = optimize_acqf(
                 BoTorchAcquisition(search.acquisition, search.classifier),
-                bounds=search.space.bounds.to(device),
+                bounds=search.space.bounds.to(starts),
                 q=1,
                 num_restarts=len(starts),
-                batch_initial_conditions=starts[:, None, :].to(device),
+                batch_initial_conditions=starts[:, None, :],
                 return_best_only=False,
                 options={"maxiter": self.iterations, "batch_limit": len(starts)},
             )
-        climbed: Tensor = points.squeeze(1).detach().cpu()
-        return climbed
+        tops: Tensor = points.squeeze(1).detach()
+        return tops

@@ -4,23 +4,27 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.errors import SettingError
+from deepbore.checks import within
 
 
 class EpsilonGreedy(Candidates):
     """With probability epsilon random points, else those of another search (BOGGN: epsilon 0.1).
 
+    Several ranks explore together or not at all.
+
     Args:
         base: the other search.
         epsilon: probability of exploring, in [0, 1].
+
+    Raises:
+        SettingError: for an epsilon outside [0, 1].
     """
 
     def __init__(self, base: Candidates, epsilon: float = 0.1):
-        if not 0 <= epsilon <= 1:
-            raise SettingError(f"0 <= epsilon <= 1 must hold, but got epsilon={epsilon}.")
+        within(0, 1, epsilon=epsilon)
         self.base, self.epsilon = base, epsilon
 
     def ranked(self, search: Search, q: int) -> Tensor:
         if float(torch.rand(1, generator=search.generator)) < self.epsilon:
-            return search.space.sample(100 * q, search.generator)
+            return search.sample(100 * q)
         return self.base.ranked(search, q)

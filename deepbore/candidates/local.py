@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Search, SharedCandidates
-from deepbore.errors import SettingError
-from deepbore.space.parameters import Real
+from deepbore.candidates.base import Candidates, Search, merged
+from deepbore.candidates.climbing import climbed
+from deepbore.checks import whole, within
 
 EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
 FOCUSED = 3  # so many best points have neighbours when a proposal looks only near them
 
 
-class LocalSearch(SharedCandidates):
+class LocalSearch(Candidates):
     """Ranks random points and neighbours of the best observed ones, then climbs from the best of them.
 
     Climbing is by Adam on the real parameters, where the classifier has gradients; the others stay. The climbed
@@ -21,10 +21,12 @@ class LocalSearch(SharedCandidates):
     on rugged functions the uncertainty is always greatest far from all data, and the best would be left unrefined.
     Without any, passing over what has been seen refines by itself.
 
+    Several ranks share the points, and then the climbing from the best points of all.
+
     Args:
-        samples: uniform random points.
-        neighbours: neighbours of the best observed points, one or two parameters changed.
-        centres: how many best observed points have neighbours.
+        samples: uniform random points, >= 1.
+        neighbours: neighbours of the best observed points, one or two parameters changed; 0 for none.
+        centres: how many best observed points have neighbours, >= 1.
         climbers: how many points climb; 0 for none.
         steps: of each climber.
         focus: probability of looking only at neighbours of the best, in [0, 1].
@@ -32,8 +34,6 @@ class LocalSearch(SharedCandidates):
     Raises:
         SettingError: for a number outside its range.
     """
-
-    divided = ("samples", "neighbours", "climbers")
 
     def __init__(
         self,
@@ -44,54 +44,35 @@ class LocalSearch(SharedCandidates):
         steps: int = 20,
         focus: float = 0.25,
     ):
-        for name, value in {"samples": samples, "centres": centres}.items():
-            if value < 1:
-                raise SettingError(f"{name} >= 1 must hold, but got {name}={value}.")
+        whole(1, samples=samples, centres=centres)
+        whole(0, neighbours=neighbours, climbers=climbers, steps=steps)
+        within(0, 1, focus=focus)
         self.samples, self.neighbours, self.centres = samples, neighbours, centres
-        if not 0 <= focus <= 1:
-            raise SettingError(f"0 <= focus <= 1 must hold, but got focus={focus}.")
         self.climbers, self.steps, self.focus = climbers, steps, focus
 
-    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
+    def ranked(self, search: Search, q: int) -> Tensor:
+        own = search.on_own_stream()
         if search.space.cardinality <= EXHAUSTIVE:
-            return search.rank(search.ranks.part(search.space.enumerate()))
-        real = [i for i, p in enumerate(search.space.parameters.values()) if isinstance(p, Real)]
-        if real and self._focuses(search):
-            best = search.observations.points[search.observations.best_rows(FOCUSED)].cpu()
-            return search.rank(search.space.neighbours(best, self.samples, search.generator))
-        pool, values = search.rank(self._pool(search))
-        if not real or not search.classifier.differentiable or not self.climbers:
-            return pool, values
-        climbed, climbed_values = search.rank(self._climb(search, pool[: max(self.climbers, q)], real))
-        values = torch.cat([climbed_values, values])
-        order = values.argsort(descending=True, stable=True)
-        return torch.cat([climbed, pool])[order], values[order]
+            points = search.ranks.part(search.space.enumerate().to(search.device))
+            return search.gathered(*own.rank(points))[0]
+        if search.space.continuous_columns and self._focuses(search):
+            return search.gathered(*own.rank(own.near_best(search.share(self.samples), FOCUSED)))[0]
+        pool = torch.cat(
+            [own.sample(search.share(self.samples)), own.near_best(search.share(self.neighbours), self.centres)]
+        )
+        return self._with_climbed(own, *search.gathered(*own.rank(pool)), q)
 
     def _focuses(self, search: Search) -> bool:
-        """Whether this proposal looks only near the best."""
-        drawn = float(torch.rand(1, generator=search.common or search.generator)) < self.focus
+        """Whether this proposal looks only near the best: all ranks decide alike."""
+        drawn = float(torch.rand(1, generator=search.generator)) < self.focus
         return drawn and search.observations.n_complete > 0
 
-    def _pool(self, search: Search) -> Tensor:
-        space, observations, generator = search.space, search.observations, search.generator
-        samples = space.sample(self.samples, generator)
-        best = observations.points[observations.best_rows(self.centres)].cpu()
-        if not len(best) or not self.neighbours:
-            return samples
-        return torch.cat([samples, space.neighbours(best, self.neighbours, generator)])
-
-    def _climb(self, search: Search, starts: Tensor, real: list[int]) -> Tensor:
-        """Points after ascent on their real columns, within [0, 1] (k x d)."""
-        points = starts.clone().to(search.classifier.device)
-        first, second = torch.zeros_like(points), torch.zeros_like(points)
-        mask = torch.zeros_like(points[0]).index_fill(0, torch.tensor(real, device=points.device), 1.0)
-        for step in range(1, self.steps + 1):
-            points.requires_grad_(True)
-            (gradient,) = torch.autograd.grad(search.value(points).sum(), points)
-            first = 0.8 * first + 0.2 * gradient
-            second = 0.9 * second + 0.1 * gradient.square()
-            move = first / (1 - 0.8**step) / ((second / (1 - 0.9**step)).sqrt() + 1e-12)
-            rate = 0.05 * (1 - (step - 1) / self.steps)
-            points = (points.detach() + rate * mask * move).clamp(min=0)
-            points = torch.minimum(points, search.space.bounds[1].to(points))
-        return search.space.snap(points.detach().cpu())
+    def _with_climbed(self, own: Search, points: Tensor, values: Tensor, q: int) -> Tensor:
+        """The ranking (k x d) with what the climbers make of its first points."""
+        columns = own.space.continuous_columns
+        if not columns or not own.classifier.differentiable or not self.climbers:
+            return points
+        starts = own.ranks.part(points[: max(self.climbers, q)])
+        tops = climbed(own.value, starts, columns, own.space.bounds[1].to(starts), self.steps)
+        tops, their_values = own.gathered(*own.rank(own.space.snap(tops)))
+        return merged(torch.cat([tops, points]), torch.cat([their_values, values]))[0]

@@ -5,8 +5,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, fresh
 from deepbore.candidates.local import LocalSearch
-from deepbore.data.observations import Observations
-from deepbore.errors import SettingError
+from deepbore.checks import above
 from deepbore.space.coordinates import Coordinates, squared_distances
 
 SHORTLIST = 1000  # points of the ranking that a batch is chosen among, or 4 q
@@ -26,8 +25,8 @@ class GreedyBatch(Candidates):
     Lipschitz constant, so that it serves every classifier. The penalty counts pending points too, so q calls for one
     point spread as one call for q.
 
-    Distances are those of kernels (`deepbore.classifiers.kernels.Coordinates`). A single point with nothing pending
-    is the base's.
+    Distances are those of kernels (`deepbore.space.coordinates.Coordinates`). A single point with nothing pending is
+    the base's. Several ranks share the base's search and the densities; all choose the same.
 
     Args:
         base: the search whose ranking the batch is chosen from; default `LocalSearch()`.
@@ -44,31 +43,27 @@ class GreedyBatch(Candidates):
     """
 
     def __init__(self, base: Candidates | None = None, reach: float = 0.5):
-        if not reach > 0:
-            raise SettingError(f"reach > 0 must hold, but got reach={reach}.")
+        above(0, reach=reach)
         self.base, self.reach = base or LocalSearch(), reach
 
     def ranked(self, search: Search, q: int) -> Tensor:
         ranked = self.base.ranked(search, q)
-        pending = pending_points(search.observations)
+        pending = pending_points(search)
         if q == 1 and not len(pending):
             return ranked
         pool = fresh(ranked, search.observations, max(SHORTLIST, 4 * q))
-        return torch.cat([pool[self._chosen(search, pool, pending, q)], ranked])
+        return torch.cat([pool[self._chosen(search, pool, pending, q)], ranked]) if len(pool) else ranked
 
-    def _chosen(self, search: Search, pool: Tensor, pending: Tensor, q: int) -> list[int]:
-        """Rows of the pool, in the order of choice: q of them, or all."""
-        if not len(pool):
-            return []
-        place = Coordinates(search.space)
-        x, known = place(pool), place(known_points(search.observations))
-        taken, rows = place(pending), list[int]()
+    def _chosen(self, search: Search, pool: Tensor, pending: Tensor, q: int) -> Tensor:
+        """Rows of the pool, in the order of choice: q of them, or all; on the device all the while."""
+        place = Coordinates(search.space).to(pool.device)
+        x, known, taken = place(pool), place(known_points(search)), place(pending)
         value = search.log_densities(pool) + log_penalty(x, taken, self._radius(taken, known)).sum(-1)
-        radius = self._radius(x, known)
+        radius, rows = self._radius(x, known), []
         for _ in range(min(q, len(pool))):
-            rows.append(int(value.argmax()))
-            value = value + log_penalty(x, x[rows[-1:]], radius[rows[-1:]])[:, 0]
-        return rows
+            rows.append(value.argmax(keepdim=True))
+            value = value + log_penalty(x, x[rows[-1]], radius[rows[-1]])[:, 0]
+        return torch.cat(rows)
 
     def _radius(self, x: Tensor, known: Tensor) -> Tensor:
         """Reach times the distance of each of x (k x c) to the nearest known one (p x c): k."""
@@ -83,14 +78,14 @@ def log_penalty(x: Tensor, centres: Tensor, radius: Tensor) -> Tensor:
     return (-torch.expm1(-squared / (2 * radius.square().clamp(min=TINY)))).log()
 
 
-def pending_points(observations: Observations) -> Tensor:
+def pending_points(search: Search) -> Tensor:
     """The newest pending points, up to a number (p x d)."""
-    return observations.points[observations.pending_rows[-KNOWN:]].cpu()
+    return search.points(search.observations.pending_rows[-KNOWN:])
 
 
-def known_points(observations: Observations) -> Tensor:
+def known_points(search: Search) -> Tensor:
     """Evaluated points, the best and the newest ones, up to a number (p x d)."""
-    rows = observations.finished_rows
+    rows = search.observations.finished_rows
     if len(rows) > KNOWN:
-        rows = torch.cat([rows[-KNOWN // 2 :], observations.best_rows(KNOWN // 2)])
-    return observations.points[rows].cpu()
+        rows = torch.cat([rows[-KNOWN // 2 :], search.observations.best_rows(KNOWN // 2)])
+    return search.points(rows)

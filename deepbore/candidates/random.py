@@ -2,23 +2,26 @@
 
 from torch import Tensor
 
-from deepbore.candidates.base import Search, SharedCandidates
-from deepbore.errors import SettingError
+from deepbore.candidates.base import Candidates, Search
+from deepbore.checks import whole
 
 
-class RandomSearch(SharedCandidates):
+class RandomSearch(Candidates):
     """The best of uniform random points; asks nothing of the classifier (BORE J.1: 500 on discrete spaces).
+
+    Several ranks share the points.
 
     Args:
         samples: how many points, >= 1.
+
+    Raises:
+        SettingError: for a number below 1.
     """
 
-    divided = ("samples",)
-
     def __init__(self, samples: int = 2000):
-        if samples < 1:
-            raise SettingError(f"samples >= 1 must hold, but got samples={samples}.")
+        whole(1, samples=samples)
         self.samples = samples
 
-    def scored(self, search: Search, q: int) -> tuple[Tensor, Tensor]:
-        return search.rank(search.space.sample(self.samples, search.generator))
+    def ranked(self, search: Search, q: int) -> Tensor:
+        own = search.on_own_stream()
+        return search.gathered(*own.rank(own.sample(search.share(self.samples))))[0]

@@ -8,11 +8,10 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
 from deepbore.candidates.penalised import GreedyBatch
-from deepbore.errors import SettingError
+from deepbore.checks import above, one_of, up_to, whole
 from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates, squared_distances
 from deepbore.space.neighbours import reflected
-from deepbore.space.parameters import Real
 
 REACH = 0.1  # the most that a particle moves in one step along a parameter
 FULL_BUDGET = 500  # particles up to which all steps are made; beyond, each costs the square of their number
@@ -75,79 +74,84 @@ class SVGDCandidates(Candidates):
         sweeps: int = 10,
         tail: float = 1.0,
     ):
-        if optimizer not in STEPPERS:
-            raise SettingError(f"optimizer must be one of {sorted(STEPPERS)}, but got {optimizer!r}.")
-        for name, value in {"steps": steps, "step_size": step_size, "samples": samples}.items():
-            if not value > 0:
-                raise SettingError(f"{name} > 0 must hold, but got {name}={value}.")
-        if not 0 < tail <= 1:
-            raise SettingError(f"0 < tail <= 1 must hold (a share of the particles), but got tail={tail}.")
+        one_of(STEPPERS, optimizer=optimizer)
+        above(0, step_size=step_size)
+        whole(1, steps=steps, samples=samples)
+        whole(0, neighbours=neighbours, sweeps=sweeps)
+        up_to(0, 1, tail=tail)
         self.tail = tail
         self.steps, self.step_size, self.optimizer = steps, step_size, optimizer
         self.samples, self.neighbours, self.sweeps = samples, neighbours, sweeps
         self.otherwise = GreedyBatch(LocalSearch(samples, neighbours))
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        real = [i for i, p in enumerate(search.space.parameters.values()) if isinstance(p, Real)]
-        if q == 1 or not real or not search.classifier.differentiable:
+        moving = search.space.continuous_columns
+        if q == 1 or not moving or not search.classifier.differentiable:
             return self.otherwise.ranked(search, q)
         drawn = self._drawn(search, q)
-        particles = self._stein(search, self._metropolis(search, drawn[:q]), real)
+        particles = self._stein(search, self._metropolis(search, drawn[:q]), list(moving))
         return torch.cat([particles, drawn[q:]])  # the next draws stand by, should two particles be one configuration
 
     def _drawn(self, search: Search, q: int) -> Tensor:
         """Points in the order of drawing from the density without replacement, by Gumbel noise (k x d)."""
-        space, observations, generator = search.space, search.observations, search.generator
-        best = observations.points[observations.best_rows(CENTRES)].cpu()
-        near = space.neighbours(best, self.neighbours, generator) if len(best) else best
-        pool = torch.cat([space.sample(max(self.samples, 4 * q), generator), near])
-        gumbel = -torch.empty(len(pool), dtype=torch.float64).exponential_(generator=generator).log()
-        return pool[(search.log_densities(pool) + gumbel).argsort(descending=True)]
+        near = search.near_best(self.neighbours, CENTRES)
+        pool = torch.cat([search.sample(max(self.samples, 4 * q)), near])
+        density = search.log_densities(pool)
+        gumbel = -torch.empty_like(density).exponential_(generator=search.stream).log()
+        return pool[(density + gumbel).argsort(descending=True)]
 
     def _metropolis(self, search: Search, points: Tensor) -> Tensor:
         """Particles after a few random moves, each accepted with probability min(1, p(new) / p(old)) (q x d)."""
         value = search.log_densities(points)
         for _ in range(self.sweeps):
-            proposed = search.space.neighbour_of_each(points, search.generator)
+            proposed = search.space.neighbour_of_each(points, search.stream)
             proposed_value = search.log_densities(proposed)
-            u = torch.rand(len(points), dtype=torch.float64, generator=search.generator)
+            u = torch.empty_like(value).uniform_(generator=search.stream)
             accepted = u.log() < proposed_value - value
             points = torch.where(accepted[:, None], proposed, points)
             value = torch.where(accepted, proposed_value, value)
         return points
 
-    def _stein(self, search: Search, points: Tensor, real: list[int]) -> Tensor:
+    def _stein(self, search: Search, points: Tensor, moving: list[int]) -> Tensor:
         """Particles after SVGD on their active real columns (q x d)."""
-        points = points.to(search.classifier.device, copy=True)
-        moves = search.space.active(points)[:, real].to(points)
+        points = points.clone()
+        moves = search.space.active(points)[:, moving].to(points)
         apart = _level_distances(search.space, points)
         stepper = STEPPERS[self.optimizer](self.step_size)
         steps = math.ceil(self.steps * min(1.0, FULL_BUDGET / len(points)))
         for step in range(steps):
-            x = points[:, real]
-            value, score = _log_density(search, points, real)
+            x = points[:, moving]
+            value, score = _log_density(search, points, moving)
             zeta = moves * stein_direction(x, tail_weights(value, self.tail) * score, apart)
             shrunk = REACH * (1 - step / steps)
-            points[:, real] = reflected(x + stepper(x, zeta).clamp(-shrunk, shrunk))
-        return search.space.snap(points.cpu())
+            points[:, moving] = reflected(x + stepper(x, zeta).clamp(-shrunk, shrunk))
+        return search.space.snap(points)
 
 
 def stein_direction(x: Tensor, score: Tensor, apart: Tensor | float = 0.0) -> Tensor:
     """zeta of all particles (Oliveira et al. 2022, eq. 26), with k(x, y) = exp(-|x - y|^2 / h).
 
-    h = median of |x_i - x_j|^2 / log(q + 1), the median trick (Liu & Wang 2016, section 5).
+    h = median of |x_i - x_j|^2 over i != j / log(q + 1), the median trick (Liu & Wang 2016, section 5). A particle's
+    distance to itself is left out: of two particles it would be the median, and they would not repel.
 
     Args:
-        x: particles, q x r.
+        x: particles, q x r, q >= 2.
         score: gradients of log p at the particles, q x r.
         apart: squared distances between them in what does not move, q x q.
     """
     squared = squared_distances(x, x) + apart
-    sampled = squared[:: math.ceil(len(x) / MEDIAN_ROWS)]
-    h = (sampled.median() / math.log(len(x) + 1)).clamp(min=1e-12)
+    h = (_median_between(squared) / math.log(len(x) + 1)).clamp(min=1e-12)
     k = (-squared / h).exp()
     repulsion = 2 / h * (x * k.sum(1, keepdim=True) - k @ x)  # sum_j grad_{x_j} k(x_j, x_i)
     return (k @ score + repulsion) / len(x)
+
+
+def _median_between(squared: Tensor) -> Tensor:
+    """The median of the distances between different particles (q x q -> a scalar), of up to 128 rows."""
+    q, step = len(squared), math.ceil(len(squared) / MEDIAN_ROWS)
+    rows = torch.arange(0, q, step, device=squared.device)
+    others = (rows[:, None] + torch.arange(1, q, device=squared.device)) % q  # all columns but the diagonal's
+    return squared[rows].gather(1, others).median()
 
 
 def tail_weights(value: Tensor, tail: float) -> Tensor:
@@ -160,23 +164,23 @@ def tail_weights(value: Tensor, tail: float) -> Tensor:
     return ((rank < max(1.0, tail * len(value))) / tail).to(value)[:, None]
 
 
-def _log_density(search: Search, points: Tensor, real: list[int]) -> tuple[Tensor, Tensor]:
-    """log p (q) and its gradients in the real columns (q x r); of many particles each rank computes its share."""
+def _log_density(search: Search, points: Tensor, moving: list[int]) -> tuple[Tensor, Tensor]:
+    """log p (q) and its gradients in the moving columns (q x r); of many particles each rank computes its share."""
     shared = len(points) >= SHARED * search.ranks.world
     leaf = (search.ranks.part(points) if shared else points).clone().requires_grad_(True)
     value = search.log_density(leaf)
     (gradient,) = torch.autograd.grad(value.sum(), leaf)
-    both = torch.cat([value.detach()[:, None].to(gradient), gradient[:, real]], dim=1)
+    both = torch.cat([value.detach()[:, None].to(gradient), gradient[:, moving]], dim=1)
     both = search.ranks.whole(both) if shared else both
     return both[:, 0], both[:, 1:]
 
 
 def _level_distances(space: SearchSpace, points: Tensor) -> Tensor | float:
     """Squared distances between particles in all but the real columns, q x q; 0 where there are no others."""
-    if space.is_continuous:
+    levels = [column for column in range(len(space)) if column not in space.continuous_columns]
+    if not levels:
         return 0.0
     place = Coordinates(space).to(points.device)
-    levels = [i for i, p in enumerate(space.parameters.values()) if not isinstance(p, Real)]
     x = place(points)[:, torch.isin(place.owner, torch.tensor(levels, device=points.device))]
     return squared_distances(x, x)
 

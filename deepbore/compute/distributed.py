@@ -64,12 +64,12 @@ class Ranks:
         return self.gather(item)[0]
 
     def stream(self, generator: torch.Generator) -> torch.Generator:
-        """A stream of this rank's own, made from the common one, which moves on by one draw on all ranks."""
+        """A stream of this rank's own on the same device, made from the common one, which moves on by one draw."""
         if self.world == 1:
             return generator
-        drawn = int(torch.randint(2**62, (), generator=generator))
+        drawn = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         (seed,) = np.random.SeedSequence([drawn, self.rank]).generate_state(1, np.uint64)
-        return torch.Generator().manual_seed(int(seed >> np.uint64(1)))
+        return torch.Generator(generator.device).manual_seed(int(seed >> np.uint64(1)))
 
     def part(self, rows: Tensor) -> Tensor:
         """This rank's share of rows, in one piece."""
