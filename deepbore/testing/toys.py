@@ -1,12 +1,14 @@
-"""Small spaces, a smooth objective on any of them, and a fit without a loop."""
+"""Small spaces, smooth objectives on any of them, toy outcomes, a toy head, and a fit without a loop."""
 
 import torch
 from torch import Tensor
 
-from deepbore.classifiers import Classifier
+from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
 from deepbore.data.observations import Observations
-from deepbore.labels import Labelling
-from deepbore.labels.datamodule import LabelledObservations
+from deepbore.data.outcomes import Outcome
+from deepbore.labels import LabelledBatch, LabelledObservations, Labelling
 from deepbore.loop.lightning import train
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 
@@ -25,10 +27,10 @@ TOY_SPACES = {
 }
 
 
-def toy_objective(space: SearchSpace, points: Tensor) -> Tensor:
-    """A smooth bowl around the middle of each parameter's scale: points (n x d) -> values (n), least 0."""
+def toy_objective(space: SearchSpace, points: Tensor, shift: float = 0.0) -> Tensor:
+    """A smooth bowl around the middle of each scale, or beside it: points (n x d) -> values (n), the least 0."""
     centre = 0.5 * space.bounds[1].floor()
-    return ((points - centre) / space.bounds[1].clamp(min=1)).square().sum(-1)
+    return ((points - centre) / space.bounds[1].clamp(min=1) - shift).square().sum(-1)
 
 
 def toy_data(space: SearchSpace, n: int = 60, labels: Labelling | None = None, seed: int = 0) -> LabelledObservations:
@@ -41,6 +43,77 @@ def toy_data(space: SearchSpace, n: int = 60, labels: Labelling | None = None, s
     return LabelledObservations(observations, labels)
 
 
+def toy_outcomes(objectives: int = 1, constraints: int = 0, n: int = 40, direction: str = "minimize") -> Observations:
+    """n outcomes of bowls around different points, the last two equal, then a failed and a pending row.
+
+    Args:
+        objectives: k, how many bowls.
+        constraints: how many constraints, each of which a third of the rows violates.
+        n: rows with values.
+        direction: "maximize" for the negated values.
+    """
+    space = TOY_SPACES["continuous"]
+    observations = toy_observations(objectives, direction)
+    points = space.sample(n, torch.Generator().manual_seed(0))
+    sign = 1.0 if direction == "minimize" else -1.0
+    values = sign * torch.stack([toy_objective(space, points, 0.2 * k) for k in range(objectives)], -1)
+    limits = points[:, :constraints] - 2 / 3
+    values[-1], limits[-1] = values[-2], limits[-2]
+    for row, value, limit in zip(observations.reserve(points), values.tolist(), limits.tolist(), strict=True):
+        observations.tell(row, Outcome(value, constraints=limit))
+    failed, _pending = observations.reserve(space.sample(2, torch.Generator().manual_seed(5)))
+    observations.tell(failed, Outcome.failure("a toy"))
+    return observations
+
+
+def toy_observations(objectives: int = 1, direction: str = "minimize") -> Observations:
+    """No rows yet, of so many objectives in the continuous toy space."""
+    return Observations(TOY_SPACES["continuous"], [direction] * objectives)
+
+
 def fit(classifier: Classifier, data: LabelledObservations, epochs: int = 10) -> Classifier:
     """Trains a classifier for some epochs, as the loop would, without proposing anything."""
     return train(classifier, data, epochs)
+
+
+class ToyHead(Classifier):
+    """Declares a link and capabilities, and has just these: its score is a slope, and it learns nothing.
+
+    Args:
+        link: of the scores.
+        capabilities: none for a point estimate, "std" for a Gaussian, "std" and "members" for four members.
+    """
+
+    def __init__(self, link: Link, capabilities: frozenset[str]):
+        super().__init__()
+        self.link, self.capabilities = link, capabilities
+        self.bind(TOY_SPACES["continuous"])
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        """Nothing to make."""
+
+    def fit(self, batch: LabelledBatch) -> dict[str, float]:
+        """Nothing to learn."""
+        return {}
+
+    def posterior(self, points: Tensor, lift: float = 0.0) -> Posterior:
+        """Of scores that are the sum of a point's coordinates, lifted; certain where the first coordinate is 0."""
+        mean, std = points.sum(-1) + lift, points[:, 0]
+        if "members" in self.capabilities:
+            sides = torch.tensor([-1.0, 1.0, 0.5, -0.5]).to(points)
+            return MembersPosterior(mean + sides[:, None] * std, self.link)
+        if "std" in self.capabilities:
+            return _Independent(mean, std, self.link)
+        return PointEstimate(mean, self.link, "ToyHead")
+
+    @property
+    def points(self) -> Tensor:
+        """Nine points, of which it is certain of the first."""
+        points = TOY_SPACES["continuous"].sample(9, torch.Generator().manual_seed(6))
+        points[0, 0] = 0.0
+        return points
+
+
+class _Independent(GaussianPosterior):
+    def covariance(self) -> Tensor:
+        return self.std.square().diag()

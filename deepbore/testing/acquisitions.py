@@ -1,0 +1,78 @@
+"""What every acquisition must do."""
+
+from collections.abc import Callable
+
+import torch
+
+from deepbore.acquisition import Acquisition
+from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.link import Link
+from deepbore.errors import SettingError
+from deepbore.testing.require import require, require_equal, require_shape
+from deepbore.testing.toys import TOY_SPACES, ToyHead, fit, toy_data
+
+CAPABILITIES = (frozenset[str](), frozenset({"std"}), frozenset({"std", "members"}))
+
+
+def check_acquisition(acquisition: Acquisition, make: Callable[[], Classifier]) -> None:
+    """Runs all checks of an acquisition.
+
+    Args:
+        acquisition: the formula.
+        make: gives a new classifier that it is made for.
+
+    Raises:
+        AssertionError: with the rule that is broken, and the values.
+
+    Example:
+        >>> from deepbore import KernelPLS, LogExpectedImprovement
+        >>> check_acquisition(LogExpectedImprovement(), KernelPLS)
+    """
+    check_declared_needs(acquisition)
+    check_value_gradient(acquisition, make())
+
+
+def check_declared_needs(acquisition: Acquisition) -> None:
+    """What `links` and `needs` let through works: n finite values, point by point, that rise with the mean."""
+    for link in Link:
+        for capabilities in CAPABILITIES:
+            head = ToyHead(link, capabilities)
+            try:
+                acquisition.check(head)
+            except SettingError:
+                continue
+            check_values(acquisition, head)
+
+
+def check_values(acquisition: Acquisition, head: ToyHead) -> None:
+    """n finite values, also where the deviation is 0; each of its own point only; higher where the mean is higher."""
+    who = f"with scores of link {head.link} that can {sorted(head.capabilities) or 'nothing but their mean'}"
+    resolved, points = acquisition.resolved(head), head.points
+    try:
+        values = resolved(head.posterior(points), head.best_label)
+    except SettingError as error:
+        raise AssertionError(f"{who}, `check` lets it through, but the call raises: {error}") from error
+    require_shape(values, (len(points),), f"values {who}")
+    half = resolved(head.posterior(points[:5]), head.best_label)
+    require_equal(half, values[:5], "the value of a point must not depend on the other points", 1e-6)
+    lifted = resolved(head.posterior(points, lift=0.5), head.best_label)
+    lost = float((values - lifted).max())
+    require(lost <= 1e-6, f"a higher mean must not lower the value, but 0.5 more lowers one by {lost:.3g} {who}")
+    log_density = resolved.log_density(head.posterior(points), head.best_label)
+    require_shape(log_density, (len(points),), f"log_density {who}")
+
+
+def check_value_gradient(acquisition: Acquisition, classifier: Classifier) -> None:
+    """Of a trained classifier that it is made for it gives n finite values, with gradients where that has them."""
+    space = TOY_SPACES["continuous"]
+    fit(classifier, toy_data(space), epochs=2)
+    acquisition.check(classifier)
+    points = space.sample(9, torch.Generator().manual_seed(6)).requires_grad_(classifier.differentiable)
+    values = acquisition.resolved(classifier)(classifier.posterior(points), classifier.best_label)
+    require_shape(values, (9,), f"values with {type(classifier).__name__}")
+    if not classifier.differentiable:
+        return
+    require(values.requires_grad, "values must have gradients in the points, but have none (no detach, no rounding)")
+    (gradient,) = torch.autograd.grad(values.sum(), points)
+    require_shape(gradient, tuple(points.shape), "the gradient of the values")
+    require(gradient.abs().sum() > 0, "the gradient of the values must not be 0 everywhere")

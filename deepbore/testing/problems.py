@@ -1,0 +1,62 @@
+"""What every problem must do."""
+
+import pickle
+
+import torch
+
+from deepbore.data.outcomes import as_outcome
+from deepbore.problems.base import Problem
+from deepbore.space import SearchSpace
+from deepbore.testing.require import require
+
+
+def check_problem(problem: Problem, trials: int = 5) -> None:
+    """It has a space and directions, evaluates what is sampled from the space, and no value is beyond its optimum.
+
+    Args:
+        problem: the problem.
+        trials: how many random configurations are evaluated.
+
+    Raises:
+        AssertionError: with the rule that is broken, and the values.
+
+    Example:
+        >>> from deepbore.problems import Branin
+        >>> check_problem(Branin())
+    """
+    require(isinstance(problem.space, SearchSpace), f"space must be a SearchSpace, but is {problem.space!r:.100}")
+    known = {"minimize", "maximize"}
+    directions = tuple(problem.directions)
+    require(directions and set(directions) <= known, f"directions must be from {sorted(known)}, but are {directions}")
+    check_pickle(problem)
+    points = problem.space.sample(trials, torch.Generator().manual_seed(10))
+    for number, params in enumerate(problem.space.decode(points)):
+        given = dict(params)
+        outcome = as_outcome(problem(params, **({"trial": number} if problem.numbered else {})))
+        require(params == given, f"a call must leave its configuration as it is, but {given} became {params}")
+        if outcome.has_failed:
+            continue
+        count = len(outcome.values)
+        require(count == len(directions), f"{len(directions)} directions need as many values, but got {outcome.values}")
+        check_optimum(problem, outcome.values[0])
+
+
+def check_pickle(problem: Problem) -> None:
+    """It can be sent to a worker process, and has the same space there."""
+    try:
+        copy = pickle.loads(pickle.dumps(problem))
+    except Exception as error:
+        raise AssertionError(f"a problem must go through pickle, for worker processes, but: {error}") from error
+    require(copy.space == problem.space, "a problem that went through pickle must have its space, but has another")
+
+
+def check_optimum(problem: Problem, value: float) -> None:
+    """A value is not better than the optimum, where that is known."""
+    if problem.optimum is None:
+        return
+    sign = 1.0 if problem.direction == "minimize" else -1.0
+    slack = 1e-6 * (1 + abs(problem.optimum))
+    require(
+        sign * value >= sign * problem.optimum - slack,
+        f"no value must be better than the optimum {problem.optimum}, but to {problem.direction}, {value} is",
+    )
