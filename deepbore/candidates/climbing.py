@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 RATE = 0.05  # the first step's length along a parameter, in units of its whole range; falls to 0
-MOMENTUM, SCALE_MEMORY = 0.8, 0.9  # decay of the running means of gradients and their squares; short, for 20 steps
+NEW, NEW_SQUARE = 0.2, 0.1  # weights of a new gradient and its square in their running means: short, for 20 steps
 TINY = 1e-12  # under the root of squares: a step in a direction without gradient is 0
 
 
@@ -33,9 +33,9 @@ def climbed(
     for step in range(1, steps + 1):
         points.requires_grad_(True)
         (gradient,) = torch.autograd.grad(value(points).sum(), points)
-        first = MOMENTUM * first + (1 - MOMENTUM) * gradient
-        second = SCALE_MEMORY * second + (1 - SCALE_MEMORY) * gradient.square()
-        direction = first / (1 - MOMENTUM**step) / ((second / (1 - SCALE_MEMORY**step)).sqrt() + TINY)
-        rate = RATE * (1 - (step - 1) / steps)
-        points = torch.minimum((points.detach() + rate * moves * direction).clamp(min=0), upper)
+        first = (1 - NEW) * first + NEW * gradient
+        second = (1 - NEW_SQUARE) * second + NEW_SQUARE * gradient.square()
+        mean, square = first / (1 - (1 - NEW) ** step), second / (1 - (1 - NEW_SQUARE) ** step)
+        move = RATE * (1 - (step - 1) / steps) * moves * (mean / (square.sqrt() + TINY))
+        points = torch.minimum((points.detach() + move).clamp(min=0), upper)
     return points.detach()
