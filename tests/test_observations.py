@@ -15,6 +15,7 @@ from deepbore.data.observations import Observations, Status
 from deepbore.errors import JournalError, PointError, SettingError, ShapeError, TrialError, ValueTypeError
 
 SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b"]), "m": Real(0, 1, when=Condition("c", "a"))})
+HEADER = {"space": SPACE.to_dict(), "directions": ["minimize"], "seed": 3}
 
 
 def reserved(n, direction="minimize"):
@@ -45,7 +46,7 @@ def test_rows_are_pending_until_told():
     observations.tell(1, 0.5)
     observations.tell(2, failed=True)
     assert [observations.trial(row).value for row in range(3)] == [None, 0.5, None]
-    assert observations.values.isnan().tolist() == [True, False, True]
+    assert observations.values.isnan().tolist() == [[True], [False], [True]]
 
 
 def test_telling_twice_or_an_unknown_trial_is_refused_and_loses_nothing():
@@ -111,7 +112,7 @@ def test_another_direction_is_refused():
 def test_the_journal_is_strict_json_of_every_event(tmp_path):
     path = tmp_path / "deep" / "run.jsonl"
     observations = Observations(SPACE)
-    observations.journal = Journal.begin(path, observations.header(seed=3))
+    observations.journal = Journal.begin(path, HEADER)
     rows = observations.reserve(SPACE.sample(3, torch.Generator().manual_seed(0)))
     observations.tell(rows[1], 0.25)
     observations.tell(rows[0], float("inf"))
@@ -120,19 +121,19 @@ def test_the_journal_is_strict_json_of_every_event(tmp_path):
     assert [event["event"] for event in events] == ["created", "asked", "asked", "asked", "told", "failed", "added"]
     assert events[0]["version"] == 1
     assert events[4] == {"event": "told", "trial": 1, "value": 0.25}
-    assert events[6] == {"event": "added", "params": {"x": 0.1, "c": "b"}, "value": None}
+    assert events[6] == {"event": "added", "left": 0, "columns": {"x": [0.1], "c": ["b"], "m": [None]}, "values": [None]}
 
 
 def test_a_second_run_in_the_same_journal_is_refused(tmp_path):
     observations = Observations(SPACE)
-    Journal.begin(tmp_path / "run.jsonl", observations.header(0))
+    Journal.begin(tmp_path / "run.jsonl", HEADER)
     with pytest.raises(JournalError, match="holds a run already"):
-        Journal.begin(tmp_path / "run.jsonl", observations.header(0))
+        Journal.begin(tmp_path / "run.jsonl", HEADER)
 
 
 def test_a_torn_last_line_is_passed_over_and_then_cut_off(tmp_path):
     path = tmp_path / "run.jsonl"
-    journal = Journal.begin(path, Observations(SPACE).header(0))
+    journal = Journal.begin(path, HEADER)
     journal.write({"event": "failed", "trial": 0})
     with path.open("a") as file:
         file.write('{"event": "told", "tri')

@@ -35,6 +35,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
         self._lock = FileLock(f"{self.path}.lock", thread_local=False)
+        self.run_id: str | None = None
         self._size: int | None = None  # bytes when it was last read or written here
 
     @classmethod
@@ -53,6 +54,11 @@ class Journal:
             raise JournalError(f"{journal.path} holds a run already. Go on with Study.load, or name another file.")
         journal.write({"event": "created", "version": VERSION, **header})
         return journal
+
+    @property
+    def position(self) -> int | None:
+        """Bytes that are written for good, from the first `open` on: equal before and after what was not written."""
+        return self._size
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -92,6 +98,7 @@ class Journal:
         if self._size is not None and self._size != self._size_now():
             self.close()
             raise JournalError(f"another has written to {self.path} since it was read. Load it again to go on.")
+        self._size = self._size_now()
 
     def close(self) -> None:
         """Leaves the journal to another writer."""

@@ -1,277 +1,293 @@
-"""`Observations`: every configuration asked for or reported so far, with its value or what became of it."""
+"""`Observations`: every configuration asked for or reported so far, with its outcome or what became of it."""
 
 import math
-import operator
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, SupportsFloat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, SupportsFloat, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.data.journal import Journal
-from deepbore.data.outcomes import Status, as_number
-from deepbore.errors import SettingError, ShapeError, TrialError, ValueTypeError
-from deepbore.space import Params, SearchSpace
+from deepbore.checks import one_of
+from deepbore.data.added import Added
+from deepbore.data.journal import Event, Journal
+from deepbore.data.outcomes import Outcome, Status, as_budget, as_outcome
+from deepbore.data.trial import Trial
+from deepbore.data.view import Direction, ObservationsView
+from deepbore.errors import SettingError, TrialError, ValueTypeError
+from deepbore.space import SearchSpace
 
-Direction = Literal["minimize", "maximize"]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One configuration and its outcome: a record, not a handle that changes.
-
-    Attributes:
-        id: row in the observations, counted from 0 in the order of asking.
-        params: the configuration, inactive parameters left out.
-        value: objective value in the user's sign; None unless complete.
-        status: complete, failed or pending.
-    """
-
-    id: int
-    params: Params
-    value: float | None = None
-    status: Status = Status.PENDING
+__all__ = ["Direction", "Observations", "Status", "Trial"]
 
 
-class Observations:
+class Observations(ObservationsView):
     """n rows that are only ever appended to and told; their buffers grow by doubling.
+
+    A row has values, constraints, a budget, a task, a status, and perhaps attributes and the reason of a failure. A
+    change is written to the journal before it takes effect, and an interrupt leaves both or none.
 
     Args:
         space: the search space.
-        direction: "minimize" or "maximize"; values are turned at the door and minimised within.
+        directions: "minimize" or "maximize" for each of the k >= 1 objective values; a single one may stand alone.
+            Values are turned at the door and minimised within.
         journal: where each event is written before it takes effect; None for nowhere.
 
     Raises:
-        SettingError: for another direction.
+        SettingError: for another direction, or none.
+
+    Example:
+        >>> from deepbore import Real, SearchSpace
+        >>> observations = Observations(SearchSpace({"x": Real(0, 1)}), "maximize")
+        >>> observations.add({"x": [0.25, 0.5]}, [1.0, 3.0])
+        >>> observations.best.params, observations.best.value, observations.values.tolist()
+        ({'x': 0.5}, 3.0, [[-1.0], [-3.0]])
     """
 
-    def __init__(self, space: SearchSpace, direction: Direction = "minimize", journal: Journal | None = None):
-        if direction not in ("minimize", "maximize"):
-            raise SettingError(f'direction must be "minimize" or "maximize", but got {direction!r}.')
-        self.space = space
-        self.direction = direction
+    def __init__(
+        self,
+        space: SearchSpace,
+        directions: Sequence[Direction] | Direction = ("minimize",),
+        journal: Journal | None = None,
+    ):
+        super().__init__(space, _checked_directions(directions))
         self.journal = journal
-        self.sorted_values = np.empty(0)  # of complete trials, ascending
-        self.n_failed = 0
-        self.n_asked = 0  # rows that were reserved, told since or not
-        self._sign = 1.0 if direction == "minimize" else -1.0
-        self._n = 0
-        self._points = torch.empty(16, len(space), dtype=torch.float64)
-        self._values = torch.empty(16, 1, dtype=torch.float64)
-        self._status = torch.empty(16, dtype=torch.int8)
-        self._seen: set[Hashable] = set()
-        self._best: int | None = None
+        self._unsettled: tuple[Callable[[], None], int | None] | None = None
 
-    # --- reading -----------------------------------------------------------------------------------------------------
+    def reserve(self, points: Tensor, budget: SupportsFloat | None = None) -> list[int]:
+        """Appends pending rows (q x d) and returns their numbers.
 
-    def __len__(self) -> int:
-        """n, pending and failed rows included."""
-        return self._n
-
-    @property
-    def points(self) -> Tensor:
-        """n x d."""
-        return self._points[: self._n]
-
-    @property
-    def values(self) -> Tensor:
-        """Values to minimise (n x k); NaN where a trial is pending or failed."""
-        return self._values[: self._n]
-
-    @property
-    def status(self) -> Tensor:
-        """`Status` codes (n)."""
-        return self._status[: self._n]
-
-    @property
-    def pending_rows(self) -> Tensor:
-        """Numbers of the trials that were asked for and not told, in order."""
-        return (self.status == Status.PENDING).nonzero().squeeze(-1)
-
-    @property
-    def finished_rows(self) -> Tensor:
-        """Numbers of the trials that are complete or failed, in order."""
-        return (self.status != Status.PENDING).nonzero().squeeze(-1)
-
-    @property
-    def n_left(self) -> float:
-        """How many configurations of the space no trial has had; infinite unless it is finite."""
-        return self.space.cardinality - self.n_distinct
-
-    @property
-    def n_complete(self) -> int:
-        """How many trials have a value."""
-        return len(self.sorted_values)
-
-    @property
-    def n_distinct(self) -> int:
-        """How many distinct configurations stand in the rows."""
-        return len(self._seen)
-
-    @property
-    def best(self) -> Trial | None:
-        """The first trial with the best value; None while there is no value."""
-        return None if self._best is None else self.trial(self._best)
-
-    def best_rows(self, k: int) -> Tensor:
-        """Rows of the k best complete trials, best first (up to k)."""
-        k = min(k, self.n_complete)
-        return torch.nan_to_num(self.values[:, 0], nan=math.inf).topk(k, largest=False).indices
-
-    def trial(self, row: int) -> Trial:
-        """The record of one row.
-
-        Raises:
-            TrialError: if there is no such row.
+        Args:
+            points: q x d.
+            budget: what each of them may spend; None where there are no budgets.
         """
-        row = self._checked(row)
-        status = Status(int(self._status[row]))
-        value = self.to_user(float(self._values[row])) if status is Status.COMPLETE else None
-        return Trial(row, self.space.decode(self._points[row : row + 1])[0], value, status)
-
-    def header(self, seed: int) -> dict[str, Any]:
-        """What a journal says of the run in its first line."""
-        return {"space": self.space.to_dict(), "direction": self.direction, "seed": seed}
-
-    def to_user(self, value: Any) -> Any:
-        """A minimised value (or array of them) in the user's sign."""
-        return value * self._sign
-
-    def unseen(self, points: Tensor) -> list[bool]:
-        """Whether each point's configuration (n x d) stands in no row yet."""
-        return [identity not in self._seen for identity in self.space.identify(points)]
-
-    # --- writing -----------------------------------------------------------------------------------------------------
-
-    def reserve(self, points: Tensor) -> list[int]:
-        """Appends pending rows (q x d) and returns their numbers."""
+        self._settle()
         params = self.space.decode(points)
         points = self.space.encode(params)
-        rows = list(range(self._n, self._n + len(points)))
-        if self.journal is not None:
-            asked = zip(rows, params, strict=True)
-            self.journal.write_all({"event": "asked", "trial": row, "params": each} for row, each in asked)
-        self.n_asked += len(rows)
-        self._append(points, torch.full((len(points), 1), math.nan), Status.PENDING)
-        return rows
+        start, end = len(self), len(self) + len(points)
+        spends = {} if budget is None else {"budget": as_budget(budget)}
+        self._rows.write(
+            points=points,
+            values=math.nan,
+            constraints=math.nan,
+            tasks=0,
+            status=int(Status.PENDING),
+            budgets=spends.get("budget", math.nan),
+        )
+        seen = self.space.identify(points)
+        tally = self._tally.after_asking(len(points))
+        asked = ({"event": "asked", "trial": start + i, "params": each, **spends} for i, each in enumerate(params))
+
+        def effect() -> None:
+            self._seen.update(seen)
+            self._tally, self._rows.n = tally, end
+
+        self._commit(asked, effect)
+        return list(range(start, end))
 
     def tell(
-        self, row: int, value: SupportsFloat | None = None, *, failed: bool = False, reason: str | None = None
+        self,
+        row: int | Trial,
+        outcome: Outcome | SupportsFloat | Sequence[SupportsFloat] | None = None,
+        *,
+        failed: bool = False,
+        reason: str | None = None,
     ) -> None:
         """Gives a pending row its outcome; NaN and infinite values count as failed.
 
         Args:
-            row: number of the trial.
-            value: in the user's sign.
+            row: number of the trial, or the trial itself.
+            outcome: an `Outcome`, or the objective value, or k of them, in the user's sign.
             failed: that there is no value.
-            reason: why there is none, for the journal.
+            reason: why there is none.
 
         Raises:
-            TrialError: for an unknown trial, or one told before.
-            ValueTypeError: for a value that is no number.
+            TrialError: for an unknown trial, one told before, or one of another run.
+            ValueTypeError: for a value that is no number, or not as many values or constraints as there must be.
         """
-        row = self._checked(row)
-        if self._status[row] != Status.PENDING:
+        self._settle()
+        row = self._own(row) if isinstance(row, Trial) else self._checked(row)
+        if self.status[row] != Status.PENDING:
             told = self.trial(row)
             raise TrialError(f"a trial is told once, but trial {row} is {told.status.name.lower()} with {told.value}.")
-        number = math.nan if failed else as_number(value)
-        if not math.isfinite(number):
-            self._write({"event": "failed", "trial": row} | ({"reason": reason} if reason else {}))
-            self._status[row] = Status.FAILED
-            self.n_failed += 1
-            return
-        self._write({"event": "told", "trial": row, "value": number})
-        self._complete(row, number * self._sign)
+        given = Outcome.failure(reason) if failed else as_outcome(outcome)
+        if given.has_failed:
+            given = replace(given, reason=reason or given.reason)
+        self._check_counts(given)
+        self._commit([_event(row, given)], self._effect_of(row, given))
 
-    def add(self, columns: Mapping[str, Sequence[Any]], values: Sequence[SupportsFloat]) -> None:
+    def add(
+        self,
+        columns: Mapping[str, Any],
+        values: Any,
+        *,
+        constraints: Any = None,
+        budgets: Any = None,
+        task: str | None = None,
+    ) -> None:
         """Appends earlier results, one or a million at once.
 
         Args:
-            columns: name -> n native values (a dict of columns or a DataFrame).
-            values: n values in the user's sign; NaN and infinite ones count as failed.
+            columns: name -> n native values (a dict of columns or a DataFrame); or one configuration.
+            values: n values in the user's sign (n x k for several objectives; one, or k, for one configuration). NaN
+                and infinite ones count as failed.
+            constraints: n x c (c for one configuration); NaN in rows that have none.
+            budgets: n, or one for all; NaN in rows that have none.
+            task: name of the earlier task that they are of. Its values are not compared with this run's, and its
+                configurations may come again. None for this run.
 
         Raises:
             PointError: for configurations outside the space.
             ShapeError: if there is not one value for each row.
-        """
-        points = self.space.encode_columns(columns)
-        numbers = as_numbers(values)
-        if numbers.shape != (len(points),):
-            raise ShapeError(f"each row needs one value, but got {len(points)} rows and values of {numbers.shape}.")
-        self._journal_added(points, numbers)
-        numbers = np.where(np.isfinite(numbers), numbers * self._sign, np.nan)
-        start = self._n
-        self._append(points, torch.from_numpy(numbers)[:, None], Status.COMPLETE)
-        failed = np.isnan(numbers)
-        self.status[start:][torch.from_numpy(failed)] = Status.FAILED
-        self.n_failed += int(failed.sum())
-        self.sorted_values = np.sort(np.concatenate([self.sorted_values, numbers[~failed]]))
-        if self.n_complete:
-            self._best = int(self.best_rows(1)[0])
+            ValueTypeError: for what should be a number and is none, or another number of constraints than before.
 
-    def _journal_added(self, points: Tensor, numbers: np.ndarray) -> None:
-        if self.journal is not None:
-            values = [number if math.isfinite(number) else None for number in numbers.tolist()]
-            rows = zip(self.space.decode(points), values, strict=True)
-            self.journal.write_all({"event": "added", "params": params, "value": value} for params, value in rows)
+        Example:
+            >>> from deepbore import Real, SearchSpace
+            >>> observations = Observations(SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}))
+            >>> observations.add({"x": 0.5, "y": 0.1}, 2.0)
+            >>> observations.add({"x": [0.1, 0.2], "y": [0.3, 0.4]}, [1.0, float("nan")], task="last year")
+            >>> observations.tasks.tolist(), observations.n_failed, observations.best.value
+            ([0, 1, 1], 1, 2.0)
+        """
+        self.append(Added.read(self.space, self.k, columns, values, constraints, budgets, task))
+
+    def append(self, added: Added) -> None:
+        """Appends what `Added.read` has checked."""
+        if not len(added):
+            return
+        self._settle()
+        self._check_width(added.kind[1], 0)
+        self._commit(added.events(self.space), self._effect_of_adding(added))
 
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the buffers to a device, for good."""
-        self._points, self._values, self._status = (
-            buffer.to(device) for buffer in (self._points, self._values, self._status)
-        )
+        self._rows.to(device)
         return self
 
     # --- within ------------------------------------------------------------------------------------------------------
 
-    def _checked(self, row: int) -> int:
-        try:
-            row = operator.index(row)
-        except TypeError:
-            raise TrialError(f"a trial is named by its id, a whole number, but got {row!r}.") from None
-        if not 0 <= row < self._n:
-            raise TrialError(f"trials 0 ... {self._n - 1} exist, but got {row}. Tell what `ask` gave, or `add` it.")
-        return row
-
-    def _write(self, event: dict[str, Any]) -> None:
-        if self.journal is not None:
-            self.journal.write(event)
-
-    def _append(self, points: Tensor, values: Tensor, status: Status) -> None:
-        n = self._n + len(points)
-        if n > len(self._points):
-            capacity = max(n, 2 * len(self._points))
-            self._points, self._values, self._status = (
-                _grown(buffer, capacity) for buffer in (self._points, self._values, self._status)
+    def _own(self, trial: Trial) -> int:
+        """The row of a trial of this run."""
+        own = self.trial(trial.id)
+        known = trial.identity is not None
+        if (own.identity != trial.identity) if known else (own.params != trial.params):
+            raise TrialError(
+                f"a trial is told to the run that gave it, but here trial {trial.id} has {own.params}, and not "
+                f"{trial.params}. Results from elsewhere are added by `add`."
             )
-        self._points[self._n : n] = points.to(self._points)
-        self._values[self._n : n] = values.to(self._values)
-        self._status[self._n : n] = status
-        self._seen.update(self.space.identify(points))
-        self._n = n
+        return own.id
 
-    def _complete(self, row: int, value: float) -> None:
-        self._values[row], self._status[row] = value, Status.COMPLETE
-        self.sorted_values = np.insert(self.sorted_values, np.searchsorted(self.sorted_values, value), value)
-        if self._best is None or value < float(self._values[self._best]):
-            self._best = row
+    def _check_counts(self, outcome: Outcome) -> None:
+        """Raises ValueTypeError unless there are k values, and constraints as many as before."""
+        if not outcome.has_failed and len(outcome.values) != self.k:
+            raise ValueTypeError(
+                f"the number of objective values must be {self.k}, as that of directions, but got {outcome.values}."
+            )
+        if outcome.constraints or not outcome.has_failed:
+            self._check_width(len(outcome.constraints), self.constraints.shape[1])
+
+    def _check_width(self, width: int, least: int) -> None:
+        c = self.constraints.shape[1]
+        if width < least or (c and width not in (0, c)):
+            raise ValueTypeError(
+                f"the number of constraints must be {c}, as in the first outcome, but got {width}. "
+                "Give Outcome(value, constraints=[...])."
+            )
+
+    def _effect_of(self, row: int, outcome: Outcome) -> Callable[[], None]:
+        """What telling an outcome changes: plain assignments, so that doing it twice is doing it once."""
+        values = [value * sign for value, sign in zip(outcome.values, self._signs, strict=False)]
+        constraints = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
+        wide = self._rows.wide("constraints", len(constraints))
+        failed, feasible = outcome.has_failed, outcome.is_feasible
+        tally = self._tally.after_failing() if failed else self._tally.after_telling(row, values[0], feasible)
+
+        def effect() -> None:
+            if constraints:
+                wide[row] = wide.new_tensor(constraints)
+                self._rows.replace("constraints", wide)
+            if outcome.budget is not None:
+                self.budgets[row] = outcome.budget
+            if outcome.attributes:
+                self._attributes[row] = outcome.attributes
+            if outcome.reason:
+                self._reasons[row] = outcome.reason
+            if not failed:
+                self.values[row] = self.values.new_tensor(values)
+            self.status[row] = int(outcome.status)
+            self._tally = tally
+
+        return effect
+
+    def _effect_of_adding(self, added: Added) -> Callable[[], None]:
+        """What adding changes; the rows are written at once, where nobody sees them until they count."""
+        start, end, own = len(self), len(self) + len(added), added.task is None
+        values = added.values * self._signs
+        tally = self._tally.after_adding(start, values[:, 0], added.feasible, added.task)
+        seen = self.space.identify(added.points) if own else []
+        task = 0 if own else 1 + tally.task_names.index(str(added.task))
+        status = torch.from_numpy(np.where(np.isnan(values[:, 0]), int(Status.FAILED), int(Status.COMPLETE)))
+        budgets = math.nan if added.budgets is None else torch.from_numpy(added.budgets)
+        self._rows.write(
+            points=added.points,
+            values=torch.from_numpy(values),
+            budgets=budgets,
+            tasks=task,
+            status=status,
+            constraints=math.nan,
+        )
+        wide = self._rows.wide("constraints", added.kind[1])
+        if added.constraints is not None:
+            wide[start:end] = torch.from_numpy(added.constraints).to(wide)
+
+        def effect() -> None:
+            self._rows.replace("constraints", wide)
+            self._seen.update(seen)
+            self._tally, self._rows.n = tally, end
+
+        return effect
+
+    def _commit(self, events: Iterable[Event], effect: Callable[[], None]) -> None:
+        """Writes events to the journal, then lets them take effect; an interrupt leaves both or none."""
+        if self.journal is not None:
+            self.journal.open()
+        try:
+            self._unsettled = effect, None if self.journal is None else self.journal.position
+            if self.journal is not None:
+                self.journal.write_all(events)
+            self._settle()
+        except BaseException:
+            self._settle()
+            raise
+
+    def _settle(self) -> None:
+        """Completes a change whose events are in the journal, and forgets one whose events are not."""
+        if self._unsettled is None:
+            return
+        effect, before = self._unsettled
+        if self.journal is None or self.journal.position != before:
+            effect()
+        self._unsettled = None
 
 
-def _grown(buffer: Tensor, capacity: int) -> Tensor:
-    larger = buffer.new_empty(capacity, *buffer.shape[1:])
-    larger[: len(buffer)] = buffer
-    return larger
+def _checked_directions(directions: Sequence[Direction] | Direction) -> tuple[Direction, ...]:
+    checked = (directions,) if isinstance(directions, str) else tuple(directions)
+    if not checked:
+        raise SettingError('at least one direction is needed, such as "minimize", but got none.')
+    for direction in checked:
+        one_of(get_args(Direction), direction=direction)
+    return checked
 
 
-def as_numbers(values: Sequence[Any]) -> np.ndarray:
-    """Objective values as float64 (n).
-
-    Raises:
-        ValueTypeError: for anything but numbers.
-    """
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueTypeError(f"objective values must be numbers, but got {list(values)[:3]!r} ...") from None
+def _event(row: int, outcome: Outcome) -> Event:
+    """What the journal says of an outcome; only what is there."""
+    if outcome.has_failed:
+        event: Event = {"event": "failed", "trial": row}
+    elif len(outcome.values) == 1:
+        event = {"event": "told", "trial": row, "value": outcome.values[0]}
+    else:
+        event = {"event": "told", "trial": row, "values": list(outcome.values)}
+    if all(map(math.isfinite, outcome.constraints)):
+        event["constraints"] = list(outcome.constraints)
+    rest = {"budget": outcome.budget, "reason": outcome.reason, "attributes": outcome.attributes}
+    return {name: each for name, each in {**event, **rest}.items() if each not in (None, "", [], {})}

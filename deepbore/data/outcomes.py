@@ -1,5 +1,6 @@
 """`Outcome`: what an evaluation gave. Light to import: worker processes load it."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,8 @@ from enum import IntEnum
 from typing import Any, SupportsFloat
 
 from deepbore.errors import ValueTypeError
+
+LONGEST_REASON = 2000  # characters: whole logs would swell the journal
 
 
 class Status(IntEnum):
@@ -23,14 +26,15 @@ class Outcome:
 
     Args:
         values: the objective value, or k >= 1 of them, in the user's sign. NaN or an infinite one makes a failure.
-        constraints: black-box constraints, feasible where all are <= 0.
-        budget: what was spent on it, in the study's unit; None where there are no budgets.
+        constraints: black-box constraints, feasible where all are <= 0. NaN or an infinite one makes a failure.
+        budget: what was spent on it, in the study's unit, finite; None where there are no budgets.
         status: complete, or failed.
-        reason: why there is no value; None if there is one.
-        attributes: what else is worth keeping, by name: plain JSON data.
+        reason: why there is no value, at most 2000 characters; None if there is one.
+        attributes: what else is worth keeping, by name: plain JSON data, of which a copy is kept. Tuples become lists,
+            and NaN and infinite numbers, which JSON has not, become None.
 
     Raises:
-        ValueTypeError: for values, constraints or a budget that are no numbers.
+        ValueTypeError: for values, constraints or a budget that are no numbers, or attributes that JSON can't carry.
 
     Example:
         >>> Outcome(0.25, constraints=[-1.0, 0.5]).is_feasible
@@ -47,14 +51,24 @@ class Outcome:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        values = _numbers(self.values, "an objective value")
-        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "values", _numbers(self.values, "an objective value"))
         object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
-        object.__setattr__(self, "budget", None if self.budget is None else as_number(self.budget, "a budget"))
-        if self.status == Status.COMPLETE and not (values and all(map(math.isfinite, values))):
-            shown = values[0] if len(values) == 1 else list(values)
+        object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
+        if self.attributes:
+            object.__setattr__(self, "attributes", _plain(self.attributes))
+        if self.status == Status.COMPLETE and (missing := self._missing()):
             object.__setattr__(self, "status", Status.FAILED)
-            object.__setattr__(self, "reason", self.reason or f"its value is {shown}")
+            object.__setattr__(self, "reason", self.reason or missing)
+        if self.reason is not None and len(self.reason) > LONGEST_REASON:
+            object.__setattr__(self, "reason", f"{self.reason[: LONGEST_REASON - 3]}...")
+
+    def _missing(self) -> str:
+        """Why there is no value to complete the trial with; nothing if there is one."""
+        if not (self.values and all(map(math.isfinite, self.values))):
+            return f"its value is {self.values[0] if len(self.values) == 1 else list(self.values)}"
+        if not all(map(math.isfinite, self.constraints)):
+            return f"its constraints are {list(self.constraints)}"
+        return ""
 
     @classmethod
     def failure(cls, reason: str | None = None) -> "Outcome":
@@ -88,14 +102,57 @@ def as_number(value: Any, what: str = "an objective value") -> float:
         ValueTypeError: for anything but a real number that a float can hold.
     """
     if isinstance(value, (str, bytes, bool, type(None))):
-        raise ValueTypeError(f"{what} must be a number, but got {value!r}. Tell failed=True if there is none.")
+        raise ValueTypeError(f"{what} must be a number, but got {value!r:.100}. Tell failed=True if there is none.")
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueTypeError(f"{what} must be one number, but got {value!r:.100}.") from None
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of torch, for a tensor of several
+        raise ValueTypeError(f"{what} must be one number that a float can hold, but got {_shown(value)}.") from None
+
+
+def as_budget(value: Any) -> float:
+    """A budget as a float.
+
+    Raises:
+        ValueTypeError: for anything but a finite number.
+    """
+    budget = as_number(value, "a budget")
+    if not math.isfinite(budget):
+        raise ValueTypeError(f"a budget must be a finite number, but got {budget}. Leave it out if there is none.")
+    return budget
 
 
 def _numbers(values: SupportsFloat | Sequence[SupportsFloat], what: str) -> tuple[float, ...]:
     if isinstance(values, (list, tuple)) or getattr(values, "ndim", 0) == 1:
         return tuple(as_number(value, what) for value in values)  # type: ignore[union-attr]  # it is a sequence
     return (as_number(values, what),)
+
+
+def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of attributes as a journal gives them back."""
+    try:
+        text = json.dumps(dict(attributes), default=_unwrapped)
+        plain: dict[str, Any] = json.loads(text, parse_constant=_none)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueTypeError(
+            f"attributes must be plain JSON data by name, but got {_shown(attributes)}: {error}."
+        ) from None
+    return plain
+
+
+def _none(_constant: str) -> None:
+    """What stands for NaN and the infinite numbers."""
+
+
+def _unwrapped(value: Any) -> Any:
+    """The plain numbers in an array, a tensor or a scalar of NumPy's."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"{type(value).__name__} is no JSON")
+    return value.tolist()
+
+
+def _shown(value: Any) -> str:
+    """A value as an error message shows it, whatever it is."""
+    try:
+        return f"{value!r:.100}"
+    except Exception:  # such as an integer of more digits than Python writes
+        return f"a {type(value).__name__}"

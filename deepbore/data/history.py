@@ -1,0 +1,119 @@
+"""`replay`: the observations that a journal keeps."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from deepbore.data.added import Added
+from deepbore.data.journal import Event, Journal
+from deepbore.data.observations import Observations
+from deepbore.data.outcomes import Outcome, Status
+from deepbore.errors import JournalError
+from deepbore.space import SearchSpace
+
+
+@dataclass
+class History:
+    """What a journal says.
+
+    Attributes:
+        observations: all trials, not yet connected to the journal.
+        header: what its first line says of the run: "space", "directions", "seed" and more.
+        journal: the file.
+        queue: points (d) that were enqueued and are still to be asked.
+    """
+
+    observations: Observations
+    header: dict[str, Any]
+    journal: Journal
+    queue: list[Tensor] = field(default_factory=list)
+
+
+def replay(journal: Journal) -> History:
+    """The history in a journal, of this version or of 0.1.
+
+    Raises:
+        JournalError: naming line and path, for a missing, damaged or contradictory journal.
+    """
+    events = enumerate(journal.read(), 1)
+    _, created = next(events)
+    try:
+        history = _begun(created, journal)
+    except Exception as error:  # whatever a damaged line leads to
+        raise JournalError(f"line 1 of {journal.path} declares no run: {type(error).__name__}: {error}") from error
+    player = _Player(history)
+    for line, event in events:
+        try:
+            player.play(event)
+        except Exception as error:
+            raise JournalError(
+                f"an event does not fit, at line {line} of {journal.path}: {type(error).__name__}: {error}"
+            ) from error
+    player.append_added()
+    return history
+
+
+def _begun(created: Event, journal: Journal) -> History:
+    """The history that the first line begins; in version 0.1 it named one "direction"."""
+    header = {name: each for name, each in created.items() if name != "event"}
+    header["directions"] = header["directions"] if "directions" in header else [header["direction"]]
+    if not isinstance(header["seed"], int):
+        raise TypeError(f"the seed must be a whole number, but got {header['seed']!r}.")
+    space = SearchSpace.from_dict(header["space"])
+    return History(Observations(space, header["directions"]), header, journal)
+
+
+class _Player:
+    """Lets events happen again. What was added in a row is appended at once: a million rows need one sorting."""
+
+    def __init__(self, history: History):
+        self.history, self.observations = history, history.observations
+        self._together: list[Added] = []
+
+    def play(self, event: Event) -> None:
+        """Lets one event happen."""
+        if event["event"] == "added":
+            self._collect(Added.of_event(self.observations.space, self.observations.k, event))
+        else:
+            self.append_added()
+            self._apply(event)
+
+    def append_added(self) -> None:
+        """Appends what has been collected."""
+        together, self._together = self._together, []
+        if together:
+            self.observations.append(Added.joined(together))
+
+    def _collect(self, added: Added) -> None:
+        if self._together and self._together[0].kind != added.kind:
+            self.append_added()
+        self._together.append(added)
+
+    def _apply(self, event: Event) -> None:
+        match event["event"]:
+            case "asked" if event["trial"] == len(self.observations):
+                self._ask(event)
+            case "told":
+                self.observations.tell(event["trial"], _outcome(event, Status.COMPLETE))
+            case "failed":
+                self.observations.tell(event["trial"], _outcome(event, Status.FAILED))
+            case "enqueued":
+                self.history.queue.append(self.observations.space.encode([event["params"]])[0])
+            case _:
+                raise JournalError(f"{event} can't come here.")
+
+    def _ask(self, event: Event) -> None:
+        points, queue = self.observations.space.encode([event["params"]]), self.history.queue
+        self.observations.reserve(points, event.get("budget"))
+        if queue and points[0].equal(queue[0]):
+            del queue[0]
+
+
+def _outcome(event: Event, status: Status) -> Outcome:
+    values = event["values"] if "values" in event else event.get("value", ())
+    parts = {name: event[name] for name in ("constraints", "budget", "reason", "attributes") if name in event}
+    outcome = Outcome(values, status=status, **parts)
+    if outcome.status != status:
+        raise ValueError(f"what is told must be a finite number, but got {values}.")
+    return outcome

@@ -1,0 +1,70 @@
+"""`Tally`: what is counted along with the observations, so that no suggestion costs a look at all rows."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts, the ranking and the best of the rows so far; each change makes a new one.
+
+    Attributes:
+        n_asked: rows that were reserved.
+        n_failed: rows that have failed.
+        n_complete: rows that have values.
+        sorted_values: first values to minimise of this run's complete rows, ascending.
+        best: row and first value to minimise of this run's best feasible row, the first of equal ones.
+        task_names: of the earlier tasks.
+    """
+
+    n_asked: int = 0
+    n_failed: int = 0
+    n_complete: int = 0
+    sorted_values: np.ndarray = field(default_factory=lambda: np.empty(0))
+    best: tuple[int, float] | None = None
+    task_names: tuple[str, ...] = ()
+
+    def after_asking(self, q: int) -> "Tally":
+        """With q more rows reserved."""
+        return replace(self, n_asked=self.n_asked + q)
+
+    def after_failing(self) -> "Tally":
+        """With one more failure."""
+        return replace(self, n_failed=self.n_failed + 1)
+
+    def after_telling(self, row: int, value: float, is_feasible: bool) -> "Tally":
+        """With one more row complete."""
+        ranked = np.insert(self.sorted_values, np.searchsorted(self.sorted_values, value), value)
+        better = is_feasible and (self.best is None or value < self.best[1])
+        return replace(
+            self,
+            n_complete=self.n_complete + 1,
+            sorted_values=ranked,
+            best=(row, value) if better else self.best,
+        )
+
+    def after_adding(self, start: int, values: np.ndarray, feasible: np.ndarray, task: str | None) -> "Tally":
+        """With m rows from elsewhere.
+
+        Args:
+            start: number of the first.
+            values: first values to minimise, NaN for failures (m).
+            feasible: whether no constraint is violated (m).
+            task: name of the earlier task; None for this run.
+        """
+        complete = ~np.isnan(values)
+        n_complete = self.n_complete + int(complete.sum())
+        counted = replace(self, n_failed=self.n_failed + int((~complete).sum()), n_complete=n_complete)
+        if task is not None:
+            known = task in self.task_names
+            return counted if known else replace(counted, task_names=(*self.task_names, task))
+        ranked = np.sort(np.concatenate([self.sorted_values, values[complete]]))
+        return replace(counted, sorted_values=ranked, best=self._best_with(start, values, complete & feasible))
+
+    def _best_with(self, start: int, values: np.ndarray, among: np.ndarray) -> tuple[int, float] | None:
+        if not among.any():
+            return self.best
+        row = int(np.where(among, values, np.inf).argmin())
+        better = self.best is None or values[row] < self.best[1]
+        return (start + row, float(values[row])) if better else self.best

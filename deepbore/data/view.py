@@ -1,0 +1,239 @@
+"""`ObservationsView`: what can be read of observations."""
+
+import math
+import operator
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deepbore.data.buffers import Buffers
+from deepbore.data.outcomes import Status
+from deepbore.data.tally import Tally
+from deepbore.data.trial import Trial
+from deepbore.errors import SettingError, TrialError
+from deepbore.space import SearchSpace
+
+Direction = Literal["minimize", "maximize"]
+
+
+class ObservationsView:
+    """The reading half of `Observations`: rows of the buffers, what is counted along, and records of trials.
+
+    Args:
+        space: the search space.
+        directions: "minimize" or "maximize" for each of the k values.
+    """
+
+    def __init__(self, space: SearchSpace, directions: tuple[Direction, ...]):
+        self.space = space
+        self.directions = directions
+        self._signs = [1.0 if direction == "minimize" else -1.0 for direction in directions]
+        self._rows = Buffers(
+            points=(len(space), torch.float64),
+            values=(len(directions), torch.float64),
+            constraints=(0, torch.float64),
+            budgets=(None, torch.float64),
+            tasks=(None, torch.int32),
+            status=(None, torch.int8),
+        )
+        self._tally = Tally()
+        self._seen: set[Hashable] = set()  # configurations of this run
+        self._attributes: dict[int, Mapping[str, Any]] = {}
+        self._reasons: dict[int, str] = {}
+
+    # --- rows -----------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """n, pending and failed rows included."""
+        return self._rows.n
+
+    @property
+    def points(self) -> Tensor:
+        """n x d."""
+        return self._rows["points"]
+
+    @property
+    def values(self) -> Tensor:
+        """Values to minimise (n x k); NaN where a trial is pending or failed."""
+        return self._rows["values"]
+
+    @property
+    def user_values(self) -> Tensor:
+        """Values in the user's sign (n x k); NaN where a trial is pending or failed."""
+        return self.values * self.values.new_tensor(self._signs)
+
+    @property
+    def constraints(self) -> Tensor:
+        """Black-box constraints (n x c), kept where <= 0; NaN in rows that have none. The first outcome fixes c."""
+        return self._rows["constraints"]
+
+    @property
+    def budgets(self) -> Tensor:
+        """Budgets (n); NaN where there is none."""
+        return self._rows["budgets"]
+
+    @property
+    def tasks(self) -> Tensor:
+        """Numbers of the tasks (n): 0 for this run, t for the earlier one named `task_names[t - 1]`."""
+        return self._rows["tasks"]
+
+    @property
+    def status(self) -> Tensor:
+        """`Status` codes (n)."""
+        return self._rows["status"]
+
+    @property
+    def feasible(self) -> Tensor:
+        """Whether a trial is complete and no constraint is violated (n booleans)."""
+        return (self.status == Status.COMPLETE) & ~(self.constraints > 0).any(-1)
+
+    @property
+    def pending_rows(self) -> Tensor:
+        """Numbers of the trials that were asked for and not told, in order."""
+        return (self.status == Status.PENDING).nonzero().squeeze(-1)
+
+    @property
+    def finished_rows(self) -> Tensor:
+        """Numbers of the trials that are complete or failed, in order."""
+        return (self.status != Status.PENDING).nonzero().squeeze(-1)
+
+    # --- what is counted along ------------------------------------------------------------------------------
+
+    @property
+    def k(self) -> int:
+        """How many values an outcome has."""
+        return len(self.directions)
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the first value."""
+        return self.directions[0]
+
+    @property
+    def n_asked(self) -> int:
+        """How many rows were reserved, told since or not."""
+        return self._tally.n_asked
+
+    @property
+    def n_failed(self) -> int:
+        """How many trials have failed."""
+        return self._tally.n_failed
+
+    @property
+    def n_complete(self) -> int:
+        """How many trials have a value."""
+        return self._tally.n_complete
+
+    @property
+    def n_distinct(self) -> int:
+        """How many distinct configurations stand in the rows of this run."""
+        return len(self._seen)
+
+    @property
+    def n_left(self) -> float:
+        """How many configurations of the space no trial of this run has had; infinite unless it is finite."""
+        return self.space.cardinality - self.n_distinct
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """Names of the earlier tasks, number 1 first."""
+        return self._tally.task_names
+
+    @property
+    def sorted_values(self) -> np.ndarray:
+        """First values to minimise of this run's complete trials, ascending."""
+        return self._tally.sorted_values
+
+    @property
+    def best(self) -> Trial | None:
+        """The first feasible trial of this run with the best value; None while there is none.
+
+        Raises:
+            SettingError: with several objectives.
+        """
+        if self.k > 1:
+            raise SettingError(
+                f"a run with {self.k} objectives has no single best trial. Look at its `values`, or keep one."
+            )
+        return None if self._tally.best is None else self.trial(self._tally.best[0])
+
+    # --- looking closer ----------------------------------------------------------------------------------------------
+
+    def best_rows(self, k: int) -> Tensor:
+        """Rows of the k best complete trials (up to k), best first: centres to search around.
+
+        Feasible trials come before infeasible ones, and these in the order of their violation (Deb 2000). Several
+        objectives, and earlier tasks, whose values can't be compared, take turns: the best row in each, the second
+        best in each, ..., this run's first value first.
+
+        References:
+            Deb, An efficient constraint handling method for genetic algorithms, CMAME 186 (2000).
+        """
+        k = min(k, self.n_complete)
+        if self.k == 1 and not self.task_names:
+            return self._merit(0).topk(k, largest=False).indices
+        merits = [self._merit(column) for column in range(self.k)]
+        tasks = [self.tasks == task for task in range(len(self.task_names) + 1)]
+        ranked = [torch.where(own, merit, math.inf).topk(k, largest=False) for own in tasks for merit in merits]
+        dealt = torch.stack([each.indices for each in ranked], -1).flatten()
+        exists = torch.stack([each.values for each in ranked], -1).flatten() < math.inf
+        return torch.tensor(list(dict.fromkeys(dealt[exists].tolist()))[:k]).to(dealt)
+
+    def trial(self, row: int) -> Trial:
+        """The record of one row.
+
+        Raises:
+            TrialError: if there is no such row.
+        """
+        row = self._checked(row)
+        point = self.points[row : row + 1]
+        status = Status(int(self.status[row]))
+        minimised = self.values[row].tolist() if status is Status.COMPLETE else []
+        values = tuple(value * sign for value, sign in zip(minimised, self._signs, strict=False)) or None
+        constraints = tuple(self.constraints[row].tolist())
+        budget, task = float(self.budgets[row]), int(self.tasks[row])
+        return Trial(
+            row,
+            self.space.decode(point)[0],
+            values[0] if values else None,
+            status,
+            values,
+            constraints if constraints and not math.isnan(constraints[0]) else None,
+            None if math.isnan(budget) else budget,
+            self.task_names[task - 1] if task else None,
+            self._attributes.get(row, {}),
+            self._reasons.get(row),
+            self.space.identify(point)[0],
+        )
+
+    def to_user(self, value: Any, column: int = 0) -> Any:
+        """A minimised value (or array of them) of one objective in the user's sign."""
+        return value * self._signs[column]
+
+    def unseen(self, points: Tensor) -> list[bool]:
+        """Whether each point's configuration (n x d) stands in no row of this run yet."""
+        return [identity not in self._seen for identity in self.space.identify(points)]
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    def _checked(self, row: int) -> int:
+        try:
+            row = operator.index(row)
+        except TypeError:
+            raise TrialError(f"a trial is named by its id, a whole number, but got {row!r}.") from None
+        if not 0 <= row < len(self):
+            raise TrialError(f"trials 0 ... {len(self) - 1} exist, but got {row}. Tell what `ask` gave, or `add` it.")
+        return row
+
+    def _merit(self, column: int) -> Tensor:
+        """What to rank complete rows by, the less the better; infinite for others (n)."""
+        merit = self.values[:, column].nan_to_num(nan=math.inf)
+        if not self.constraints.shape[1]:
+            return merit
+        feasible = self.feasible
+        worst = merit[feasible].max() if bool(feasible.any()) else 0.0
+        violation = self.constraints.clamp(min=0).nan_to_num().sum(-1)
+        return torch.where(feasible | merit.isinf(), merit, worst + violation)
