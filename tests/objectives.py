@@ -95,6 +95,22 @@ def leaves_its_pid_and_hangs(params, folder):
     hangs()
 
 
+def changes_its_params(params, folder):
+    """Fails in the first call for each k, and leaves the configuration changed."""
+    call, value = noted(params, folder), square(params)
+    params["k"] = -1
+    params.clear()
+    if call == 1:
+        raise RuntimeError("try again")
+    return value
+
+
+def leaves_a_process(params, folder):
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (Path(folder) / "grandchild").write_text(str(process.pid))
+    return square(params)
+
+
 def starts_a_process_and_hangs(params, folder):
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     (Path(folder) / "grandchild").write_text(str(process.pid))

@@ -34,11 +34,14 @@ from deepbore import (
 )
 from deepbore.cli.main import summary
 from deepbore.cli.progress import RunProgress
-from deepbore.data.observations import Observations, Status, Trial
+from deepbore.data.observations import Observations
+from deepbore.data.outcomes import Status
+from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.labels.datamodule import LabelledObservations
 from deepbore.loop import LoopController
 from deepbore.loop.lightning import new_trainer, quiet
+from processes import is_gone
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 SQUARES = {k: (k - 4) ** 2 for k in range(8)}
@@ -56,19 +59,6 @@ def outcomes(study):
 def events(path, kind):
     written = [json.loads(line) for line in Path(path).read_text().splitlines()]
     return [event for event in written if event["event"] == kind]
-
-
-def is_gone(pid, within=5.0):
-    """Whether a process has ended; one that its parent hasn't waited for yet has, too."""
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 @pytest.fixture(autouse=True)
@@ -296,8 +286,8 @@ def test_waiting_for_a_worker_is_not_counted_as_its_time():
         for k in range(4):
             evaluator.submit(Trial(k, {"k": k}))
         assert (evaluator.outstanding, evaluator.free) == (4, -3)
-        found = [outcome for _ in range(4) for outcome in evaluator.collect()]
-    assert [outcome.value for outcome in found] == [0, 1, 2, 3]
+        found = [one for _ in range(4) for one in evaluator.collect()]
+    assert [one.outcome.values for one in found] == [(0.0,), (1.0,), (2.0,), (3.0,)]
     assert evaluator.collect() == []
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from deepbore.checks import above, whole
-from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
+from deepbore.data.trial import Trial
 
 
 class Finished(NamedTuple):
@@ -19,7 +19,15 @@ class Finished(NamedTuple):
 class Evaluator(ABC):
     """Evaluates trials: `submit` them, and `collect` their outcomes in the order of finishing.
 
-    A failure is an outcome, not an error. More trials than workers may be submitted; they wait for their turn.
+    A failure is an outcome, not an error: `deepbore.worker.objective.evaluate` makes one of whatever the objective
+    raises or returns. More trials than workers may be submitted; they wait for their turn.
+
+    The first argument of every constructor is called `objective`, so that an evaluator can be named in a configuration,
+    which puts the objective in:
+
+        evaluator:
+          class_path: deepbore.evaluators.ProcessEvaluator
+          init_args: {workers: 8, timeout: 3600}
 
     Attributes:
         workers: how many trials are evaluated at the same time.

@@ -4,8 +4,8 @@ import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from uuid import uuid4
 
-from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
+from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.evaluators.process import pickled
@@ -25,10 +25,11 @@ class ExecutorEvaluator(ParallelEvaluator):
 
     Args:
         objective: configuration -> value; for a process pool a function of an importable module.
-        executor: any `concurrent.futures.Executor`.
+        executor: any `concurrent.futures.Executor`; in a configuration the class_path of one, such as
+            `concurrent.futures.ThreadPoolExecutor`, and its init_args.
         workers: how many trials are evaluated at the same time; default as many as the executor has.
         timeout: seconds that one attempt may take; None for no limit.
-        retries: how many times a trial is tried again that raised, timed out or lost its worker.
+        retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
 
     Raises:
         SettingError: for a setting outside its range, an executor that doesn't say how many workers it has, or an

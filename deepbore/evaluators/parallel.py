@@ -7,8 +7,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
+from deepbore.data.trial import Trial
 from deepbore.evaluators.base import Evaluator, Finished, check_settings
 from deepbore.worker.objective import in_words
 
@@ -50,7 +50,7 @@ class ParallelEvaluator(Evaluator):
     Args:
         workers: how many trials are evaluated at the same time.
         timeout: seconds that one attempt may take; None for no limit.
-        retries: how many times a trial is tried again that raised, timed out or lost its worker.
+        retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
 
     Raises:
         SettingError: for a setting outside its range.

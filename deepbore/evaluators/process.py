@@ -7,8 +7,8 @@ from time import monotonic, sleep
 
 import torch
 
-from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
+from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.worker import process as worker
@@ -20,16 +20,16 @@ GRACE = 5.0  # seconds that an idle worker has to exit
 class ProcessEvaluator(ParallelEvaluator):
     """Evaluates in processes of its own on this machine; an attempt that takes too long, or dies, harms no other.
 
-    Each worker is a spawned process, started with the run and ended with it. One that is out of time is killed, with
-    the processes it has started, and replaced. Numeric libraries get an equal share of this process's threads in
-    each, unless OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
+    Each worker is a spawned process, started with the run and ended with it. One that is out of time is killed and
+    replaced. However a worker ends, the processes that it has started end with it. Numeric libraries get an equal share
+    of this process's threads in each, unless OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
 
     Args:
         objective: configuration -> value: picklable, so a function of an importable module, or an object of such a
             class. Each worker loads it once.
         workers: how many trials are evaluated at the same time, each in a process.
         timeout: seconds that one attempt may take; None for no limit.
-        retries: how many times a trial is tried again that raised, timed out or lost its worker.
+        retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
 
     Raises:
         SettingError: for a setting outside its range, or an objective that can't be sent to a process.

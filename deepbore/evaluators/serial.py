@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from deepbore.data.observations import Trial
+from deepbore.data.trial import Trial
 from deepbore.evaluators.base import Evaluator, Finished
 from deepbore.worker.objective import Objective, evaluate
 

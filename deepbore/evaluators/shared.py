@@ -1,7 +1,7 @@
 """`SharedEvaluator`: each rank of a distributed run evaluates its share of a batch."""
 
 from deepbore.compute.distributed import Ranks
-from deepbore.data.observations import Trial
+from deepbore.data.trial import Trial
 from deepbore.evaluators.base import Evaluator, Finished
 
 

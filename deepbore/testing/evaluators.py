@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter, methodcaller
 from typing import Any
 
-from deepbore.data.observations import Trial
+from deepbore.data.trial import Trial
 from deepbore.evaluators import Evaluator, Finished
 from deepbore.testing.require import require
 
