@@ -85,7 +85,7 @@ def parameter(distribution: BaseDistribution, when: Condition | None = None) -> 
         return Categorical(range(len(d.choices)), when)
     if _on_grid(d):
         return Integer(0, len(levels(d)) - 1, when=when)
-    return (Integer if isinstance(d, IntDistribution) else Real)(d.low, d.high, d.log, when)
+    return (Integer if isinstance(d, IntDistribution) else Real)(d.low, d.high, log=d.log, when=when)
 
 
 def to_native(distribution: BaseDistribution, value: Any) -> float:
