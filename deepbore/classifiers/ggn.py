@@ -1,98 +1,53 @@
-"""Gaussian posteriors over the weights of a linearised network, N(theta_MAP, Sigma_GGN), from factors of its Jacobian.
+"""Posteriors over the weights of the built-in networks, N(theta_MAP, Sigma_GGN), from factors of the Jacobian.
 
-The derivative of the output in layer l's weights is the outer product of two short vectors, a_l(x) and g_l(x) (see
-`StackedMLP.jacobian_factors`), so inner products of whole Jacobians, all that the function-space form needs
-(BOGGN section 7.5), cost no more than a forward pass:
-
-    J(x) J(x')^T = sum over l of (a_l(x) . a_l(x')) (g_l(x) . g_l(x'))
-
-The prior is N(0, I / delta); Lambda holds each row's weight times pi (1 - pi), the GGN of the Bernoulli likelihood.
+The prior is N(0, I / delta). Lambda is diagonal: each row's weight times pi (1 - pi), the generalised Gauss-Newton
+matrix of the Bernoulli likelihood. A row of weight 2 counts as two rows, in every structure.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import GaussianPosterior
+from deepbore.classifiers.linearised import (
+    Factors,
+    WeightPosterior,
+    Weights,
+    flat_jacobian,
+    inner_products,
+    linear_outputs,
+)
 
-Factors = Sequence[tuple[Tensor, Tensor]]  # for each layer a (n x i) and g (n x o)
-Weights = list[Tensor]  # for each layer i x o, after any leading dimensions
+FLATTEST = 1e-6  # the least curvature: where the network is certain, pi (1 - pi) is 0 in floating point
 
 
-class GGNPosterior(ABC):
-    """The posterior of the weights' deviation from the MAP estimate, Sigma = (J^T Lambda J + delta I)^-1 or near it.
+class GGNPosterior(WeightPosterior):
+    """Sigma = (J^T Lambda J + delta I)^-1, or what a structure makes of it.
 
     Args:
         factors: of the n training rows.
-        curvature: the diagonal of Lambda, n, positive.
-        delta: prior precision.
-
-    Attributes:
-        log_determinant: log det(Sigma^-1 / delta).
-        effective: number of parameters that the data determine (MacKay, 1992): tr(I - delta Sigma).
+        logit: the network's output for them, n.
+        weight: of the rows, n.
+        delta: prior precision, a scalar.
     """
 
-    log_determinant: Tensor
-    effective: Tensor
-
-    def __init__(self, factors: Factors, curvature: Tensor, delta: float):
+    def __init__(self, factors: Factors, logit: Tensor, weight: Tensor, delta: Tensor):
         self.factors = [(a.double(), g.double()) for a, g in factors]
-        self.curvature, self.delta = curvature.double(), delta
+        self.weight, self.delta, p = weight.double(), delta.double(), logit.double().sigmoid()
+        self.curvature = (self.weight * p * (1 - p)).clamp(min=FLATTEST)  # the diagonal of Lambda
         self.prepare()
 
     @abstractmethod
     def prepare(self) -> None:
         """Computes what predictions need."""
 
-    @abstractmethod
-    def variance(self, factors: Factors) -> Tensor:
-        """J(x) Sigma J(x)^T for n points (n), with gradients in their factors."""
-
-    @abstractmethod
-    def covariance(self, factors: Factors) -> Tensor:
-        """J(x) Sigma J(x')^T for all pairs of n points (n x n), with gradients in their factors."""
-
-    @abstractmethod
-    def sample(self, count: int, generator: torch.Generator) -> Weights:
-        """Deviations from the MAP estimate, for each layer count x i x o."""
-
     def _normal(self, count: int, generator: torch.Generator) -> Weights:
-        shapes = [(count, a.shape[1], g.shape[1]) for a, g in self.factors]
-        device = self.curvature.device
-        return [torch.randn(shape, generator=generator, dtype=torch.float64).to(device) for shape in shapes]
+        return [self._randn(generator, count, a.shape[1], g.shape[1]) for a, g in self.factors]
 
-
-class LinearisedPosterior(GaussianPosterior):
-    """The logit of a linearised network, f(x) ~ N(f(x; theta_MAP), J(x) Sigma J(x)^T), in closed form.
-
-    Its members are samples of the weights: the same functions for all points, for the whole of an iteration. Deviations
-    and members are worked out only when they are asked for.
-
-    Args:
-        mean: the network's logit, n.
-        factors: of its Jacobian.
-        weights: the posterior of the weights.
-        samples: of the weights' deviation.
-        link: what the scores are.
-    """
-
-    def __init__(self, mean: Tensor, factors: Factors, weights: GGNPosterior, samples: Weights, link: Link):
-        self._mean, self.factors, self.weights, self.samples, self.link = mean, factors, weights, samples, link
-
-    @cached_property
-    def std(self) -> Tensor:  # type: ignore[override]  # computed once
-        return self.weights.variance(self.factors).clamp(min=1e-12).sqrt().to(self.mean)
-
-    @cached_property
-    def members(self) -> Tensor:  # type: ignore[override]  # computed once
-        return self.mean + linear_outputs(self.factors, self.samples).to(self.mean)
-
-    def covariance(self) -> Tensor:
-        return self.weights.covariance(self.factors).to(self.mean)
+    def _randn(self, generator: torch.Generator, *shape: int) -> Tensor:
+        drawn = torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device)
+        return drawn.to(self.curvature.device)
 
 
 class FunctionSpace(GGNPosterior):
@@ -102,26 +57,30 @@ class FunctionSpace(GGNPosterior):
         self.root = self.curvature.sqrt()
         kernel = inner_products(self.factors, self.factors)
         scaled = self.root[:, None] * kernel * self.root / self.delta
-        identity = torch.eye(len(scaled), dtype=scaled.dtype, device=scaled.device)
+        identity = torch.eye(len(scaled)).to(scaled)
         self.cholesky = torch.linalg.cholesky(identity + scaled)
         self.inverse = torch.linalg.solve_triangular(self.cholesky, identity, upper=False)
         self.log_determinant = 2 * self.cholesky.diagonal().log().sum()
         self.effective = len(scaled) - self.inverse.square().sum()
 
     def variance(self, factors: Factors) -> Tensor:
-        prior = torch.stack([a.square().sum(-1) * g.square().sum(-1) for a, g in factors]).sum(0).double() / self.delta
-        covariance = inner_products(factors, self.factors) * self.root / self.delta
-        explained: Tensor = (covariance @ self.inverse.mT).square().sum(-1)
-        return prior - explained
+        prior = torch.stack([a.square().sum(-1) * g.square().sum(-1) for a, g in factors]).sum(0) / self.delta
+        variance: Tensor = prior - self._explained(factors).square().sum(-1)
+        return variance
 
     def covariance(self, factors: Factors) -> Tensor:
-        explained = inner_products(factors, self.factors) * self.root / self.delta @ self.inverse.mT
-        return inner_products(factors, factors) / self.delta - explained @ explained.mT
+        explained = self._explained(factors)
+        covariance: Tensor = inner_products(factors, factors) / self.delta - explained @ explained.mT
+        return covariance
+
+    def _explained(self, factors: Factors) -> Tensor:
+        explained: Tensor = inner_products(factors, self.factors) * self.root / self.delta @ self.inverse.mT
+        return explained
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         """Matheron's rule: a draw from the prior, corrected by what it gets wrong about the data."""
         prior = [draw / self.delta**0.5 for draw in self._normal(count, generator)]
-        noise = torch.randn(count, len(self.root), generator=generator, dtype=torch.float64).to(self.root)
+        noise = self._randn(generator, count, len(self.root))
         wrong = self.root * linear_outputs(self.factors, prior) + noise
         correction = (wrong @ self.inverse.mT @ self.inverse) * self.root / self.delta  # count x n
         return [
@@ -131,11 +90,11 @@ class FunctionSpace(GGNPosterior):
 
 
 class WeightSpace(GGNPosterior):
-    """The whole Sigma, P x P, for n >= P."""
+    """The whole Sigma as a P x P matrix, for P <= n."""
 
     def prepare(self) -> None:
         jacobian = flat_jacobian(self.factors)
-        identity = torch.eye(jacobian.shape[1], dtype=jacobian.dtype, device=jacobian.device)
+        identity = torch.eye(jacobian.shape[1]).to(jacobian)
         precision = jacobian.mT @ (self.curvature[:, None] * jacobian) + self.delta * identity
         cholesky = torch.linalg.cholesky(precision)
         self.inverse = torch.linalg.solve_triangular(cholesky, identity, upper=False)
@@ -147,7 +106,7 @@ class WeightSpace(GGNPosterior):
         return variance
 
     def covariance(self, factors: Factors) -> Tensor:
-        roots = flat_jacobian(factors) @ self.inverse.mT
+        roots: Tensor = flat_jacobian(factors) @ self.inverse.mT
         return roots @ roots.mT
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
@@ -162,8 +121,9 @@ class Kronecker(GGNPosterior):
 
     def prepare(self) -> None:
         self.bases, self.precisions = [], []
+        share = self.weight / self.weight.sum().clamp(min=FLATTEST)
         for a, g in self.factors:
-            a_values, a_basis = torch.linalg.eigh(a.mT @ a / max(len(a), 1))
+            a_values, a_basis = torch.linalg.eigh(a.mT @ (share[:, None] * a))
             g_values, g_basis = torch.linalg.eigh(g.mT @ (self.curvature[:, None] * g))
             self.bases.append((a_basis, g_basis))
             self.precisions.append(a_values.clamp(min=0)[:, None] * g_values.clamp(min=0) + self.delta)
@@ -177,10 +137,7 @@ class Kronecker(GGNPosterior):
         return diagonal_covariance(self._rotated(factors), self.precisions)
 
     def _rotated(self, factors: Factors) -> Factors:
-        return [
-            (a.double() @ a_basis, g.double() @ g_basis)
-            for (a, g), (a_basis, g_basis) in zip(factors, self.bases, strict=True)
-        ]
+        return [(a @ a_basis, g @ g_basis) for (a, g), (a_basis, g_basis) in zip(factors, self.bases, strict=True)]
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         return [
@@ -210,30 +167,18 @@ class Diagonal(GGNPosterior):
         return [draw * precision.rsqrt() for draw, precision in zip(normal, self.precisions, strict=True)]
 
 
-# --- formulas --------------------------------------------------------------------------------------------------------
-
-
-def inner_products(left: Factors, right: Factors) -> Tensor:
-    """All inner products of Jacobians, n x m."""
-    products = [(a.double() @ b.mT) * (g.double() @ h.mT) for (a, g), (b, h) in zip(left, right, strict=True)]
-    return torch.stack(products).sum(0)
-
-
-def flat_jacobian(factors: Factors) -> Tensor:
-    """The derivative of the output in all P weights, n x P."""
-    return torch.cat([(a[:, :, None] * g[:, None, :]).flatten(1) for a, g in factors], dim=-1).double()
-
-
-def linear_outputs(factors: Factors, weights: Weights) -> Tensor:
-    """J(x) theta for several theta: factors of n points, weights s x i x o -> s x n."""
-    outputs = [((a.double() @ w) * g.double()).sum(-1) for (a, g), w in zip(factors, weights, strict=True)]
-    return torch.stack(outputs).sum(0)
+def structured(structure: str, factors: Factors) -> type[GGNPosterior]:
+    """The posterior of this structure that costs the least for Jacobians like these."""
+    if structure in ("kron", "diag"):
+        return {"kron": Kronecker, "diag": Diagonal}[structure]
+    parameters = sum(a.shape[1] * g.shape[1] for a, g in factors)
+    return FunctionSpace if len(factors[0][0]) < parameters else WeightSpace
 
 
 def diagonal_variance(factors: Factors, precisions: Weights) -> Tensor:
     """The variance of the outputs (n) if every weight has a precision of its own (i x o for each layer)."""
     variances = [
-        ((a.double().square() @ precision.reciprocal()) * g.double().square()).sum(-1)
+        ((a.square() @ precision.reciprocal()) * g.square()).sum(-1)
         for (a, g), precision in zip(factors, precisions, strict=True)
     ]
     return torch.stack(variances).sum(0)
@@ -241,8 +186,7 @@ def diagonal_variance(factors: Factors, precisions: Weights) -> Tensor:
 
 def diagonal_covariance(factors: Factors, precisions: Weights) -> Tensor:
     """The covariance of the outputs (n x n) if every weight has a precision of its own (i x o for each layer)."""
-    scales = torch.cat([precision.rsqrt().flatten() for precision in precisions])
-    roots = flat_jacobian(factors) * scales
+    roots = flat_jacobian(factors) * torch.cat([precision.rsqrt().flatten() for precision in precisions])
     return roots @ roots.mT
 
 

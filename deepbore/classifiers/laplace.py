@@ -4,29 +4,20 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.ensemble import MLPClassifier
-from deepbore.classifiers.ggn import (
-    Diagonal,
-    Factors,
-    FunctionSpace,
-    GGNPosterior,
-    Kronecker,
-    LinearisedPosterior,
-    Weights,
-    WeightSpace,
-)
-from deepbore.classifiers.network import CORESET, NetworkFactory, Training
-from deepbore.classifiers.stacked import StackedMLP, with_one
-from deepbore.errors import SettingError
+from deepbore.classifiers.ggn import structured
+from deepbore.classifiers.linearised import Factors, LinearisedPosterior, WeightPosterior, Weights
+from deepbore.classifiers.network import NetworkFactory, Training
+from deepbore.classifiers.own_network import linearised, parameters_behind
+from deepbore.classifiers.stacked import Members, StackedMLP
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
 DELTA_RANGE = (1e-3, 1e4)
-FLATTEST = 1e-6  # the least curvature: where the network is certain, pi (1 - pi) is 0 in floating point
 
 
 class LaplaceGGN(MLPClassifier):
@@ -40,19 +31,22 @@ class LaplaceGGN(MLPClassifier):
     deviation, covariance and joint samples of the posterior are those of the linearised network's logit in closed form;
     its members are samples of the weights, the same functions for the whole of an iteration (Thompson samples).
 
-    laplace-torch has no likelihood of one logit, no weights, and no fast Jacobians with gradients in x, so fit,
-    structures and evidence are our own, and tested against it.
+    For the built-in networks the posterior is worked out here, layer by layer and without whole Jacobians. That of your
+    own network is worked out by laplace-torch; both are the same where both can be had, except that "kron" takes a bias
+    together with its layer's weights here, and apart from them there.
 
     Args:
         hidden: widths of the hidden layers.
         activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
-        network: a factory (number of features, 1) -> module whose last `nn.Linear` gives the output, in place of
-            `hidden` and `activation`; for `structure="last_layer"`.
-        structure: of the posterior's precision: "full", "kron", "diag" (over all layers), or "last_layer" (full, over
-            the last one).
+        network: a factory (number of features, 1) -> module, in place of `hidden` and `activation`. For "full" and
+            "diag" `torch.func.vmap` must be able to vectorise it; for "kron" its weights must all be of `nn.Linear`
+            layers, too; for "last_layer" its last `nn.Linear` must give the output.
+        structure: of the posterior's precision: "full" (up to 10 000 weights of your own network, P^3), "kron", "diag"
+            (over all layers), or "last_layer" (full, over the last one).
         prior_precision: delta > 0, fixed; None to choose it by the evidence, warm from one iteration to the next.
         samples: how many members the posterior has.
-        rows: how many observations the posterior rests on at most; the network learns from up to 1024.
+        rows: how many observations the posterior rests on at most, weighted to count as all of them; the network learns
+            from up to 1024.
         training: steps, learning rate, warm start, ...; the weight decay is the prior's.
 
     Raises:
@@ -75,36 +69,37 @@ class LaplaceGGN(MLPClassifier):
     ):
         super().__init__(hidden, activation, network, training)
         one_of(STRUCTURES, structure=structure)
-        if network is not None and structure != "last_layer":
-            raise SettingError(f'your own network needs structure="last_layer", but got structure={structure!r}.')
         above(0, prior_precision=prior_precision)
         whole(1, samples=samples, rows=rows)
         self.capabilities = frozenset({"std", "members"})
         self.structure, self.prior_precision, self.samples, self.rows = structure, prior_precision, samples, rows
         self.register_buffer("delta", torch.tensor(prior_precision or 1.0, dtype=torch.float64))
-        self._weights: tuple[GGNPosterior, Weights] | None = None  # and samples of it
+        self._weights: tuple[WeightPosterior, Weights] | None = None  # and samples of it
 
     delta: Tensor
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, 1)  # of several columns it learns the mean
-        self._linearised(torch.zeros(2, self.features.size))  # refuses a network without a last layer
+        self._names = parameters_behind(self.net.members[0], self.structure) if isinstance(self.net, Members) else []
+        self._linearised(torch.zeros(2, self.features.size))  # refuses a network whose Jacobian is out of reach
         self._condition_on(torch.zeros(0, self.features.size), torch.zeros(0), torch.tensor(0))
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = replace(batch, z=batch.z.mean(-1, keepdim=True))
-        decay = float(self.delta / batch.weight.sum().clamp(max=CORESET))  # the loss is a mean over the rows
-        self.configure_optimizers().param_groups[0]["weight_decay"] = decay
-        return {**super().fit(batch), "prior_precision": float(self.delta)}
+        self.configure_optimizers().param_groups[0]["weight_decay"] = float(self.delta) / len(batch)  # of a mean loss
+        return {**super().fit(batch), "prior_precision": self.delta.clone()}
 
     @torch.no_grad()
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
-        """Chooses delta by the evidence; the posterior itself is made when it is first asked for."""
-        seed = torch.randint(2**31, (), generator=self.generator)
+        """Chooses delta by the evidence; the posterior itself is made when it is first asked for.
+
+        The rows behind the posterior weigh as much as all together, so that its variance is that of all.
+        """
+        seed = torch.randint(2**31, (), generator=self.generator, device=self.generator.device)
         rows = replace(batch, points=x).coreset(self.rows, self.generator)
-        self._condition_on(rows.points, rows.weight, seed)
+        self._condition_on(rows.points, rows.weight * (batch.weight.sum() / rows.weight.sum()), seed)
         if self.prior_precision is None:
             self.delta.copy_(self._more_evident_delta())
             self._weights = None
@@ -115,14 +110,15 @@ class LaplaceGGN(MLPClassifier):
 
     def _more_evident_delta(self) -> Tensor:
         """delta = effective parameters / |theta|^2 (MacKay, 1992), halfway there on the logarithm's scale."""
-        target = self.weights.effective / self._squared_norm().clamp(min=1e-12)
+        target = self.weight_posterior.effective / self._squared_norm().clamp(min=1e-12)
         return (self.delta * target.to(self.delta)).sqrt().clamp(*DELTA_RANGE)
 
     def _squared_norm(self) -> Tensor:
         """|theta|^2 of the weights that have a posterior."""
-        weights = [*self.net.parameters()]
-        if self.structure == "last_layer":
-            weights = weights[-2:]  # the weight and the bias of the last layer
+        if isinstance(self.net, Members):
+            weights = [self.net.members[0].get_parameter(name) for name in self._names]
+        else:
+            weights = [*(self.net.layers[-1] if self.structure == "last_layer" else self.net).parameters()]
         return torch.stack([p.detach().square().sum() for p in weights]).sum()
 
     @torch.no_grad()
@@ -134,37 +130,39 @@ class LaplaceGGN(MLPClassifier):
         """
         z = batch.z.mean(-1, keepdim=True)
         likelihood = -len(batch) * self.loss(self.net(self.encode(batch.points)), z, batch.weight)
-        return likelihood - self.delta * self._squared_norm() / 2 - self.weights.log_determinant / 2
+        return likelihood - self.delta * self._squared_norm() / 2 - self.weight_posterior.log_determinant / 2
 
     # --- the posterior -----------------------------------------------------------------------------------------------
 
     @property
-    def weights(self) -> GGNPosterior:
+    def weight_posterior(self) -> WeightPosterior:
         """The posterior of the weights' deviation from the MAP estimate."""
         return self._weights_and_samples()[0]
 
     @torch.no_grad()
-    def _weights_and_samples(self) -> tuple[GGNPosterior, Weights]:
+    def _weights_and_samples(self) -> tuple[WeightPosterior, Weights]:
         if self._weights is None:
-            output, factors = self._linearised(self._rows["x"].to(self.delta.device))
-            p = output.sigmoid()
-            curvature = (self._rows["weight"].to(p) * p * (1 - p)).clamp(min=FLATTEST)
-            posterior = self._structure(factors)(factors, curvature, float(self.delta))
-            generator = torch.Generator().manual_seed(int(self._rows["seed"]))
+            posterior = self._conditioned()
+            generator = torch.Generator(self.delta.device).manual_seed(int(self._rows["seed"]))
             self._weights = posterior, posterior.sample(self.samples, generator)
         return self._weights
 
-    def _structure(self, factors: Factors) -> type[GGNPosterior]:
-        if self.structure in ("kron", "diag"):
-            return {"kron": Kronecker, "diag": Diagonal}[self.structure]
-        parameters = sum(a.shape[1] * g.shape[1] for a, g in factors)
-        return FunctionSpace if len(factors[0][0]) < parameters else WeightSpace
+    def _conditioned(self) -> WeightPosterior:
+        """The posterior of the weights, given the rows."""
+        x, weight = (self._rows[name].to(self.delta.device) for name in ("x", "weight"))
+        delta = self.delta.clone()
+        if isinstance(self.net, StackedMLP):
+            logit, factors = self._linearised(x)
+            return structured(self.structure, factors)(factors, logit, weight, delta)
+        from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # noqa: PLC0415  # takes seconds
+
+        return LaplaceTorchPosterior(self.net.members[0], self._names, self.structure, x, weight, delta)
 
     def _linearised(self, x: Tensor) -> tuple[Tensor, Factors]:
         """The MAP network's logit (n) for features x (n x e), and the factors of its Jacobian."""
         x = x.to(next(self.net.parameters()).dtype)
         if not isinstance(self.net, StackedMLP):
-            return last_layer_factors(self.net.members[0], x)
+            return linearised(self.net.eval().members[0], self._names, self.structure, x)
         output, factors = self.net.jacobian_factors(x)
         return output, factors[-1:] if self.structure == "last_layer" else factors
 
@@ -184,20 +182,3 @@ class LaplaceGGN(MLPClassifier):
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
         """Takes up the rows of a checkpoint."""
         self._condition_on(**state)
-
-
-def last_layer_factors(network: nn.Module, x: Tensor) -> tuple[Tensor, Factors]:
-    """A network's output (n), and the factors of its derivative in its last `nn.Linear`.
-
-    Raises:
-        SettingError: if the output is not that layer's.
-    """
-    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
-    entering: list[Tensor] = []
-    hooks = [layer.register_forward_pre_hook(lambda _, inputs: entering.append(inputs[0])) for layer in layers[-1:]]
-    output = network(x)
-    for hook in hooks:
-        hook.remove()
-    if not entering or not torch.allclose(layers[-1](entering[-1]), output):
-        raise SettingError("the last nn.Linear of the network must give its output, but something comes after it.")
-    return output.squeeze(-1), [(with_one(entering[-1]), torch.ones_like(output))]

@@ -123,7 +123,7 @@ class NetworkClassifier(Classifier):
     def configure_optimizers(self) -> Adam:
         """Adam, its state kept over all fits of the same classifier."""
         if self._optimizer is None:
-            plan, weights = self.training_plan, self.net.parameters()
+            plan, weights = self.training_plan, [p for p in self.net.parameters() if p.requires_grad]
             self._optimizer = Adam(weights, lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True)
         assert isinstance(self._optimizer, Adam)
         return self._optimizer

@@ -123,6 +123,8 @@ def with_one(a: Tensor) -> Tensor:
 class Members(nn.Module):
     """m copies of a user's own network, one after the other.
 
+    They train in training mode, and predict in evaluation mode: a point's score depends on no other point.
+
     Args:
         factory: (number of features, number of outputs) -> module that maps n x e to n x k.
         sizes: e and k.
@@ -142,13 +144,15 @@ class Members(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Features (n x e) -> outputs (m x n x k)."""
+        self.eval()
         return torch.stack([member(x) for member in self.members])
 
     @torch.enable_grad()
     def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor]) -> None:
         """Sets the gradients of all weights; as `StackedMLP.backpropagate`, by autograd."""
         self.zero_grad(set_to_none=True)
-        outputs = self(x)
+        self.train()
+        outputs = torch.stack([member(x) for member in self.members])
         outputs.backward(loss_gradient(outputs.detach()))
 
 
