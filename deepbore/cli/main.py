@@ -25,7 +25,7 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   deepbore fit --config configs/hpolib_protein.yaml --loop.n_trials 200 --loop.seed 1 --run runs/longer
 
   --config FILE            YAML with the settings below; may be given more than once
-  --run DIR                where the run is kept: config.yaml, journal.jsonl, journal.ckpt, metrics.csv
+  --run DIR                where the run is kept: config.yaml, journal.jsonl, journal.jsonl.ckpt, metrics.csv
                            (default: runs/ and the problem's name and a number)
   --resume RUN             go on with a run that was interrupted, up to loop.n_trials in total
   --warm_start FILE        earlier results, a CSV file: a column for each parameter and one named value
@@ -39,9 +39,10 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   --evaluation.workers N   evaluations at the same time, each in a process of its own (default 1, in this process)
   --evaluation.timeout S   seconds that one may take before it counts as failed (default: no limit)
   --evaluation.retries N   how many times a failed one is tried again (default 0)
+  --evaluator CLASS        an evaluator of your own, in place of --evaluation.*
   --model CLASS            the classifier: KernelPLS (default), DeepPLS, DeepEnsemble, MLPClassifier, ...
   --data.labels CLASS      ValueGradedLabels, ThresholdLabels, ... (default: what suits the model)
-  --trainer.*              every setting of Lightning's Trainer: accelerator, devices, max_time, logger, callbacks, ...
+  --trainer.*              settings of Lightning's Trainer: accelerator, devices, max_time, logger, callbacks, ...
 
   --print_config           the whole configuration that would run
   --help-all               every setting, with its type and default
@@ -141,7 +142,3 @@ def _run(args: list[str], command: str) -> Path:
     if len(args) != 1 or args[0].startswith("-"):
         raise JournalError(f"usage: deepbore {command} RUN, a run directory or a journal, but got {args}.")
     return Path(args[0])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
