@@ -29,6 +29,11 @@ class HyperDeepEnsemble(DeepEnsemble):
     it is learnt, so that the run itself is the validation set: members are chosen one by one, each the one that most
     lowers the loss of the mean probability on the last 64 rows, which favours those that err differently.
 
+    Departures from the paper: there is no stratification, which trains the chosen hyperparameters again from several
+    initial weights; the pool is drawn once and stays. There are no validation data apart: a prediction was made before
+    its row was learnt, by the weights of that time and for the labels of that time, and is scored on the row's present
+    label, which may have changed with the threshold.
+
     Args:
         width: least and greatest width of the two hidden layers.
         dropout: least and greatest dropout rate, in [0, 1).

@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -134,15 +134,20 @@ class NetworkClassifier(Classifier):
         if not self.training_plan.warm_start:
             self._start_cold()
         steps = self.training_plan.steps_at(int(self.iteration))
-        batch = batch.coreset(CORESET, self.generator)
-        x = self.encode(batch.points)
-        loss = self._descend(x, batch, steps)
-        self.after_training(x, batch)
+        rows = batch.coreset(CORESET, self.generator)
+        x = self.encode(rows.points)
+        loss = self._descend(x, with_mean_weight_of(batch, rows), steps)
+        self.after_training(x, rows)
         self.iteration += 1
-        return {"loss": loss, "epochs": self.training_plan.epochs(len(batch), steps)}
+        return {"loss": loss, "epochs": self.training_plan.epochs(len(rows), steps)}
 
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
-        """What a method does with the trained networks, if anything; x are the batch's features (n x e)."""
+        """What a method does with the trained networks, if anything.
+
+        Args:
+            x: features of the rows, n x e.
+            batch: the rows that were learned, whose weights count for all observations.
+        """
 
     def encode(self, points: Tensor) -> Tensor:
         """Points (n x d) -> features (n x e) in the precision of the weights."""
@@ -220,3 +225,10 @@ class NetworkClassifier(Classifier):
         self.net.load_state_dict(fresh.state_dict())
         if self._optimizer is not None:
             self._optimizer.state.clear()
+
+
+def with_mean_weight_of(batch: LabelledBatch, rows: LabelledBatch) -> LabelledBatch:
+    """Rows of a batch with its mean weight: their loss, a mean, stays as large as before there was a coreset."""
+    if len(rows) == len(batch):
+        return rows
+    return replace(rows, weight=rows.weight * (batch.weight.mean() / rows.weight.mean()))
