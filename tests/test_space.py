@@ -41,7 +41,7 @@ def parameters(draw):
         low = draw(st.integers(1 if log else -1000, 1000))
         return Integer(low, low + draw(st.integers(1, 100_000)), log=log)
     low = draw(st.floats(1e-9 if log else -1e6, 1e6))
-    return Real(low, low + draw(st.floats(1e-3, 1e6)), log=log)
+    return Real(low, low + max(draw(st.floats(1e-3, 1e6)), 1e-4 * abs(low)), log=log)  # nearer bounds are refused
 
 
 spaces = st.lists(parameters(), min_size=1, max_size=6).map(

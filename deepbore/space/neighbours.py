@@ -1,55 +1,51 @@
-"""Random moves of points, parameter by parameter."""
+"""Random neighbours of points: one or two parameters moved."""
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from deepbore.space.parameters import Categorical, Parameter
+from deepbore.space.parameters.moves import random_steps, reflected
+from deepbore.space.runs import run_by_run
 
-SMALLEST_STEP, LARGEST_STEP = 1e-3, 0.5  # along a numeric parameter, in [0, 1]
+if TYPE_CHECKING:
+    from deepbore.space.search_space import SearchSpace
+
+__all__ = ["moved", "neighbour_of_each", "reflected"]
 
 
-def moved(parameters: Sequence[Parameter], points: Tensor, generator: torch.Generator) -> Tensor:
-    """Every parameter of every point moved to a near or another value (n x d).
+def neighbour_of_each(space: "SearchSpace", points: Tensor, generator: torch.Generator) -> Tensor:
+    """One random neighbour of each point, in their order and on their device (n x d).
 
-    Real parameters take a Gaussian step whose scale is log-uniform between 1e-3 and 0.5, reflected at 0 and 1; what has
-    levels goes to another level, see `other_level`.
+    See `SearchSpace.neighbours`. What a change switches on starts at the value of a random point.
 
     Args:
-        parameters: d, in the order of the columns.
+        space: the search space.
         points: n x d.
-        generator: stream of random numbers.
+        generator: stream of random numbers, drawn on its own device.
     """
-    u, v = (torch.rand(points.shape, dtype=torch.float64, generator=generator) for _ in range(2))
-    scale = SMALLEST_STEP * (LARGEST_STEP / SMALLEST_STEP) ** v
-    stepped = points + scale * torch.randn(points.shape, dtype=torch.float64, generator=generator)
-    result = reflected(stepped)
-    for column, parameter in enumerate(parameters):
-        if parameter.levels is not None:
-            result[:, column] = other_level(parameter, points[:, column], u[:, column], v[:, column])
-    return result
+    changed = _changed(points.shape, generator).to(points.device)
+    neighbours = torch.where(changed, moved(space, points, generator), points)
+    if space.is_conditional:
+        switched_on = space.active(neighbours) & ~space.active(points)
+        anywhere = space.sample(len(points), generator).to(points.device)
+        neighbours = torch.where(switched_on, anywhere, neighbours)
+    return space.snap(neighbours)
 
 
-def other_level(parameter: Parameter, place: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    """Another level of a parameter: half of the time the next one up or down, where levels have an order.
-
-    Args:
-        parameter: one with levels.
-        place: its column in the points, n.
-        u: uniform numbers that choose the level, n.
-        v: uniform numbers that choose between any level and the next one, n.
-    """
-    count, level = parameter.levels or 1, parameter.to_level(place)
-    other = (u * (count - 1)).floor().clamp(max=count - 2)
-    other = other + (other >= level)
-    if not isinstance(parameter, Categorical):
-        step = torch.where(u < 0.5, -1.0, 1.0)
-        outside = (level + step < 0) | (level + step >= count)
-        other = torch.where(v < 0.5, torch.where(outside, level - step, level + step), other)
-    return parameter.from_level(other)
+def moved(space: "SearchSpace", points: Tensor, generator: torch.Generator) -> Tensor:
+    """Every parameter of every point moved to a near or another value (n x d); see `Parameter.moved`."""
+    device = generator.device
+    u, v = (torch.rand(points.shape, dtype=torch.float64, generator=generator, device=device) for _ in range(2))
+    z = torch.randn(points.shape, dtype=torch.float64, generator=generator, device=device)
+    draws = [each.to(points.device) for each in (u, v, random_steps(v, z))]
+    return run_by_run(space.runs, lambda parameter, *columns: parameter.moved(*columns), points, *draws)
 
 
-def reflected(points: Tensor) -> Tensor:
-    """Entries beyond 0 and 1 thrown back into [0, 1]."""
-    return 1 - (points % 2 - 1).abs()
+def _changed(shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """One or two random columns of each row: n x d booleans on the generator's device."""
+    (n, d), device = shape, generator.device
+    first, second = (torch.randint(d, (n, 1), generator=generator, device=device) for _ in range(2))
+    both = torch.rand(n, 1, dtype=torch.float32, generator=generator, device=device) < 0.5
+    columns = torch.arange(d, device=device)
+    return (columns == first) | ((columns == second) & both)

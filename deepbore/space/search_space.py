@@ -9,22 +9,27 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from deepbore.errors import PointError, ShapeError, SpaceError
+from deepbore.errors import ShapeError, SpaceError
+from deepbore.space import encoding
 from deepbore.space.conditions import Conditions
+from deepbore.space.enumeration import every_point
 from deepbore.space.features import Features
-from deepbore.space.neighbours import moved
-from deepbore.space.parameters import Categorical, Condition, Integer, Ordinal, Parameter, Real, parameter_from_dict
-
-__all__ = ["Categorical", "Condition", "Integer", "Ordinal", "Real", "SearchSpace"]
+from deepbore.space.neighbours import neighbour_of_each
+from deepbore.space.parameters import Parameter, parameter_from_dict
+from deepbore.space.runs import Run, run_by_run, runs
 
 Params = dict[str, Any]
+
+COUNTABLE = 10**300  # configurations from which a space counts as infinite; floats end at 1.8e308
+MOST_ENTRIES = 10**9  # of all points of a space together: 8 GB
 
 
 class SearchSpace:
     """The domain of an optimisation: d named parameters, some perhaps conditional on others.
 
-    A point is a float64 row of d numbers (see `deepbore.space.parameters`). Inactive parameters hold 0 in it and are left
-    out of the configuration, so equal configurations are equal points.
+    A point is a float64 row of d numbers (see `deepbore.space.parameters`). Inactive parameters hold 0 in it and are
+    left out of the configuration, so equal configurations are equal points. What takes points works on the device that
+    they live on, and what draws them on the device of the generator; native configurations live on the CPU.
 
     Args:
         parameters: name -> parameter, or pairs of them, in the order of a point's columns.
@@ -34,31 +39,17 @@ class SearchSpace:
             continuous or circular parent.
 
     Example:
+        >>> from deepbore import Categorical, Real
         >>> space = SearchSpace({"lr": Real(1e-5, 1e-1, log=True), "act": Categorical(["relu", "tanh"])})
         >>> space.decode(space.encode([{"lr": 0.001, "act": "tanh"}]))
         [{'lr': 0.001, 'act': 'tanh'}]
     """
 
     def __init__(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]):
-        pairs = list(parameters.items() if isinstance(parameters, Mapping) else parameters)
-        self.parameters: dict[str, Parameter] = dict(pairs)
-        if len(self.parameters) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise SpaceError(f"parameter names must differ, but {twice} stand more than once.")
+        self.parameters = _checked(list(parameters.items() if isinstance(parameters, Mapping) else parameters))
         self.names = list(self.parameters)
-        self._check()
+        self._columns = list(self.parameters.values())
         self._conditions = Conditions(self.parameters)
-
-    def _check(self) -> None:
-        if not self.parameters:
-            raise SpaceError("a search space needs at least one parameter, but got none.")
-        for name, parameter in self.parameters.items():
-            if not isinstance(name, str) or not name:
-                raise SpaceError(f"parameter names must be non-empty strings, but got {name!r}.")
-            if not isinstance(parameter, Parameter):
-                kinds = "Real, Integer, Ordinal or Categorical"
-                raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.")
 
     # --- structure ---------------------------------------------------------------------------------------------------
 
@@ -75,15 +66,28 @@ class SearchSpace:
     def __hash__(self) -> int:
         return hash(tuple(self.names))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "SearchSpace":
+        return self  # nothing in it changes
+
     @cached_property
     def is_continuous(self) -> bool:
-        """Whether every parameter is real and unconditional."""
-        return all(p.is_continuous and p.when is None for p in self.parameters.values())
+        """Whether every parameter is continuous and unconditional."""
+        return all(p.is_continuous and p.when is None for p in self._columns)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether any parameter carries a condition."""
+        return bool(self._conditions.rules)
 
     @cached_property
     def continuous_columns(self) -> tuple[int, ...]:
         """Columns of the continuous parameters, conditional ones included."""
-        return tuple(column for column, p in enumerate(self.parameters.values()) if p.is_continuous)
+        return tuple(column for column, p in enumerate(self._columns) if p.is_continuous)
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The columns, in runs of neighbours that work alike."""
+        return runs(self._columns)
 
     @cached_property
     def bounds(self) -> Tensor:
@@ -92,12 +96,9 @@ class SearchSpace:
 
     @cached_property
     def cardinality(self) -> float:
-        """The number of distinct configurations; `math.inf` if a parameter is continuous."""
-        return self._conditions.count()
-
-    @property
-    def _columns(self) -> list[Parameter]:
-        return list(self.parameters.values())
+        """The number of distinct configurations; `math.inf` if a parameter is continuous, or from 1e300 on."""
+        count = self._conditions.count()
+        return count if count < COUNTABLE else math.inf
 
     # --- native configurations <-> points ----------------------------------------------------------------------------
 
@@ -107,66 +108,32 @@ class SearchSpace:
         Raises:
             PointError: for an unknown, missing or inactive parameter, or a value outside its parameter.
         """
-        points = torch.zeros(len(configurations), len(self), dtype=torch.float64)
-        for row, params in enumerate(configurations):
-            self._check_names(params)
-            for name, value in params.items():
-                points[row, self.names.index(name)] = self._encode_column(name, [value])[0]
-        for params, active in zip(configurations, self.active(points).tolist(), strict=True):
-            self._check_active(params, active)
-        return points
+        return encoding.encode(self, configurations)
 
     def encode_columns(self, columns: Mapping[str, Sequence[Any]]) -> Tensor:
         """Columns of native values (name -> n values; a dict or a DataFrame) -> points (n x d).
 
-        What stands in a column where its parameter is inactive is ignored, as long as it is None, NaN or a value of
-        the parameter.
+        What stands in a column where its parameter is inactive is ignored.
 
         Raises:
             PointError: for an unknown or missing column, columns of different length, or a value outside.
         """
-        self._check_names(columns)
-        if missing := [name for name in self.names if name not in columns]:
-            raise PointError(f"every parameter needs a column, but {missing} are missing.")
-        lengths = {name: len(columns[name]) for name in self.names}
-        if len(set(lengths.values())) > 1:
-            raise PointError(f"columns must have one length, but got {lengths}.")
-        points = torch.zeros(next(iter(lengths.values())), len(self), dtype=torch.float64)
-        for name in self._conditions.order:
-            active = self.active(points)[:, self.names.index(name)]
-            values = columns[name]
-            if not bool(active.all()):
-                values = [value for value, on in zip(values, active.tolist(), strict=True) if on]
-            points[active, self.names.index(name)] = self._encode_column(name, values)
-        return points
+        return encoding.encode_columns(self, self._conditions, columns)
 
     def decode(self, points: Tensor) -> list[Params]:
         """Points (n x d) -> configurations (n dicts), numbers between two levels going to the nearer one."""
         self.check_points(points)
-        points = points.detach().cpu()
-        active = self.active(points).tolist()
-        natives = [p.decode(points[:, column]) for column, p in enumerate(self._columns)]
-        rows = zip(zip(*natives, strict=True), active, strict=True)
-        return [{n: v for n, v, on in zip(self.names, row, act, strict=True) if on} for row, act in rows]
+        return encoding.decode(self, points.detach().cpu())
 
-    def _encode_column(self, name: str, values: Sequence[Any]) -> Tensor:
-        try:
-            return self.parameters[name].encode(values)
-        except PointError as error:
-            raise PointError(f"parameter {name!r}: {error}") from None
+    def decode_columns(self, points: Tensor) -> dict[str, list[Any]]:
+        """Points (n x d) -> columns of native values (name -> n values), None where a parameter is inactive."""
+        self.check_points(points)
+        return encoding.decode_columns(self, points.detach().cpu())
 
-    def _check_names(self, names: Any) -> None:
-        if unknown := [name for name in names if name not in self.parameters]:
-            raise PointError(f"parameters must be among {self.names}, but got {unknown}.")
-
-    def _check_active(self, params: Mapping[str, Any], active: Sequence[bool]) -> None:
-        wanted = {name for name, on in zip(self.names, active, strict=True) if on}
-        if missing := wanted - set(params):
-            raise PointError(
-                f"every active parameter needs a value, but {sorted(missing)} have none in {dict(params)}."
-            )
-        if surplus := set(params) - wanted:
-            raise PointError(f"inactive parameters must be left out, but {sorted(surplus)} stand in {dict(params)}.")
+    def identify(self, points: Tensor) -> list[Hashable]:
+        """What tells two configurations apart: equal for two points exactly if they decode to equal values (n)."""
+        self.check_points(points)
+        return encoding.identify(self, points.detach().cpu())
 
     def check_points(self, points: Tensor) -> None:
         """Raises ShapeError unless points are n x d."""
@@ -184,37 +151,24 @@ class SearchSpace:
 
         Keeps gradients in the columns of real parameters.
         """
-        columns = [p.from_level(p.to_level(points[..., i])) for i, p in enumerate(self._columns)]
-        return self._masked(torch.stack(columns, dim=-1))
-
-    def identify(self, points: Tensor) -> list[Hashable]:
-        """What tells two configurations apart: equal for two points exactly if they decode to equal values (n)."""
-        points = points.detach().cpu()
-        active = self.active(points).T.tolist() if self._conditions.columns else None
-        columns: list[list[Any]] = []
-        for i, p in enumerate(self._columns):
-            values = p.decode(points[:, i]) if isinstance(p, Real) else p.to_level(points[:, i]).tolist()
-            columns.append(
-                values if active is None else [v if on else None for v, on in zip(values, active[i], strict=True)]
-            )
-        return list(zip(*columns, strict=True))
+        return self._masked(run_by_run(self.runs, lambda p, column: p.from_level(p.to_level(column)), points))
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """n independent points, uniform over each parameter's scale (n x d)."""
-        return self._from_uniform(torch.rand(n, len(self), dtype=torch.float64, generator=generator))
+        """n independent points, uniform over each parameter's scale (n x d), on the generator's device."""
+        shape, device = (n, len(self)), generator.device
+        return self._from_uniform(torch.rand(shape, dtype=torch.float64, generator=generator, device=device))
 
-    def sobol(self, n: int, seed: int, skip: int = 0) -> Tensor:
+    def sobol(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
         """Points number `skip` ... `skip` + n - 1 of the scrambled Sobol sequence of this seed (n x d)."""
         engine = SobolEngine(len(self), scramble=True, seed=seed)
-        return self._from_uniform(engine.fast_forward(skip).draw(n, dtype=torch.float64))
+        return self._from_uniform(engine.fast_forward(skip).draw(n, dtype=torch.float64).to(device))
 
     def _from_uniform(self, u: Tensor) -> Tensor:
-        points = torch.stack([p.from_uniform(u[:, i]) for i, p in enumerate(self._columns)], dim=-1)
-        return self._masked(points)
+        return self._masked(run_by_run(self.runs, lambda p, column: p.from_uniform(column), u))
 
     def _masked(self, points: Tensor) -> Tensor:
         """The points with 0 in place of inactive parameters."""
-        return points * self.active(points) if self._conditions.columns else points
+        return torch.where(self.active(points), points, 0.0) if self.is_conditional else points
 
     def neighbours(self, points: Tensor, n: int, generator: torch.Generator) -> Tensor:
         """n random neighbours of the given points, each with one or two parameters changed (n x d).
@@ -224,40 +178,37 @@ class SearchSpace:
 
         Args:
             points: centres, k x d; each neighbour picks one at random.
+            n: how many.
+            generator: stream of random numbers, drawn on its own device.
         """
         self.check_points(points)
-        return self.neighbour_of_each(points[torch.randint(len(points), (n,), generator=generator)], generator)
+        centres = torch.randint(len(points), (n,), generator=generator, device=generator.device)
+        return neighbour_of_each(self, points[centres.to(points.device)], generator)
 
     def neighbour_of_each(self, points: Tensor, generator: torch.Generator) -> Tensor:
         """One random neighbour of each point, in their order (n x d); see `neighbours`."""
-        n, d = points.shape
-        first = torch.randint(d, (n, 1), generator=generator)
-        second = torch.randint(d, (n, 1), generator=generator)
-        both = torch.rand(n, 1, generator=generator) < 0.5
-        columns = torch.arange(d)
-        changed = (columns == first) | ((columns == second) & both)
-        neighbours = torch.where(changed, moved(self._columns, points, generator), points)
-        if self._conditions.columns:  # what the change has switched on starts anywhere
-            switched_on = self.active(neighbours) & ~self.active(points)
-            neighbours = torch.where(switched_on, self.sample(n, generator), neighbours)
-        return self.snap(neighbours)
+        self.check_points(points)
+        return neighbour_of_each(self, points, generator)
 
     def enumerate(self) -> Tensor:
-        """Every point of a finite space (cardinality x d).
+        """Every point of a finite space (cardinality x d), sorted by the columns.
 
         Raises:
-            SpaceError: if a parameter is continuous.
+            SpaceError: if a parameter is continuous, or the points would take more than 8 GB.
         """
-        if math.isinf(self.cardinality):
+        if any(p.is_continuous for p in self._columns):
             raise SpaceError("only a finite space can be enumerated, but this one has a continuous parameter.")
-        columns = [p.from_level(torch.arange(p.levels or 0, dtype=torch.float64)) for p in self._columns]
-        grid = torch.cartesian_prod(*columns).reshape(-1, len(self))
-        return torch.unique(self._masked(grid), dim=0) if self._conditions.columns else grid
+        if self.cardinality * len(self) > MOST_ENTRIES:
+            raise SpaceError(
+                f"at most {MOST_ENTRIES:,} entries can be enumerated, but the space has {self.cardinality:.3g} points "
+                f"of {len(self)}. Use sample or sobol."
+            )
+        return every_point(self._columns, self._conditions)
 
     @property
     def features(self) -> Features:
         """A new first layer for a network on this space: points (n x d) -> features (n x e)."""
-        return Features(self._columns, self._conditions.columns, self.active)
+        return Features(self)
 
     # --- plain data --------------------------------------------------------------------------------------------------
 
@@ -284,3 +235,20 @@ class SearchSpace:
             if not isinstance(settings, Mapping):
                 raise SpaceError(f"parameter {name!r} must be declared by a mapping with a type, but got {settings!r}.")
         return cls({name: parameter_from_dict(name, settings) for name, settings in declared.items()})
+
+
+def _checked(pairs: list[tuple[str, Parameter]]) -> dict[str, Parameter]:
+    """The pairs as a dict. Raises SpaceError unless names and parameters are some."""
+    if not pairs:
+        raise SpaceError("a search space needs at least one parameter, but got none.")
+    for name, parameter in pairs:
+        if not isinstance(name, str) or not name:
+            raise SpaceError(f"parameter names must be non-empty strings, but got {name!r}.")
+        if not isinstance(parameter, Parameter):
+            kinds = "Real, Integer, Ordinal or Categorical"
+            raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.")
+    if len(dict(pairs)) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise SpaceError(f"parameter names must differ, but {twice} stand more than once.")
+    return dict(pairs)

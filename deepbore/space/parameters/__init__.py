@@ -4,17 +4,29 @@ A parameter lives in two worlds. *Native* values are what the objective sees (`1
 parameter is one float64 number: numeric parameters their place in [0, 1] (after the log), others their level's index.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from deepbore.errors import SpaceError
-from deepbore.space.parameters.base import Condition, Parameter
+from deepbore.space.condition import Condition
+from deepbore.space.parameters.base import KINDS, Parameter
 from deepbore.space.parameters.choice import Categorical, Ordinal
-from deepbore.space.parameters.numeric import Integer, Real
+from deepbore.space.parameters.integer import Integer
+from deepbore.space.parameters.readings import Reading
+from deepbore.space.parameters.real import Real
+from deepbore.space.parameters.scale import Scale
 
-__all__ = ["Categorical", "Condition", "Integer", "Ordinal", "Parameter", "Real", "parameter_from_dict"]
-
-KINDS: dict[str, Callable[..., Parameter]] = {cls.kind: cls for cls in (Real, Integer, Ordinal, Categorical)}
+__all__ = [
+    "Categorical",
+    "Condition",
+    "Integer",
+    "Ordinal",
+    "Parameter",
+    "Reading",
+    "Real",
+    "Scale",
+    "parameter_from_dict",
+]
 
 
 def parameter_from_dict(name: str, declared: Mapping[str, Any]) -> Parameter:
@@ -33,7 +45,8 @@ def parameter_from_dict(name: str, declared: Mapping[str, Any]) -> Parameter:
             raise SpaceError(f"parameter {name!r}: when must name one parent, as {{parent: [values]}}, not {when!r}.")
         when = Condition(*next(iter(when.items())))
     try:
-        return KINDS[kind](**settings, when=when)
+        parameter: Parameter = KINDS[kind](**settings, when=when)
+        return parameter
     except TypeError as error:
         raise SpaceError(f"parameter {name!r} of type {kind!r} can't be made from {settings}: {error}.") from None
     except SpaceError as error:

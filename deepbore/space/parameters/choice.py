@@ -1,7 +1,9 @@
 """`Ordinal` and `Categorical`: one of several choices."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,9 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
-from deepbore.space.parameters.base import NOTHING, Condition, Parameter, number
+from deepbore.space.condition import Condition
+from deepbore.space.parameters.base import NOTHING, Parameter, number
+from deepbore.space.parameters.readings import Reading, chosen, equal
 
 Scalar = str | int | float | bool | None
 
@@ -22,53 +26,60 @@ class _Choice(Parameter):
     when: Condition | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "choices", tuple(self.choices))
+        super().__post_init__()
+        object.__setattr__(self, "choices", _checked(self.choices))
         if len(self.choices) < 2:
             raise SpaceError(f"a parameter needs at least two choices, but got {list(self.choices)}.")
-        if len(self._index) < len(self.choices):
-            raise SpaceError(f"choices must differ from each other, but got {list(self.choices)}.")
-
-    @property
-    def _index(self) -> dict[Any, int]:
-        return {(isinstance(choice, bool), choice): level for level, choice in enumerate(self.choices)}
+        if len(self._level_of) < len(self.choices):
+            raise SpaceError(f"choices must differ from each other, but got {_some(self.choices)}.")
 
     @property
     def levels(self) -> int:
         return len(self.choices)
 
-    @property
-    def upper(self) -> float:
-        return float(self.levels - 1)
+    @cached_property
+    def _level_of(self) -> dict[tuple[bool, Scalar], int]:
+        """Each choice's level; True and 1 are two."""
+        return {_key(choice): level for level, choice in enumerate(self.choices)}
+
+    @cached_property
+    def _level_among(self) -> dict[bool, dict[Scalar, int]]:
+        """The same, apart for booleans (True) and all else (False): one look-up where a column holds only one sort."""
+        return {
+            sort: {choice: level for (is_bool, choice), level in self._level_of.items() if is_bool is sort}
+            for sort in (True, False)
+        }
 
     def encode(self, values: Sequence[Any]) -> Tensor:
-        index = self._index
+        natives = values.tolist() if hasattr(values, "tolist") else values  # one call, and no scalars of numpy
+        sorts = {issubclass(kind, (bool, np.bool_)) for kind in set(map(type, natives))}
         try:
-            levels = [index[isinstance(value, (bool, np.bool_)), value] for value in values]
+            if len(sorts) > 1:
+                levels = [self._level_of[_key(value)] for value in natives]
+            else:
+                levels = list(map(self._level_among[sorts == {True}].__getitem__, natives))
         except (KeyError, TypeError):
-            odd = next(v for v in values if v not in self.choices)
-            raise PointError(f"values must be among {list(self.choices)[:20]}, but got {odd!r}.") from None
+            levels = [self._level(value) for value in natives]
         return torch.tensor(levels, dtype=torch.float64)
+
+    def _level(self, value: Any) -> int:
+        """The level of one value, which may be an array without dimensions."""
+        try:
+            return self._level_of[_key(value.item() if hasattr(value, "item") else value)]
+        except (KeyError, TypeError, ValueError, RuntimeError):
+            raise PointError(f"values must be among {_some(self.choices)}, but got {value!r}.") from None
 
     def read(self, text: str) -> Scalar:
         alike = [choice for choice in self.choices if str(choice) == text]
         alike = alike or [choice for choice in self.choices if _is_written(choice, text)]
         if not alike:
-            raise PointError(f"a value must be among {list(self.choices)[:20]}, but got {text!r}.")
+            raise PointError(f"a value must be among {_some(self.choices)}, but got {text!r}.")
         if len(alike) > 1:
             raise PointError(f"a value must tell choices apart, but {text!r} may be any of {alike}.")
         return alike[0]
 
     def decode(self, column: Tensor) -> list[Scalar]:
-        return [self.choices[int(level)] for level in self.to_level(column).tolist()]
-
-    def from_uniform(self, u: Tensor) -> Tensor:
-        return (u * self.levels).floor().clamp(0, self.levels - 1)
-
-    def to_level(self, column: Tensor) -> Tensor:
-        return column.round().clamp(0, self.levels - 1)
-
-    def from_level(self, level: Tensor) -> Tensor:
-        return level
+        return list(map(self.choices.__getitem__, self.to_level(column.detach().cpu()).long().tolist()))
 
     def settings(self) -> dict[str, Any]:
         return {"choices": list(self.choices)}
@@ -79,11 +90,11 @@ class Ordinal(_Choice):
     """One of several choices in a meaningful order, such as `[16, 64, 1024]` or `["small", "large"]`.
 
     Args:
-        choices: at least two different strings, numbers, booleans or None, in order.
+        choices: at least two different strings, finite numbers, booleans or None, in order.
         when: the condition under which it is active.
 
     Raises:
-        SpaceError: for fewer than two choices, or equal ones.
+        SpaceError: for fewer than two choices, equal ones, or ones that JSON can't carry.
 
     Example:
         >>> Ordinal([1, 2, 4]).encode([4, 1])
@@ -97,12 +108,14 @@ class Ordinal(_Choice):
 class Categorical(_Choice):
     """One of several choices without an order, such as `["relu", "tanh"]`.
 
+    To a network it is one-hot; to a kernel any two choices are a distance of 1 apart.
+
     Args:
-        choices: at least two different strings, numbers, booleans or None.
+        choices: at least two different strings, finite numbers, booleans or None.
         when: the condition under which it is active.
 
     Raises:
-        SpaceError: for fewer than two choices, or equal ones.
+        SpaceError: for fewer than two choices, equal ones, or ones that JSON can't carry.
 
     Example:
         >>> Categorical(["relu", "tanh"]).decode(torch.tensor([1.0]))
@@ -114,6 +127,36 @@ class Categorical(_Choice):
     @property
     def is_ordered(self) -> bool:
         return False
+
+    def features(self) -> list[Reading]:
+        return [Reading(equal, float(level)) for level in range(self.levels)]
+
+    def coordinates(self) -> list[Reading]:
+        return [Reading(chosen, float(level)) for level in range(self.levels)]
+
+
+def _key(value: Any) -> tuple[bool, Any]:
+    return isinstance(value, (bool, np.bool_)), value
+
+
+def _some(choices: Sequence[Scalar]) -> str:
+    """The first choices, for a message."""
+    return str(list(choices)) if len(choices) <= 20 else f"{str(list(choices[:20]))[:-1]}, ...]"
+
+
+def _checked(choices: Any) -> tuple[Scalar, ...]:
+    """Choices as a tuple of Python's own scalars, such as JSON gives back as they were."""
+    if isinstance(choices, (str, bytes, set, frozenset)) or not hasattr(choices, "__iter__"):
+        raise SpaceError(f'choices must be a list, as in ["relu", "tanh"], but got {choices!r}.')
+    plain = tuple(choice.item() if isinstance(choice, np.generic) else choice for choice in choices)
+    for choice in plain:
+        finite = not isinstance(choice, float) or math.isfinite(choice)
+        if not isinstance(choice, Scalar) or not finite:
+            raise SpaceError(
+                f"choices must be strings, finite numbers, booleans or None, which a journal gives back as they were, "
+                f"but got {choice!r}. Give each choice a name, and look up in the objective what it stands for."
+            )
+    return plain
 
 
 def _is_written(choice: Scalar, text: str) -> bool:

@@ -1,0 +1,43 @@
+"""Random moves along the column of one parameter, entry by entry."""
+
+import torch
+from torch import Tensor
+
+SMALLEST_STEP, LARGEST_STEP = 1e-3, 0.5  # along a numeric parameter, in [0, 1]
+
+
+def random_steps(v: Tensor, z: Tensor) -> Tensor:
+    """Gaussian steps whose scale is log-uniform between 1e-3 and 0.5, from uniform and standard normal numbers."""
+    return SMALLEST_STEP * (LARGEST_STEP / SMALLEST_STEP) ** v * z
+
+
+def reflected(entries: Tensor) -> Tensor:
+    """Entries beyond 0 and 1 thrown back into [0, 1]."""
+    return 1 - (entries % 2 - 1).abs()
+
+
+def any_other(level: Tensor, count: int, u: Tensor) -> Tensor:
+    """Any other of `count` levels, each equally likely.
+
+    Args:
+        level: where to start, indices 0 ... count - 1.
+        count: how many levels there are, at least 2.
+        u: uniform numbers that choose.
+    """
+    other = (u * (count - 1)).floor().clamp(max=count - 2)
+    return other + (other >= level)
+
+
+def near_or_any(level: Tensor, count: int, u: Tensor, v: Tensor) -> Tensor:
+    """Half of the time the next level up or down, else any other; see `any_other`.
+
+    Args:
+        level: where to start, indices 0 ... count - 1.
+        count: how many levels there are, at least 2.
+        u: uniform numbers that choose the level.
+        v: uniform numbers that choose between the next level and any.
+    """
+    up_or_down = torch.where(u < 0.5, -1.0, 1.0)
+    outside = (level + up_or_down < 0) | (level + up_or_down >= count)
+    near = torch.where(outside, level - up_or_down, level + up_or_down)
+    return torch.where(v < 0.5, near, any_other(level, count, u))
