@@ -119,7 +119,8 @@ def test_the_journal_is_strict_json_of_every_event(tmp_path):
     observations.add({"x": [0.1], "c": ["b"], "m": [None]}, [float("nan")])
     events = [json.loads(line, parse_constant=pytest.fail) for line in path.read_text().splitlines()]
     assert [event["event"] for event in events] == ["created", "asked", "asked", "asked", "told", "failed", "added"]
-    assert events[0]["version"] == 1
+    assert events[0]["version"] == 2
+    assert all(len(event.pop("crc")) == 8 for event in events)
     assert events[4] == {"event": "told", "trial": 1, "value": 0.25}
     assert events[6] == {"event": "added", "left": 0, "columns": {"x": [0.1], "c": ["b"], "m": [None]}, "values": [None]}
 
@@ -137,6 +138,8 @@ def test_a_torn_last_line_is_passed_over_and_then_cut_off(tmp_path):
     journal.write({"event": "failed", "trial": 0})
     with path.open("a") as file:
         file.write('{"event": "told", "tri')
+    journal.close()
+    journal = Journal(path)
     assert [event["event"] for event in journal.read()] == ["created", "failed"]
     journal.write({"event": "failed", "trial": 1})
     assert [event["event"] for event in journal.read()] == ["created", "failed", "failed"]

@@ -103,7 +103,7 @@ class Added:
                 "event": "added",
                 "left": max(0, len(self) - start - BLOCK),
                 "task": self.task,
-                "columns": _natives(space, self.points[rows]),
+                "columns": space.decode_columns(self.points[rows]),
                 "values": _plain(self.values[rows].squeeze(-1) if self.values.shape[1] == 1 else self.values[rows]),
                 "constraints": None if self.constraints is None else _plain(self.constraints[rows]),
                 "budgets": None if self.budgets is None else _plain(self.budgets[rows]),
@@ -128,21 +128,9 @@ def _is_sized(value: Any) -> bool:
     return hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
 
 
-def _natives(space: SearchSpace, points: Tensor) -> dict[str, list[Any]]:
-    """Columns of native values, None where a parameter is inactive."""
-    active = space.active(points).T
-    columns = {}
-    for name, column, on in zip(space.names, points.T, active, strict=True):
-        natives = space.parameters[name].decode(column)
-        if not bool(on.all()):
-            natives = [native if is_on else None for native, is_on in zip(natives, on.tolist(), strict=True)]
-        columns[name] = natives
-    return columns
-
-
 def _canonical(space: SearchSpace, points: Tensor) -> Tensor:
     """The points that the native values of points encode to: what is read from a journal is the same bit by bit."""
-    blocks = [space.encode_columns(_natives(space, block)) for block in points.split(BLOCK)]
+    blocks = [space.encode_columns(space.decode_columns(block)) for block in points.split(BLOCK)]
     return torch.cat(blocks) if blocks else points
 
 

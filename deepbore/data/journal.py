@@ -1,93 +1,142 @@
 """`Journal`: the append-only file that a run is kept in, one strict JSON record a line."""
 
-import json
+import contextlib
 import logging
 import os
+import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
+from deepbore.data import lines
+from deepbore.data.lines import VERSION, Event
+from deepbore.data.survey import Survey, events, identity, survey
 from deepbore.errors import JournalError
 
-VERSION = 1
-Event = dict[str, Any]
+__all__ = ["VERSION", "Event", "Journal"]
+
+CHUNK = 2**20  # bytes that are written at once
+_WAY_OUT = "Nothing was written. Close the study and load the journal again to go on with what it holds."
 log = logging.getLogger(__name__)
 
 
 class Journal:
-    """An append-only file of events. Each is on the disk (fsync) before `write` returns.
+    """An append-only file of events. Each is on the disk (fsync) before `write` returns, or not at all.
 
-    The first line is the event "created", with the version of the format and what the writer adds (the space and
-    the direction); then come "asked", "told", "failed", "added" and "enqueued".
+    The first line is the event "created", with the version of the format, the id of the run and what the writer adds
+    (the space, the directions, ...); then come "asked", "told", "failed", "added" and "enqueued". Each line has a
+    checksum (see `deepbore.data.lines`). A journal of version 0.1 has none, and is continued without.
 
-    There is one writer at a time: the first event takes a lock (a file beside the journal), which `close` or the
-    death of the process releases. Reading needs no lock.
+    There is one writer at a time: the first event takes a lock (a file beside the journal: run.jsonl.lock), which
+    `close` or the death of the process releases. Reading needs no lock.
 
     Args:
-        path: the file; it and its folder are made with the first event.
+        path: the file. It is made absolute here: a program may change its directory.
+
+    Attributes:
+        run_id: what the first line calls the run, from reading or beginning on; None before, and in version 0.1.
 
     Raises:
         JournalError: if the file can't be written, or another writes it.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        self.path = Path(path)
-        self._lock = FileLock(f"{self.path}.lock", thread_local=False)
+        self.path = Path(path).absolute()
         self.run_id: str | None = None
-        self._size: int | None = None  # bytes when it was last read or written here
+        self._lock = FileLock(f"{self.path}.lock", thread_local=False)
+        self._locked_file: tuple[int, int] | None = None
+        self._known: Survey | None = None
+        self._is_dirty = False  # whether there may be bytes beyond the known size that must go
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], header: Event) -> "Journal":
         """A new journal, its first line written.
 
         Args:
-            path: the file, which must not hold a run.
-            header: what the event "created" says of the run.
+            path: the file, which must not exist, or be empty. Its folder is made.
+            header: what the event "created" says of the run; its "id" is made if there is none.
 
         Raises:
-            JournalError: if the file holds a run already, or can't be written.
+            JournalError: if the file holds a run already, or anything else, or can't be written.
         """
         journal = cls(path)
-        if journal.path.exists() and journal.path.stat().st_size:
-            raise JournalError(f"{journal.path} holds a run already. Go on with Study.load, or name another file.")
-        journal.write({"event": "created", "version": VERSION, **header})
+        journal._refuse_content()
+        try:
+            journal._take_lock()
+            journal._refuse_content()  # again: another may have begun one before the lock was taken
+            journal._create({"event": "created", "version": VERSION, "id": uuid.uuid4().hex, **header})
+        except BaseException:
+            journal._clear()
+            journal.close()
+            raise
         return journal
+
+    # --- writing -----------------------------------------------------------------------------------------------------
 
     @property
     def position(self) -> int | None:
-        """Bytes that are written for good, from the first `open` on: equal before and after what was not written."""
-        return self._size
-
-    # --- writing -----------------------------------------------------------------------------------------------------
+        """Bytes that are written for good; None before the first `open` or `read`."""
+        return None if self._known is None else self._known.size
 
     def write(self, event: Event) -> None:
         """Appends one event."""
         self.write_all([event])
 
     def write_all(self, events: Iterable[Event]) -> None:
-        """Appends several events with one fsync: all of them, or none if that fails."""
-        lines = "".join(json.dumps(event, allow_nan=False) + "\n" for event in events)
+        """Appends several events with one fsync: all of them, or none if that fails or is interrupted.
+
+        Raises:
+            JournalError: if they can't be written, or the file or its lock was deleted, replaced or changed by another.
+        """
+        self.open()
+        started: list[bytes] = []
         try:
-            self._append(lines.encode())
+            self._append(events, started)
+        except FileNotFoundError:
+            raise JournalError(f"the journal {self.path} was deleted while it was in use. {_WAY_OUT}") from None
         except OSError as error:
             raise JournalError(
                 f"the journal {self.path} can't be written ({error}). Free the disk or name another. Not written: "
-                f"{lines[:200].strip()}"
+                f"{b''.join(started[:1])[:200].decode().strip()}"
             ) from error
 
     def open(self) -> None:
-        """Takes the lock, as the first `write` does by itself.
+        """Takes the lock, as the first `write` does by itself, and cuts off half a line that a crash has left.
 
         Raises:
-            JournalError: if another holds it, the file has grown since it was read, or the folder can't be written.
+            JournalError: if another holds the lock, the file is missing, no journal, or has grown since it was read, or
+                the folder can't be written.
         """
         if self._lock.is_locked:
             return
         try:
+            self._take_lock()
+            if self._known is None:
+                self._known = survey(self.path)
+                self.run_id = self._known.run_id
+            with self._opened() as file:
+                self._check(file, self._known, "since it was read")
+                file.truncate(self._known.size)
+            self._known = replace(self._known, torn=0)
+        except OSError as error:
+            self.close()
+            raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Leaves the journal to another writer."""
+        self._lock.release()
+
+    def _take_lock(self) -> None:
+        try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
+            self._locked_file = identity(os.stat(self._lock.lock_file))
         except Timeout:
             raise JournalError(
                 f"another process, or another study in this one, writes the journal {self.path}. Wait for its end, "
@@ -95,80 +144,115 @@ class Journal:
             ) from None
         except OSError as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
-        if self._size is not None and self._size != self._size_now():
-            self.close()
-            raise JournalError(f"another has written to {self.path} since it was read. Load it again to go on.")
-        self._size = self._size_now()
 
-    def close(self) -> None:
-        """Leaves the journal to another writer."""
-        self._lock.release()
+    def _refuse_content(self) -> None:
+        if self.path.exists() and self.path.stat().st_size:
+            raise JournalError(
+                f"{self.path} holds a run already, or something else. Go on with Study.load, or name another file."
+            )
 
-    def _append(self, lines: bytes) -> None:
-        self.open()
-        self._end_torn_line()
-        before = self._size_now()
-        with self.path.open("ab", buffering=0) as file:
+    def _create(self, created: Event) -> None:
+        try:
+            with self.path.open("ab") as file:
+                self._known = Survey(identity(os.fstat(file.fileno())), created["id"])
+        except OSError as error:
+            raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
+        self.run_id = created["id"]
+        self.write(created)
+        _sync_folder(self.path.parent)
+
+    def _clear(self) -> None:
+        """Empties a file that could not be begun, so that it can be begun again."""
+        if self._known is not None:
+            with contextlib.suppress(OSError):
+                os.truncate(self.path, 0)
+
+    def _opened(self) -> BinaryIO:
+        return self.path.open("rb+", buffering=0)
+
+    def _append(self, events: Iterable[Event], started: list[bytes]) -> None:
+        known = self._known
+        assert known is not None  # it is open
+        with self._opened() as file:
+            if self._is_dirty:  # an interrupt has come upon the clearing up
+                file.truncate(known.size)
+            self._check(file, known, "while it was in use")
             try:
-                written = file.write(lines)
-                while written < len(lines):
-                    written += file.write(lines[written:])
+                self._is_dirty = True
+                after = self._written(file, events, known, started)
                 os.fsync(file.fileno())
-            except OSError:
-                file.truncate(before)
+                self._known = after  # from here on it is written
+                self._is_dirty = False
+            except BaseException:
+                if self._known is known:
+                    file.truncate(known.size)
+                self._is_dirty = False
                 raise
-        self._size = before + len(lines)
 
-    def _size_now(self) -> int:
-        return self.path.stat().st_size if self.path.exists() else 0
+    def _written(self, file: BinaryIO, events: Iterable[Event], known: Survey, started: list[bytes]) -> Survey:
+        """Writes events after the whole lines; what is known of the file then."""
+        size, crc = known.size, known.crc
+        file.seek(size)
+        buffer = bytearray()
+        for event in events:
+            try:
+                line, crc = lines.written(event, known.version, crc)
+            except (TypeError, ValueError) as error:
+                raise JournalError(f"a journal takes plain JSON data, but got {event!r:.200}: {error}.") from error
+            started[:] = started or [line]
+            size += len(line)
+            buffer += line
+            if len(buffer) >= CHUNK:
+                _write_whole(file, buffer)
+                buffer.clear()
+        _write_whole(file, buffer)
+        return replace(known, size=size, crc=crc)
 
-    def _end_torn_line(self) -> None:
-        """Cuts off half a line that a crash has left, so that the next event starts on its own."""
-        if not self._size_now():
-            return
-        with self.path.open("rb+") as file:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                whole = self.path.read_bytes()
-                file.truncate(whole.rfind(b"\n") + 1)
+    def _check(self, file: BinaryIO, known: Survey, when: str) -> None:
+        """Raises JournalError if the file, or its lock, is not the one it was, or has changed."""
+        status = os.fstat(file.fileno())
+        if identity(status) != known.file:
+            raise JournalError(f"the journal {self.path} was replaced by another file {when}. {_WAY_OUT}")
+        if status.st_size != known.size + known.torn:
+            raise JournalError(f"another has written to the journal {self.path} {when}. {_WAY_OUT}")
+        try:
+            held = identity(os.stat(self._lock.lock_file))
+        except FileNotFoundError:
+            held = None
+        if held != self._locked_file:
+            raise JournalError(
+                f"the lock {self._lock.lock_file} was deleted or replaced {when}, so another may write. {_WAY_OUT}"
+            )
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def read(self) -> Iterator[Event]:
-        """The events, oldest first; half a last line, left by a crash, is passed over with a warning.
+        """The events, oldest first; before the first one is given, all lines have been checked.
+
+        What a crash has left at the end, half a line or some of many rows that were added at once, is passed over with
+        a warning.
 
         Raises:
             JournalError: for a missing or empty file, a damaged line or an unknown version.
         """
+        found = survey(self.path)
+        self.run_id = found.run_id
+        if not self._lock.is_locked:
+            self._known = found
+        return events(self.path, found)
+
+
+def _write_whole(file: BinaryIO, data: bytes | bytearray) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Has the entry of a new file on the disk, too."""
+    with contextlib.suppress(OSError):  # Windows opens no folders
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            content = self.path.read_bytes()
-        except (OSError, ValueError) as error:
-            raise JournalError(f"the journal {self.path} can't be read ({error}).") from error
-        self._size = len(content)
-        *whole, torn = content.split(b"\n")
-        if not whole:
-            raise JournalError(f"the journal {self.path} is empty: it holds no run.")
-        if torn:
-            log.warning("the last line of %s is torn, as by a crash, and is passed over: %.80r", self.path, torn)
-        for number, line in enumerate(whole, 1):
-            yield self._parsed(line, number)
-
-    def _parsed(self, line: bytes, number: int) -> Event:
-        try:
-            event = json.loads(line.decode(), parse_constant=_refuse)
-        except (ValueError, RecursionError):
-            event = None
-        if not isinstance(event, dict) or "event" not in event:
-            raise JournalError(
-                f"line {number} of {self.path} must be a JSON object with an event, but is {line[:80]!r}."
-            )
-        if number == 1 and (event["event"] != "created" or event.get("version") != VERSION):
-            raise JournalError(
-                f"{self.path} must begin with the event 'created', version {VERSION}, not {line[:80]!r}."
-            )
-        return event
-
-
-def _refuse(constant: str) -> None:
-    """NaN and the infinities are no JSON."""
-    raise ValueError(constant)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -74,7 +74,7 @@ class Observations(ObservationsView):
             status=int(Status.PENDING),
             budgets=spends.get("budget", math.nan),
         )
-        seen = self.space.identify(points)
+        seen = self._identities(points)
         tally = self._tally.after_asking(len(points))
         asked = ({"event": "asked", "trial": start + i, "params": each, **spends} for i, each in enumerate(params))
 
@@ -224,7 +224,7 @@ class Observations(ObservationsView):
         start, end, own = len(self), len(self) + len(added), added.task is None
         values = added.values * self._signs
         tally = self._tally.after_adding(start, values[:, 0], added.feasible, added.task)
-        seen = self.space.identify(added.points) if own else []
+        seen = self._identities(added.points) if own else []
         task = 0 if own else 1 + tally.task_names.index(str(added.task))
         status = torch.from_numpy(np.where(np.isnan(values[:, 0]), int(Status.FAILED), int(Status.COMPLETE)))
         budgets = math.nan if added.budgets is None else torch.from_numpy(added.budgets)

@@ -3,6 +3,7 @@
 import math
 import operator
 from collections.abc import Hashable, Mapping
+from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from deepbore.errors import SettingError, TrialError
 from deepbore.space import SearchSpace
 
 Direction = Literal["minimize", "maximize"]
+LONGEST_IDENTITY = 64  # bytes that are kept as they are; of longer ones a digest without known collisions
 
 
 class ObservationsView:
@@ -206,7 +208,7 @@ class ObservationsView:
             self.task_names[task - 1] if task else None,
             self._attributes.get(row, {}),
             self._reasons.get(row),
-            self.space.identify(point)[0],
+            self._identities(point)[0],
         )
 
     def to_user(self, value: Any, column: int = 0) -> Any:
@@ -215,7 +217,7 @@ class ObservationsView:
 
     def unseen(self, points: Tensor) -> list[bool]:
         """Whether each point's configuration (n x d) stands in no row of this run yet."""
-        return [identity not in self._seen for identity in self.space.identify(points)]
+        return [identity not in self._seen for identity in self._identities(points)]
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -227,6 +229,13 @@ class ObservationsView:
         if not 0 <= row < len(self):
             raise TrialError(f"trials 0 ... {len(self) - 1} exist, but got {row}. Tell what `ask` gave, or `add` it.")
         return row
+
+    def _identities(self, points: Tensor) -> list[Hashable]:
+        """What tells configurations apart, in few bytes: a million of them are kept (n)."""
+        return [
+            blake2b(each, digest_size=16).digest() if isinstance(each, bytes) and len(each) > LONGEST_IDENTITY else each
+            for each in self.space.identify(points)
+        ]
 
     def _merit(self, column: int) -> Tensor:
         """What to rank complete rows by, the less the better; infinite for others (n)."""

@@ -1,0 +1,62 @@
+"""The lines of a journal: strict JSON, each ending in a checksum that chains it to the line before.
+
+    {"event": "told", "trial": 3, "value": 0.25, "crc": "5d0c2a1f"}
+
+The checksum is the CRC-32 of the line without it, continued from that of the line before (0 for the first). So no line
+can be changed, lost, doubled or moved unnoticed; only whole lines at the end can be missing. Journals of version 0.1
+(format 1) have no checksums.
+"""
+
+import json
+import re
+import zlib
+from typing import Any
+
+VERSION = 2
+Event = dict[str, Any]
+_SEAL = ', "crc": "%08x"}'
+_SEAL_SIZE = len(_SEAL % 0)
+_LEFT = re.compile(rb'\{"event": "added", "left": (\d+)')
+
+
+def written(event: Event, version: int, crc: int) -> tuple[bytes, int]:
+    """An event as a line, and the checksum that the next one goes on from.
+
+    Raises:
+        ValueError, TypeError: for what strict JSON can't carry.
+    """
+    body = json.dumps(event, allow_nan=False)
+    if version == 1:
+        return f"{body}\n".encode(), crc
+    crc = zlib.crc32(body.encode(), crc)
+    return f"{body[:-1]}{_SEAL % crc}\n".encode(), crc
+
+
+def checksum(line: bytes, crc: int) -> int | None:
+    """The checksum of a line without its end of line, continued from the one before; None if it bears another."""
+    body = line[:-_SEAL_SIZE] + b"}"
+    crc = zlib.crc32(body, crc)
+    return crc if line.endswith((_SEAL % crc).encode()) else None
+
+
+def parsed(line: bytes) -> Event | None:
+    """The event in a line, without its checksum; None if it is no JSON object with an event."""
+    try:
+        event = json.loads(line.decode(), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return None
+    event.pop("crc", None)
+    return event
+
+
+def left(line: bytes) -> int:
+    """How many rows the lines that follow still add to those in this one."""
+    found = _LEFT.match(line)
+    return int(found[1]) if found else 0
+
+
+def _refuse(constant: str) -> None:
+    """NaN and the infinities are no JSON."""
+    raise ValueError(constant)
