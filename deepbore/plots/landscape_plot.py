@@ -23,7 +23,7 @@ from deepbore.plots.predictions import (
     thresholds_of,
     values_of,
 )
-from deepbore.plots.scales import dress, is_number, on_axis
+from deepbore.plots.scales import dress, on_axis
 from deepbore.plots.slice_plot import FINE, LEVELS, draw_slice
 from deepbore.plots.style import BEST, FAILED, GOOD, TAU, legend, message, new_figure, note, thin_spines
 from deepbore.space import Params
@@ -159,7 +159,7 @@ def _plane(study: "Study", objective: Objective | None, figure: "Figure | None")
         figure.colorbar(drawn, ax=panels[1], aspect=30).set_label("standard deviation of the score")
         panels[1].set_ylabel("")
     tau = tau_of(labels_of(study))
-    if objective is not None and not math.isnan(tau) and all(is_number(p) for p in study.space.parameters.values()):
+    if objective is not None and not math.isnan(tau) and all(p.is_numeric for p in study.space.parameters.values()):
         _draw_boundary(panels[0], study, objective, tau)
     return figure
 

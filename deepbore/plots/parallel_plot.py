@@ -7,9 +7,10 @@ import numpy as np
 from torch import Tensor
 
 from deepbore.plots.predictions import shown_rows, values_of
-from deepbore.plots.scales import is_number, linear_ticks, short, ticks
+from deepbore.plots.scales import short
 from deepbore.plots.slice_plot import chosen
 from deepbore.plots.style import FAILED, figure_of, good_to_bad, new_axes, nothing_on, plain, usual_range
+from deepbore.space.parameters import Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +67,7 @@ def _heights(study: "Study", names: Sequence[str], rows: Tensor) -> np.ndarray:
     points = study.observations.points.cpu()[rows]
     heights = (points / space.bounds[1]).numpy()
     apart = np.random.default_rng(0).uniform(-SPREAD, SPREAD, heights.shape)
-    choices = np.array([not is_number(p) for p in space.parameters.values()])
+    choices = np.array([not p.is_numeric for p in space.parameters.values()])
     heights = np.where(space.active(points).numpy(), heights + choices * apart, INACTIVE + apart)
     return heights[:, [space.names.index(name) for name in names]]
 
@@ -86,7 +87,7 @@ def _draw_values(axes: "Axes", study: "Study", heights: np.ndarray, values: np.n
     colours = good_to_bad()(good[order])
     alpha = float(np.clip(40 / len(values), 0.25, 0.8))
     axes.add_collection(LineCollection(lines, colors=colours, linewidths=0.6 + 1.2 * good[order], alpha=alpha))
-    shown = linear_ticks(low, high, 5, whole=False) if low < high else [low]
+    shown = Scale(low, high).ticks(5) if low < high else [low]
     heights_of_ticks = [(tick - low) / (high - low) if low < high else 0.5 for tick in shown]
     _draw_axis(axes, float(across[-1]), "value", heights_of_ticks, [short(tick) for tick in shown])
 
@@ -96,7 +97,7 @@ def _draw_axes(axes: "Axes", study: "Study", names: Sequence[str]) -> None:
     space = study.space
     for place, name in enumerate(names):
         parameter = space.parameters[name]
-        shown = ticks(parameter, 6)
+        shown = parameter.ticks(6)
         heights = (parameter.encode(shown) / parameter.upper).tolist()
         _draw_axis(axes, place, name, heights, [short(value) for value in shown])
     conditional = [place for place, name in enumerate(names) if space.parameters[name].when is not None]
