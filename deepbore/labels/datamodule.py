@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deepbore.data.observations import Observations
 from deepbore.labels.base import Labelling
+from deepbore.labels.coreset import coreset
 from deepbore.labels.defaults import default_labels
 from deepbore.space import SearchSpace
 
@@ -42,30 +43,26 @@ class LabelledBatch:
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
 
     def coreset(self, size: int, generator: torch.Generator, above: float = 0.0) -> "LabelledBatch":
-        """At most `size` rows to learn from: a quarter the newest, a quarter the best, the rest drawn at random.
+        """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest drawn at random.
 
-        Drawing by label shifts the logit of a classifier by a constant and keeps its ranking (case-control sampling),
-        so what a suggestion costs need not grow with n.
+        So what a suggestion costs need not grow with n. Rows chosen by label weigh less than those drawn at random, so
+        that neither an estimate of the label at a point nor the share of good rows moves; see
+        `deepbore.labels.coreset`.
 
         Args:
-            size: of the coreset.
+            size: of the coreset, >= 1.
             generator: what is drawn with.
             above: rows must weigh more than that.
+
+        Returns:
+            The batch itself if it is small enough; else rows by age, their weights times those of the coreset.
         """
-        heavy = self.weight > above
-        if bool(heavy.all()):
-            return self if len(self) <= size else self.take(_chosen(self.z, size, generator))
-        rows = heavy.nonzero().squeeze(-1)  # only their numbers: a million rows are not copied
-        return self.take(rows if len(rows) <= size else rows[_chosen(self.z[rows], size, generator)])
-
-
-def _chosen(z: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    """Numbers of the newest, the best and some of the other rows with labels z (n x k)."""
-    n = len(z)
-    newest = torch.arange(n - size // 4, n)
-    best = z.sum(-1).topk(size // 4).indices.cpu()
-    others = torch.randint(n, (size - 2 * (size // 4),), generator=generator)
-    return torch.cat([newest, best, others]).to(z.device)
+        light = (self.weight <= above).nonzero().squeeze(-1)  # their numbers only: a million rows are not copied
+        if len(self) - len(light) <= size:
+            return self if not len(light) else self.take((self.weight > above).nonzero().squeeze(-1))
+        rows, weight = coreset(self.z.sum(-1), light, size, generator)
+        chosen = self.take(rows)
+        return replace(chosen, weight=chosen.weight * weight)
 
 
 class LabelledObservations(LightningDataModule):
