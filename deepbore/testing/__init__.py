@@ -11,8 +11,10 @@ from deepbore.testing.candidates import check_candidates
 from deepbore.testing.classifiers import check_classifier
 from deepbore.testing.evaluators import check_evaluator
 from deepbore.testing.labels import check_labelling
+from deepbore.testing.parameters import check_parameter
 from deepbore.testing.posteriors import check_posterior
 from deepbore.testing.problems import check_problem
+from deepbore.testing.resuming import check_resume
 from deepbore.testing.toys import TOY_SPACES, fit, toy_data, toy_objective, toy_outcomes
 
 __all__ = [
@@ -22,8 +24,10 @@ __all__ = [
     "check_classifier",
     "check_evaluator",
     "check_labelling",
+    "check_parameter",
     "check_posterior",
     "check_problem",
+    "check_resume",
     "fit",
     "toy_data",
     "toy_objective",

@@ -6,7 +6,7 @@ from torch import Tensor
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
-from deepbore.data.observations import Observations
+from deepbore.data.observations import Direction, Observations
 from deepbore.data.outcomes import Outcome
 from deepbore.labels import LabelledBatch, LabelledObservations, Labelling
 from deepbore.loop.lightning import train
@@ -43,7 +43,9 @@ def toy_data(space: SearchSpace, n: int = 60, labels: Labelling | None = None, s
     return LabelledObservations(observations, labels)
 
 
-def toy_outcomes(objectives: int = 1, constraints: int = 0, n: int = 40, direction: str = "minimize") -> Observations:
+def toy_outcomes(
+    objectives: int = 1, constraints: int = 0, n: int = 40, direction: Direction = "minimize"
+) -> Observations:
     """n outcomes of bowls around different points, the last two equal, then a failed and a pending row.
 
     Args:
@@ -66,7 +68,7 @@ def toy_outcomes(objectives: int = 1, constraints: int = 0, n: int = 40, directi
     return observations
 
 
-def toy_observations(objectives: int = 1, direction: str = "minimize") -> Observations:
+def toy_observations(objectives: int = 1, direction: Direction = "minimize") -> Observations:
     """No rows yet, of so many objectives in the continuous toy space."""
     return Observations(TOY_SPACES["continuous"], [direction] * objectives)
 
