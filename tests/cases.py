@@ -1,6 +1,6 @@
 """One line for every export that has a contract; `test_house.py` checks that none is missing."""
 
-from deepbore import acquisition, candidates, classifiers, labels
+from deepbore import acquisition, candidates, classifiers, labels, problems, space
 
 QUICK = classifiers.Training(steps=50)
 
@@ -35,7 +35,7 @@ ACQUISITIONS = {
     "PosteriorSample": acquisition.PosteriorSample,
     "TheoremBound": acquisition.TheoremBound,
 }
-ONLY_FOR = {"TheoremBound": "KernelPLS"}  # acquisitions of one classifier
+ONLY_FOR = {"TheoremBound": "KernelPLS", "LogExpectedImprovement": "KernelPLS"}  # acquisitions of some classifiers
 CANDIDATES = {
     "RandomSearch": candidates.RandomSearch,
     "LocalSearch": candidates.LocalSearch,
@@ -48,3 +48,19 @@ CANDIDATES = {
     "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
 }
 CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}
+PARAMETERS = {
+    "Real": space.Real(-5, 5),
+    "Real, log": space.Real(1e-5, 1e-1, log=True),
+    "Integer": space.Integer(1, 6),
+    "Integer, log": space.Integer(8, 1024, log=True),
+    "Integer, many": space.Integer(0, 10**7),
+    "Ordinal": space.Ordinal([1, 2, 4, 8]),
+    "Ordinal, words": space.Ordinal(["small", "large"]),
+    "Categorical": space.Categorical(["a", "b", "c"]),
+    "Categorical, mixed": space.Categorical([True, "auto", 3]),
+}
+PROBLEMS = {
+    "Branin": problems.Branin,
+    "Hartmann": lambda: problems.Hartmann(6),
+    "Rosenbrock": lambda: problems.Rosenbrock(4),
+}

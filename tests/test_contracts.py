@@ -1,10 +1,12 @@
-"""The shipped contracts, over every export."""
+"""The shipped checks, over every export. That each check can fail is shown in `test_broken_toys.py`."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS, ONLY_FOR
-from deepbore import testing
-from deepbore.testing import classifiers, contracts
+from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS, ONLY_FOR, PARAMETERS, PROBLEMS
+from deepbore import ExecutorEvaluator, ProcessEvaluator, SerialEvaluator, testing
+from deepbore.testing import candidates, classifiers
 
 SLOW = {"GPClassifier", "Calibrated"}
 HEADS = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CLASSIFIERS]
@@ -41,21 +43,62 @@ def test_labelling(name):
     testing.check_labelling(LABELLINGS[name])
 
 
-ONLY = [(name, ONLY_FOR[name]) for name in ONLY_FOR]
-ANY = [(name, head) for name in ACQUISITIONS for head in ("DeepEnsemble", "DeepPLS") if name not in ONLY_FOR]
+SUITED = [(name, ONLY_FOR[name]) for name in ONLY_FOR]
+ANY = [(name, head) for name in ACQUISITIONS for head in ("DeepEnsemble", "LaplaceGGN") if name not in ONLY_FOR]
 
 
-@pytest.mark.parametrize(("name", "classifier"), [*ANY, *ONLY])
+@pytest.mark.parametrize(("name", "classifier"), [*ANY, *SUITED])
 def test_acquisition(name, classifier):
     testing.check_acquisition(ACQUISITIONS[name](), CLASSIFIERS[classifier])
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_candidates(name):
-    spaces = ("continuous",) if name in CONTINUOUS_ONLY else ("continuous", "finite", "mixed")
-    testing.check_candidates(CANDIDATES[name](), CLASSIFIERS["DeepEnsemble"], spaces)
+    spaces = ("continuous",) if name in CONTINUOUS_ONLY else tuple(testing.TOY_SPACES)
+    head = CLASSIFIERS["DeepEnsemble"]
+    assert candidates.spaces_for(CANDIDATES[name](), head) == spaces
+    testing.check_candidates(CANDIDATES[name](), head)
 
 
-@pytest.mark.parametrize("name", [name for name in CANDIDATES if name not in CONTINUOUS_ONLY])
-def test_candidates_exhaust_a_finite_space(name):
-    contracts.check_exhaustion(CANDIDATES[name](), CLASSIFIERS["DeepEnsemble"])
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameter(name):
+    testing.check_parameter(PARAMETERS[name])
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem(name):
+    testing.check_problem(PROBLEMS[name]())
+
+
+def test_serial_and_thread_evaluators():
+    testing.check_evaluator(SerialEvaluator)
+    with ThreadPoolExecutor(2) as threads:
+        testing.check_evaluator(lambda objective: ExecutorEvaluator(objective, threads))
+
+
+@pytest.mark.slow
+def test_process_evaluator():
+    testing.check_evaluator(lambda objective: ProcessEvaluator(objective, workers=1))
+
+
+def test_a_run_of_defaults_goes_on():
+    testing.check_resume()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_run_goes_on_with_every_classifier(name):
+    testing.check_resume(classifier=CLASSIFIERS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LABELLINGS)
+def test_a_run_goes_on_with_every_labelling(name):
+    testing.check_resume(labels=LABELLINGS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_a_run_goes_on_with_every_search(name):
+    space = testing.TOY_SPACES["continuous"]
+    testing.check_resume(candidates=CANDIDATES[name], classifier=CLASSIFIERS["DeepEnsemble"], space=space)

@@ -35,9 +35,9 @@ def check_candidates(candidates: Candidates, make: Make, spaces: Sequence[str] |
         >>> from deepbore import KernelPLS, LocalSearch
         >>> check_candidates(LocalSearch(), KernelPLS)
     """
-    can = [name for name, space in TOY_SPACES.items() if _lets_through(candidates, space, make())]
+    can = spaces_for(candidates, make) if spaces is None else tuple(spaces)
     require(can, "`check` must let at least one of the toy spaces through, but refuses all")
-    for name in can if spaces is None else spaces:
+    for name in can:
         check_proposals(candidates, make(), TOY_SPACES[name])
     if "finite" in can:
         check_exhaustion(candidates, make())
@@ -107,9 +107,14 @@ def _search(classifier: Classifier, observations: Observations) -> Search:
     return Search(ClassProbability(), classifier, observations, torch.Generator().manual_seed(7))
 
 
-def _lets_through(candidates: Candidates, space: SearchSpace, classifier: Classifier) -> bool:
-    try:
-        candidates.check(space, classifier)
-    except SettingError:
-        return False
-    return True
+def spaces_for(candidates: Candidates, make: Make) -> tuple[str, ...]:
+    """Names of the `TOY_SPACES` that a search says it can search with such a classifier."""
+
+    def lets_through(space: SearchSpace) -> bool:
+        try:
+            candidates.check(space, make())
+        except SettingError:
+            return False
+        return True
+
+    return tuple(name for name, space in TOY_SPACES.items() if lets_through(space))
