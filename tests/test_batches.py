@@ -6,11 +6,13 @@ import pytest
 import torch
 
 from deepbore import DeepEnsemble, GreedyBatch, KernelPLS, Ordinal, Real, SearchSpace, Study, ThompsonBatch
-from deepbore.acquisition import Acquisition, ClassProbability
+from deepbore.acquisition import ClassProbability
 from deepbore.candidates import Candidates, LocalSearch, Search
 from deepbore.candidates.base import fresh
 from deepbore.candidates.penalised import KNOWN, known_points, log_penalty
 from deepbore.classifiers import MLPClassifier
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import MembersPosterior, PointEstimate
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -20,16 +22,24 @@ GRID = SearchSpace({f"k{i}": Ordinal(list(range(5))) for i in range(3)})
 TREE = torch.linspace(0, 1, 101, dtype=torch.float64)[:, None]
 
 
-class Tops(Acquisition):
-    """Log density of a high and a low bump on a line."""
+class Tops(MLPClassifier):
+    """Scores are the log density of a high and a low bump on a line."""
 
-    def __call__(self, classifier, points):
-        high = -((points[:, 0] - 0.2) ** 2) / (2 * 0.05**2)
-        low = -((points[:, 0] - 0.8) ** 2) / (2 * 0.05**2) - 2
-        return torch.logaddexp(high, low)
+    def posterior(self, points):
+        return PointEstimate(log_tops(points), self.link, "Tops")
 
-    def log_density(self, classifier, points):
-        return self(classifier, points)
+
+class Plainly(ClassProbability):
+    """The mean score, as a log density too."""
+
+    def log_density(self, posterior, best):
+        return posterior.mean
+
+
+def log_tops(points):
+    high = -((points[:, 0] - 0.2) ** 2) / (2 * 0.05**2)
+    low = -((points[:, 0] - 0.8) ** 2) / (2 * 0.05**2) - 2
+    return torch.logaddexp(high, low)
 
 
 class Listed(Candidates):
@@ -42,19 +52,19 @@ class Listed(Candidates):
         return search.rank(self.points)[0]
 
 
-def search(space=LINE, acquisition=None, known=(0.45, 0.55), pending=(), classifier=None):
+def search(known=(0.45, 0.55), pending=(), classifier=None, space=LINE):
     observations = Observations(space)
     if known:
         observations.add({"x": list(known)}, [1.0] * len(known))
     if pending:
         observations.reserve(torch.tensor(pending, dtype=torch.float64)[:, None])
-    classifier = classifier or MLPClassifier().bind(space)
-    return Search(acquisition or Tops(), classifier, observations, torch.Generator().manual_seed(0))
+    classifier = classifier or Tops().bind(space)
+    return Search(Plainly(), classifier, observations, torch.Generator().manual_seed(0))
 
 
 def by_hand(points, known, pending, q, reach):
     """The formula of `GreedyBatch`, point by point."""
-    value = {float(x): float(Tops()(None, x[None])) for x in points}
+    value = {float(x): float(log_tops(x[None])) for x in points}
     taken, chosen = list(pending), []
     for _ in range(q):
         score = {}
@@ -123,7 +133,7 @@ def test_known_points_are_the_best_and_the_newest_of_many():
     observations = Observations(LINE)
     values = torch.rand(5 * KNOWN, generator=torch.Generator().manual_seed(0)).tolist()
     observations.add({"x": torch.linspace(0, 1, 5 * KNOWN).tolist()}, values)
-    known = known_points(observations)
+    known = known_points(Search(Plainly(), Tops().bind(LINE), observations, torch.Generator()))
     assert len(known) == KNOWN
     rows = {*observations.best_rows(KNOWN // 2).tolist(), *range(5 * KNOWN - KNOWN // 2, 5 * KNOWN)}
     assert {float(x) for x in known} == {float(observations.points[row]) for row in rows}
@@ -152,10 +162,10 @@ def test_batches_larger_than_the_choice_are_filled_up(name, make):
 
 def test_each_point_of_a_thompson_batch_is_a_members_best():
     class Members(DeepEnsemble):
-        def scores(self, points):
-            return torch.stack([-(points[:, 0] - top).abs() for top in (0.1, 0.5, 0.9)])
+        def posterior(self, points):
+            return MembersPosterior(torch.stack([-(points[:, 0] - top).abs() for top in (0.1, 0.5, 0.9)]), Link.LOGIT)
 
-    at = search(acquisition=ClassProbability(), known=(0.5,), classifier=Members(members=3).bind(LINE))
+    at = search(known=(0.5,), classifier=Members(members=3).bind(LINE))
     found = ThompsonBatch(Listed(TREE)).propose(at, q=60)[:, 0]
     tops = torch.tensor([0.1, 0.5, 0.9])
     assert float(found[0]) in (0.1, 0.49, 0.51, 0.9)  # 0.5 is known
@@ -173,11 +183,13 @@ def test_a_thompson_batch_draws_a_gaussian_process_jointly():
     best = Listed(TREE).propose(at, q=30)
     assert found.std() > best.std()
     with torch.no_grad():
-        assert classifier.scores(found).mean() > classifier.scores(TREE).mean()
+        assert classifier.posterior(found).mean.mean() > classifier.posterior(TREE).mean.mean()
 
 
 def test_thompson_sampling_needs_something_to_draw():
-    with pytest.raises(SettingError, match=r"samples need several members, but MLPClassifier has one"):
+    with pytest.raises(SettingError, match=r"ThompsonBatch needs std of the scores, which MLPClassifier does not have"):
+        ThompsonBatch().check(LINE, MLPClassifier())
+    with pytest.raises(SettingError, match=r"gives one score a point, so it has no posterior samples"):
         ThompsonBatch(Listed(TREE)).propose(search(), q=2)
 
 

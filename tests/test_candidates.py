@@ -17,12 +17,13 @@ from deepbore import (
     SearchSpace,
     XGBoost,
 )
-from deepbore.acquisition import Acquisition, ClassProbability
-from deepbore.acquisition.botorch import BoTorchAcquisition
+from deepbore.acquisition import ClassProbability
 from deepbore.candidates import EpsilonGreedy, Search, distinct
 from deepbore.classifiers import MLPClassifier
+from deepbore.classifiers.posterior import PointEstimate
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError, ShapeError, SpaceExhausted
+from deepbore.integrations.botorch import BoTorchAcquisition
 
 PLANE = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
 MIXED = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "n": Integer(1, 50), "c": Categorical(list("abcdef"))})
@@ -33,23 +34,27 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-class Peak(Acquisition):
-    """A smooth peak at a given point, whatever the classifier says."""
+class Peak(MLPClassifier):
+    """Scores are a smooth peak at a given point, whatever was learned."""
 
     def __init__(self, top):
+        super().__init__()
         self.top = top
 
-    def __call__(self, classifier, points):
+    def posterior(self, points):
+        return PointEstimate(self.height(points), self.link, "Peak")
+
+    def height(self, points):
         return -(points - self.top.to(points)).square().sum(-1)
 
 
 def search(space, top, observed=0, seed=0):
     observations = Observations(space)
     if observed:
-        rows = observations.reserve(space.sample(observed, torch.Generator().manual_seed(seed + 1)))
+        rows = observations.reserve(space.sample(observed, generator(seed + 1)))
         for row in rows:
-            observations.tell(row, float(-Peak(top)(None, observations.points[row : row + 1])))
-    return Search(Peak(top), MLPClassifier().bind(space), observations, torch.Generator().manual_seed(seed))
+            observations.tell(row, float(-Peak(top).height(observations.points[row : row + 1])))
+    return Search(ClassProbability(), Peak(top).bind(space), observations, generator(seed))
 
 
 @pytest.mark.parametrize(
@@ -129,9 +134,9 @@ def test_epsilon_greedy_explores_that_often():
 
 def test_botorch_gets_an_acquisition_function():
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
-    acquisition = BoTorchAcquisition(Peak(top), MLPClassifier().bind(PLANE))
-    points = PLANE.sample(6, torch.Generator().manual_seed(0))
-    assert torch.equal(acquisition(points[:, None]), Peak(top)(None, points))
+    acquisition = BoTorchAcquisition(ClassProbability(), Peak(top).bind(PLANE))
+    points = PLANE.sample(6, generator())
+    assert torch.equal(acquisition(points[:, None]), Peak(top).height(points))
     with pytest.raises(ShapeError, match="b x 1 x d"):
         acquisition(points.reshape(3, 2, 5))
 
@@ -160,7 +165,7 @@ def test_evolution_spends_its_evaluations_and_no_more(evaluations, population):
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
     ranked = DifferentialEvolution(evaluations, population).ranked(search(PLANE, top, observed=30), q=1)
     assert len(ranked) == evaluations // population * population
-    values = Peak(top)(None, ranked)
+    values = Peak(top).height(ranked)
     assert (values.diff() <= 0).all()
 
 
