@@ -24,6 +24,12 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+def both(classifier, points):
+    """Mean and standard deviation."""
+    posterior = classifier.posterior(points)
+    return posterior.mean, posterior.std
+
+
 def rows(n, h, graded=True, seed=0):
     """Random features, labels that depend on them, and weights."""
     rng = np.random.default_rng(seed)
@@ -163,7 +169,7 @@ def test_mean_logits_rank_points_as_the_most_probable_ones_do():
     model = LogisticRegression(C=1 / float(classifier.alpha), fit_intercept=False, tol=1e-8, max_iter=5000)
     model.fit(phi, batch.z[:, 0].long())
     most_probable = model.decision_function(classifier._phi(SPACE.sample(100, generator())))
-    ours = classifier.scores(SPACE.sample(100, generator()))[0].numpy()
+    ours = classifier.posterior(SPACE.sample(100, generator())).mean.numpy()
     assert np.corrcoef(ours, most_probable)[0, 1] > 0.995
 
 
@@ -171,12 +177,12 @@ def test_the_standard_deviation_is_that_of_the_laplace_approximation_at_the_same
     data = toy_data(SPACE, 30, ThresholdLabels(0.3))
     classifier, batch = fit(FourierLogistic(features=25, length_scale=1.5), data, epochs=40), data.labelled()
     phi, points = classifier._phi(batch.points).numpy(), SPACE.sample(9, generator(1))
-    mean, std = classifier.gaussian(batch.points)
+    mean, std = both(classifier, batch.points)
     xi = np.sqrt(mean.numpy() ** 2 + std.numpy() ** 2)
     precision = float(classifier.alpha) * np.eye(26) + (phi.T * np.tanh(xi / 2) / (2 * xi)) @ phi
     there = classifier._phi(points).numpy()
     expected = np.sqrt(np.einsum("nh,hk,nk->n", there, np.linalg.inv(precision), there))
-    assert np.allclose(classifier.gaussian(points)[1], expected, rtol=0.01)
+    assert np.allclose(classifier.posterior(points).std, expected, rtol=0.01)
 
 
 def test_probabilities_are_integrals_over_the_posterior():
@@ -184,9 +190,22 @@ def test_probabilities_are_integrals_over_the_posterior():
     classifier.root *= 3
     points = SPACE.sample(20, generator())
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    mean, std = (moment.numpy()[:, None] for moment in classifier.gaussian(points))
+    mean, std = (moment.numpy()[:, None] for moment in both(classifier, points))
     exact = expit(mean + std * nodes) @ weights / weights.sum()
     assert np.abs(classifier.probability(points).numpy() - exact).max() < 0.02  # MacKay, 1992
+
+
+def test_samples_are_functions_with_the_posteriors_mean_and_covariance():
+    classifier = fit(FourierLogistic(features=30), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=3)
+    posterior = classifier.posterior(SPACE.sample(6, generator(1)))
+    phi, root = classifier._phi(SPACE.sample(6, generator(1))).numpy(), classifier.root.numpy()
+    expected = phi @ root @ root.T @ phi.T
+    assert np.allclose(posterior.covariance(), expected)
+    samples = posterior.sample(40_000, generator(2)).numpy()
+    assert np.abs(samples.mean(0) - posterior.mean.numpy()).max() < 0.03 * np.sqrt(expected.max())
+    assert np.abs(np.cov(samples.T) - expected).max() < 0.03 * expected.max()
+    wide = classifier.posterior(SPACE.sample(20_000, generator(3))).sample(2, generator(2))  # no n x n matrix
+    assert wide.shape == (2, 20_000)
 
 
 @pytest.mark.parametrize(("frequency", "longer"), [(1.0, True), (5.0, False)])
@@ -205,7 +224,7 @@ def test_uncertainty_grows_away_from_the_data():
     data = toy_data(space, 0, ThresholdLabels(0.5))
     data.observations.add({"x": np.linspace(0, 0.2, 30)}, np.linspace(0, 1, 30))
     points = torch.tensor([[0.1], [0.4], [1.0]], dtype=torch.float64)
-    _, std = fit(FourierLogistic(length_scale=0.4), data, epochs=3).gaussian(points)
+    std = fit(FourierLogistic(length_scale=0.4), data, epochs=3).posterior(points).std
     assert std[0] < std[1] < std[2]
 
 
@@ -235,11 +254,13 @@ def test_an_iteration_learns_from_a_coreset_and_counts_as_one_step():
 )
 def test_large_spaces_leave_finite_scores(space, n):
     classifier = fit(FourierLogistic(), toy_data(space, n, ThresholdLabels(0.3)), epochs=2)
-    for moment in classifier.gaussian(space.sample(5, generator())):
+    for moment in both(classifier, space.sample(5, generator())):
         assert moment.isfinite().all()
 
 
-@pytest.mark.parametrize("name", ["features", "length_scale", "rows", "rounds"])
-def test_bad_settings_are_refused(name):
-    with pytest.raises(SettingError, match=f"{name} > 0"):
+@pytest.mark.parametrize(
+    ("name", "least"), [("features", ">= 1"), ("length_scale", "> 0"), ("rows", ">= 1"), ("rounds", ">= 1")]
+)
+def test_bad_settings_are_refused(name, least):
+    with pytest.raises(SettingError, match=f"{name} {least} must hold"):
         FourierLogistic(**{name: 0})

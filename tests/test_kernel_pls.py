@@ -25,11 +25,16 @@ def fixed(kernel="rbf", n=30, labels=None):
     return fit(KernelPLS(kernel, length_scale=LENGTH, regularisation=LAMBDA), data, epochs=1), data.labelled()
 
 
+def moments(classifier, points):
+    posterior = classifier.posterior(points)
+    return posterior.mean, posterior.std
+
+
 def test_the_mean_is_kernel_ridge_regression():
     classifier, batch = fixed()
     points = SPACE.sample(20, torch.Generator().manual_seed(1))
     ridge = KernelRidge(alpha=LAMBDA, kernel="rbf", gamma=1 / (2 * LENGTH**2)).fit(batch.points, batch.z[:, 0])
-    assert np.allclose(classifier.scores(points)[0], ridge.predict(points), atol=1e-5)
+    assert np.allclose(classifier.posterior(points).mean, ridge.predict(points), atol=1e-5)
 
 
 @pytest.mark.parametrize(("kernel", "theirs"), [("rbf", RBF(LENGTH)), ("matern", Matern(LENGTH, nu=2.5))])
@@ -37,7 +42,7 @@ def test_mean_and_deviation_are_a_gaussian_processs(kernel, theirs):
     classifier, batch = fixed(kernel)
     points = SPACE.sample(20, torch.Generator().manual_seed(1))
     process = GaussianProcessRegressor(theirs, alpha=LAMBDA, optimizer=None).fit(batch.points, batch.z[:, 0])
-    for ours, expected in zip(classifier.gaussian(points), process.predict(points, return_std=True), strict=True):
+    for ours, expected in zip(moments(classifier, points), process.predict(points, return_std=True), strict=True):
         assert np.allclose(ours, expected, atol=1e-5)
 
 
@@ -76,7 +81,8 @@ def test_beta_of_theorem_1_by_hand_for_three_points():
     squared = ((batch.points[:, None] - batch.points) ** 2).sum(-1).numpy()
     determinant = np.linalg.det(np.eye(3) + np.exp(-squared / (2 * LENGTH**2)) / LAMBDA)
     expected = 2.0 + math.sqrt(2 / LAMBDA * math.log(math.sqrt(determinant) / 0.1))
-    assert classifier.beta(delta=0.1, norm=2.0) == pytest.approx(expected, rel=1e-5)
+    beta = classifier.posterior(batch.points).beta(delta=0.1, norm=2.0)
+    assert float(beta) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_weight_of_two_is_two_rows():
@@ -89,8 +95,8 @@ def test_a_weight_of_two_is_two_rows():
     for rows, weights in ((torch.arange(10), weight), (twice, torch.ones(11))):
         x, z = classifier.coordinates(batch.points[rows]), batch.z[rows].mean(-1)
         classifier._remember(x, torch.stack([z.double(), weights.double()], -1))
-        predictions.append(classifier.scores(points))
-        betas.append(classifier.beta(delta=0.1, norm=1.0))
+        predictions.append(classifier.posterior(points).mean)
+        betas.append(float(classifier.posterior(points).beta(delta=0.1, norm=1.0)))
     assert torch.allclose(*predictions, atol=1e-6)
     assert betas[0] == pytest.approx(betas[1], rel=1e-5)
 
@@ -98,11 +104,13 @@ def test_a_weight_of_two_is_two_rows():
 def test_samples_have_the_posterior_mean_and_covariance():
     classifier, batch = fixed()
     points = SPACE.sample(6, torch.Generator().manual_seed(1))
-    samples = classifier.sample(points, 40_000, torch.Generator().manual_seed(2)).numpy()
+    posterior = classifier.posterior(points)
+    samples = posterior.sample(40_000, torch.Generator().manual_seed(2)).numpy()
     process = GaussianProcessRegressor(RBF(LENGTH), alpha=LAMBDA, optimizer=None).fit(batch.points, batch.z[:, 0])
     mean, covariance = process.predict(points, return_cov=True)
     assert np.allclose(samples.mean(0), mean, atol=0.02)
     assert np.allclose(np.cov(samples.T), covariance, atol=0.02)
+    assert np.allclose(posterior.covariance(), covariance, atol=1e-5)
     assert np.abs(covariance - np.diag(np.diag(covariance))).max() > 0.1
 
 
@@ -110,7 +118,8 @@ def test_uncertainty_grows_away_from_the_data():
     space = SearchSpace({"x": Real(0, 1)})
     data = toy_data(space, 0)
     data.observations.add({"x": [0.0, 0.05, 0.1]}, [1.0, 2.0, 3.0])
-    _, std = fit(KernelPLS(), data, epochs=2).gaussian(torch.tensor([[0.05], [0.3], [1.0]], dtype=torch.float64))
+    points = torch.tensor([[0.05], [0.3], [1.0]], dtype=torch.float64)
+    std = fit(KernelPLS(), data, epochs=2).posterior(points).std
     assert std[0] < std[1] < std[2]
 
 
@@ -132,7 +141,8 @@ def test_coordinates_put_categories_one_apart_and_mark_what_is_active():
         ({"kernel": "linear"}, "kernel must be one of"),
         ({"regularisation": 0}, "regularisation > 0"),
         ({"length_scale": -1}, "length_scale > 0"),
-        ({"rows": 0}, "rows > 0"),
+        ({"rows": 0}, "rows >= 1"),
+        ({"rows": 2.5}, "rows must be a whole number"),
     ],
 )
 def test_bad_settings_are_refused(settings, says):

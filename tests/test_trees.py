@@ -22,7 +22,7 @@ from deepbore import (
     minimize,
 )
 from deepbore.errors import MissingPackage, SettingError
-from deepbore.labels import Labelling
+from deepbore.labels.threshold import ThresholdFamily
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 SPACE = TOY_SPACES["mixed"]
@@ -30,7 +30,7 @@ POINTS = SPACE.sample(200, torch.Generator().manual_seed(1))
 TREES = {"RandomForest": lambda: RandomForest(trees=20), "XGBoost": lambda: XGBoost(rounds=20)}
 
 
-class LaterRowsTwice(Labelling):
+class LaterRowsTwice(ThresholdFamily):
     """Another labelling, in which the later half of the rows has weight 2."""
 
     def __init__(self, base):
@@ -58,7 +58,7 @@ def test_on_labels_0_and_1_the_forest_is_scikit_learns_classifier():
     theirs = RandomForestClassifier(random_state=int(forest.get_extra_state()["seed"]))
     theirs.fit(features(batch.points), batch.z[:, 0].int(), sample_weight=batch.weight)
     members = np.stack([tree.predict_proba(features(POINTS))[:, 1] for tree in theirs.estimators_])
-    ours = forest.scores(POINTS).numpy()
+    ours = forest.posterior(POINTS).members.numpy()
     assert np.isclose(ours, members).mean() > 0.98  # two splits that are equally good may be told apart by rounding
     assert np.allclose(forest.probability(POINTS), theirs.predict_proba(features(POINTS))[:, 1], atol=0.05)
 
@@ -68,9 +68,10 @@ def test_on_graded_labels_the_forest_is_scikit_learns_regressor():
     theirs = RandomForestRegressor(max_features="sqrt", random_state=int(forest.get_extra_state()["seed"]))
     theirs.fit(features(batch.points), batch.z[:, 0], sample_weight=batch.weight)
     members = np.stack([tree.predict(features(POINTS)) for tree in theirs.estimators_])
-    assert np.allclose(forest.scores(POINTS), members)
-    for ours, expected in zip(forest.gaussian(POINTS), (members.mean(0), members.std(0)), strict=True):
-        assert np.allclose(ours, expected)
+    posterior = forest.posterior(POINTS)
+    assert np.allclose(posterior.members, members)
+    assert np.allclose(posterior.mean, members.mean(0))
+    assert np.allclose(posterior.std, members.std(0))
 
 
 def test_boosted_trees_are_those_of_xgboosts_classifier():
@@ -105,7 +106,7 @@ def test_checkpoints_hold_tensors_and_grow_the_same_trees(make, tmp_path):
     state = torch.load(tmp_path / "some.ckpt", weights_only=True)["state_dict"]
     fresh = make().bind(SPACE)
     fresh.load_state_dict(state)
-    assert torch.equal(fresh.scores(POINTS), classifier.scores(POINTS))
+    assert torch.equal(fresh.posterior(POINTS).mean, classifier.posterior(POINTS).mean)
 
 
 @pytest.mark.parametrize("make", [lambda: RandomForest(trees=5, rows=50), lambda: XGBoost(rounds=5, rows=50)])
@@ -139,7 +140,7 @@ def test_they_optimise(make, candidates):
 # --- degenerate data -------------------------------------------------------------------------------------------------
 
 
-class OneClass(Labelling):
+class OneClass(ThresholdFamily):
     """All rows in one class, though told apart."""
 
     def __init__(self, z):
@@ -174,9 +175,9 @@ DEGENERATE["duplicates"].observations.add({"x": [0.2] * 6 + [0.5]}, [1.0, 2.0, 3
 @pytest.mark.parametrize("make", TREES.values(), ids=TREES)
 def test_degenerate_data_leave_finite_scores(make, data):
     classifier = fit(make(), data, epochs=2)
-    scores = classifier.scores(data.space.sample(20, torch.Generator().manual_seed(0)))
-    assert scores.shape == (classifier.members, 20)
-    assert scores.isfinite().all()
+    posterior = classifier.posterior(data.space.sample(20, torch.Generator().manual_seed(0)))
+    assert posterior.mean.shape == (20,)
+    assert posterior.mean.isfinite().all()
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -198,6 +199,15 @@ def test_degenerate_data_leave_finite_scores(make, data):
 def test_bad_settings_are_refused(make, says):
     with pytest.raises(SettingError, match=says):
         make()
+
+
+def test_one_tree_and_boosted_trees_are_point_estimates():
+    for classifier in (RandomForest(trees=1), XGBoost(rounds=5)):
+        posterior = fit(classifier, toy_data(SPACE), epochs=1).posterior(POINTS)
+        assert classifier.capabilities == frozenset()
+        with pytest.raises(SettingError, match=f"{type(classifier).__name__} gives one score a point"):
+            posterior.std  # noqa: B018  # asking is the test
+    assert RandomForest(trees=2).capabilities == {"std", "members"}
 
 
 @pytest.mark.parametrize(("make", "module"), [(RandomForest, "sklearn.ensemble"), (XGBoost, "xgboost")])
