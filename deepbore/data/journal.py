@@ -48,6 +48,7 @@ class Journal:
         self.run_id: str | None = None
         self._lock = FileLock(f"{self.path}.lock", thread_local=False)
         self._locked_file: tuple[int, int] | None = None
+        self._file: BinaryIO | None = None  # open as long as the lock is held, so that no other file gets its inode
         self._known: Survey | None = None
         self._is_dirty = False  # whether there may be bytes beyond the known size that must go
 
@@ -117,9 +118,9 @@ class Journal:
             if self._known is None:
                 self._known = survey(self.path)
                 self.run_id = self._known.run_id
-            with self._opened() as file:
-                self._check(file, self._known, "since it was read")
-                file.truncate(self._known.size)
+            self._file = self.path.open("rb+", buffering=0)
+            self._check(self._file, self._known, "since it was read")
+            _cut(self._file, self._known.size)
             self._known = replace(self._known, torn=0)
         except OSError as error:
             self.close()
@@ -130,6 +131,9 @@ class Journal:
 
     def close(self) -> None:
         """Leaves the journal to another writer."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
         self._lock.release()
 
     def _take_lock(self) -> None:
@@ -153,8 +157,9 @@ class Journal:
 
     def _create(self, created: Event) -> None:
         try:
-            with self.path.open("ab") as file:
-                self._known = Survey(identity(os.fstat(file.fileno())), created["id"])
+            self.path.touch()
+            self._file = self.path.open("rb+", buffering=0)
+            self._known = Survey(identity(os.fstat(self._file.fileno())), created["id"])
         except OSError as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
         self.run_id = created["id"]
@@ -167,27 +172,23 @@ class Journal:
             with contextlib.suppress(OSError):
                 os.truncate(self.path, 0)
 
-    def _opened(self) -> BinaryIO:
-        return self.path.open("rb+", buffering=0)
-
     def _append(self, events: Iterable[Event], started: list[bytes]) -> None:
-        known = self._known
-        assert known is not None  # it is open
-        with self._opened() as file:
-            if self._is_dirty:  # an interrupt has come upon the clearing up
-                file.truncate(known.size)
-            self._check(file, known, "while it was in use")
-            try:
-                self._is_dirty = True
-                after = self._written(file, events, known, started)
-                os.fsync(file.fileno())
-                self._known = after  # from here on it is written
-                self._is_dirty = False
-            except BaseException:
-                if self._known is known:
-                    file.truncate(known.size)
-                self._is_dirty = False
-                raise
+        known, file = self._known, self._file
+        assert known is not None and file is not None  # it is open  # noqa: PT018
+        if self._is_dirty:  # an interrupt has come upon the clearing up
+            _cut(file, known.size)
+        self._check(file, known, "while it was in use")
+        try:
+            self._is_dirty = True
+            after = self._written(file, events, known, started)
+            os.fsync(file.fileno())
+            self._known = after  # from here on it is written
+            self._is_dirty = False
+        except BaseException:
+            if self._known is known:
+                _cut(file, known.size)
+            self._is_dirty = False
+            raise
 
     def _written(self, file: BinaryIO, events: Iterable[Event], known: Survey, started: list[bytes]) -> Survey:
         """Writes events after the whole lines; what is known of the file then."""
@@ -211,7 +212,7 @@ class Journal:
     def _check(self, file: BinaryIO, known: Survey, when: str) -> None:
         """Raises JournalError if the file, or its lock, is not the one it was, or has changed."""
         status = os.fstat(file.fileno())
-        if identity(status) != known.file:
+        if not identity(status) == identity(os.stat(self.path)) == known.file:
             raise JournalError(f"the journal {self.path} was replaced by another file {when}. {_WAY_OUT}")
         if status.st_size != known.size + known.torn:
             raise JournalError(f"another has written to the journal {self.path} {when}. {_WAY_OUT}")
@@ -246,6 +247,11 @@ def _write_whole(file: BinaryIO, data: bytes | bytearray) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
+
+
+def _cut(file: BinaryIO, size: int) -> None:
+    """Takes back what stands after so many bytes."""
+    file.truncate(size)
 
 
 def _sync_folder(folder: Path) -> None:
