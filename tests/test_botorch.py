@@ -22,8 +22,11 @@ from botorch.sampling.index_sampler import IndexSampler
 import deepbore
 from deepbore import (
     BoTorchBatch,
+    ClassProbability,
     DeepEnsemble,
     DeepPLS,
+    FourierLogistic,
+    GPClassifier,
     KernelPLS,
     LaplaceGGN,
     MLPClassifier,
@@ -46,6 +49,8 @@ HEADS = {
     "LaplaceGGN": lambda: LaplaceGGN(training=QUICK),
     "KernelPLS": KernelPLS,
     "DeepPLS": lambda: DeepPLS(training=QUICK),
+    "FourierLogistic": FourierLogistic,
+    "GPClassifier": GPClassifier,
 }
 EXAMPLE = Path(__file__).parent.parent / "examples" / "botorch_acquisition.py"
 
@@ -70,6 +75,10 @@ def points(*shape, seed=17):  # other than the seed of the data
     return torch.rand(*shape, len(SPACE), dtype=torch.float64, generator=generator)
 
 
+def members(classifier, x):
+    return classifier.posterior(x).members
+
+
 # --- posteriors ------------------------------------------------------------------------------------------------------
 
 
@@ -79,13 +88,12 @@ def test_posteriors_have_botorchs_shapes_and_the_classifiers_moments(classifier,
     posterior = BoTorchClassifier(classifier).posterior(x)
     assert posterior.mean.shape == posterior.variance.shape == (*shape, 1)
     assert posterior.rsample(torch.Size([6])).shape == (6, *shape, 1)
-    mean, _ = classifier.gaussian(x.reshape(-1, 3))
+    expected = classifier.posterior(x.reshape(-1, 3))
     if BoTorchClassifier(classifier).gaussian:
-        assert torch.allclose(posterior.mean.flatten(), mean.double(), atol=1e-5)
-        _, std = classifier.gaussian(x.reshape(-1, 3))
-        assert torch.allclose(posterior.variance.flatten(), std.double().square(), rtol=1e-3, atol=1e-7)
+        assert torch.allclose(posterior.mean.flatten(), expected.mean.double(), atol=1e-5)
+        assert torch.allclose(posterior.variance.flatten(), expected.std.double().square(), rtol=1e-3, atol=1e-7)
     else:
-        scores = classifier.scores(x.reshape(-1, 3)).double()
+        scores = expected.members.double()
         assert torch.allclose(posterior.mean.flatten(), scores.mean(0), atol=1e-5)
         assert torch.allclose(posterior.variance.flatten(), scores.var(0, correction=1), rtol=1e-3)
 
@@ -94,7 +102,7 @@ def test_the_members_are_joint_samples_of_all_points(ensemble):
     x = points(4, 3)
     samples = EveryMember()(BoTorchClassifier(ensemble).posterior(x))
     for b in range(4):
-        assert torch.allclose(samples[:, b, :, 0], ensemble.scores(x[b]).double(), atol=1e-5)
+        assert torch.allclose(samples[:, b, :, 0], members(ensemble, x[b]).double(), atol=1e-5)
 
 
 def test_the_joint_gaussian_of_a_kernel_is_that_of_its_closed_form(kernel):
@@ -103,7 +111,7 @@ def test_the_joint_gaussian_of_a_kernel_is_that_of_its_closed_form(kernel):
     scale = (-kernel.theta[:3]).exp()
 
     def gram(a, b):
-        return kernel.theta[3].exp() * kernel.kernel(torch.cdist(a * scale, b * scale).square())
+        return kernel.theta[3].exp() * kernel.function(torch.cdist(a * scale, b * scale).square())
 
     noise = kernel.theta[4].exp() / kernel._data[:, 1]
     inverse = torch.linalg.inv(gram(kernel._x, kernel._x) + torch.diag(noise))
@@ -118,20 +126,20 @@ def test_the_joint_gaussian_of_last_layers_is_the_mixture_of_the_members():
     x = points(3)
     phi = classifier._last_features(classifier.encode(x)).detach().numpy()
     roots, means = classifier.last_root.numpy(), classifier.last_mean.numpy()
-    members = [phi[m] @ roots[m] @ roots[m].T @ phi[m].T for m in range(3)]
+    each = [phi[m] @ roots[m] @ roots[m].T @ phi[m].T for m in range(3)]
     between = np.cov(np.stack([phi[m] @ means[m] for m in range(3)], axis=1), bias=True)
-    assert np.allclose(classifier.covariance(x).detach(), sum(members) / 3 + between, rtol=1e-3, atol=1e-6)
-    _, std = classifier.gaussian(x)
-    assert torch.allclose(classifier.covariance(x).diagonal(), std.square(), rtol=1e-3)
+    posterior = classifier.posterior(x)
+    assert np.allclose(posterior.covariance().detach(), sum(each) / 3 + between, rtol=1e-3, atol=1e-6)
+    assert torch.allclose(posterior.covariance().diagonal(), posterior.std.square(), rtol=1e-3)
 
 
-def test_without_a_joint_form_points_beyond_the_members_are_independent():
-    class Plain(KernelPLS):
-        covariance = deepbore.classifiers.Classifier.covariance
-
-    plain = fit(Plain(), toy_data(SPACE), epochs=2)
-    covariance, (_, std) = plain.covariance(points(5)), plain.gaussian(points(5))
-    assert torch.allclose(covariance, std.square().diag())
+def test_a_head_is_taken_for_what_its_posterior_can_do():
+    gaussian = {name for name, make in HEADS.items() if BoTorchClassifier(make()).gaussian}
+    assert gaussian == {"KernelPLS", "DeepPLS", "FourierLogistic", "GPClassifier"}
+    with pytest.raises(SettingError, match=r"MLPClassifier has no deviation, so no Gaussian. Use DeepEnsemble"):
+        BoTorchClassifier(MLPClassifier(), gaussian=True)
+    with pytest.raises(SettingError, match="KernelPLS has a Gaussian and no members"):
+        BoTorchClassifier(KernelPLS(), gaussian=False)
 
 
 def test_points_of_another_space_are_refused(ensemble, kernel):
@@ -145,7 +153,7 @@ def test_points_of_another_space_are_refused(ensemble, kernel):
 
 def test_the_bound_of_one_point_is_its_closed_form_over_the_members(ensemble):
     x, beta = points(7, 1), 2.0
-    scores = ensemble.scores(x.squeeze(1)).double()
+    scores = members(ensemble, x.squeeze(1)).double()
     deviation = (scores - scores.mean(0)).abs().mean(0)
     expected = scores.mean(0) + math.sqrt(beta * math.pi / 2) * deviation
     bound = qUpperConfidenceBound(BoTorchClassifier(ensemble), beta=beta, sampler=EveryMember())
@@ -154,13 +162,13 @@ def test_the_bound_of_one_point_is_its_closed_form_over_the_members(ensemble):
 
 @pytest.mark.filterwarnings("ignore:qExpectedImprovement")
 def test_acquisitions_of_several_points_are_double_loops_over_points_and_members(ensemble):
-    x, best = points(3, 2), ensemble.scores(points(20)).mean().item()
+    x, best = points(3, 2), members(ensemble, points(20)).mean().item()
     model, sampler = BoTorchClassifier(ensemble), EveryMember()
     improvement = qExpectedImprovement(model, best_f=best, sampler=sampler)(x)
     regret = qSimpleRegret(model, sampler=sampler)(x)
     probability = qProbabilityOfImprovement(model, best_f=best, sampler=sampler, tau=1e-6)(x)
     for b in range(3):
-        tops = [max(member) for member in ensemble.scores(x[b]).tolist()]
+        tops = [max(member) for member in members(ensemble, x[b]).tolist()]
         assert regret[b].item() == pytest.approx(sum(tops) / 4, abs=1e-5)
         assert improvement[b].item() == pytest.approx(sum(max(top - best, 0) for top in tops) / 4, abs=1e-5)
         assert probability[b].item() == pytest.approx(sum(top > best for top in tops) / 4, abs=1e-5)
@@ -169,18 +177,29 @@ def test_acquisitions_of_several_points_are_double_loops_over_points_and_members
 def test_botorchs_own_random_members_agree_in_the_mean(ensemble):
     model, x = BoTorchClassifier(ensemble), points(3, 2)
     random = qSimpleRegret(model, sampler=IndexSampler(torch.Size([4000]), seed=0))(x)
-    spread = ensemble.scores(x.view(-1, 3)).std(0).max()
+    spread = members(ensemble, x.view(-1, 3)).std(0).max()
     assert torch.allclose(random, qSimpleRegret(model, sampler=EveryMember())(x), atol=0.1 * spread.item())
 
 
 def test_gaussian_acquisitions_agree_with_ours_and_botorchs(kernel):
     x, model = points(6, 1), BoTorchClassifier(kernel)
-    ours = deepbore.LogExpectedImprovement()(kernel, x.squeeze(1))
-    assert torch.allclose(LogExpectedImprovement(model, best_f=1.0)(x), ours, rtol=1e-3)
+    posterior = kernel.posterior(x.squeeze(1))
+    for best in (1.0, 0.6):
+        ours = deepbore.LogExpectedImprovement()(posterior, best)
+        assert torch.allclose(LogExpectedImprovement(model, best_f=best)(x), ours, rtol=1e-3)
     bound = UpperConfidenceBound(model, beta=4.0)(x)
-    assert torch.allclose(bound, OurBound(2.0)(kernel, x.squeeze(1)), atol=1e-5)
+    assert torch.allclose(bound, OurBound(2.0)(posterior, 1.0), atol=1e-5)
     sampler = SobolQMCNormalSampler(torch.Size([4096]), seed=0)
     assert torch.allclose(qUpperConfidenceBound(model, beta=4.0, sampler=sampler)(x), bound, rtol=0.01)
+
+
+def test_the_best_label_is_what_botorch_improves_on(kernel):
+    before = float(kernel.best_label)
+    try:
+        kernel.best_label.fill_(0.6)
+        assert float(joint_acquisition(kernel, seed=0).best_f) == pytest.approx(0.6)
+    finally:
+        kernel.best_label.fill_(before)
 
 
 def test_gradients_flow(classifier):
@@ -217,7 +236,7 @@ def search(classifier, data, seed=0):
 
 
 @pytest.mark.parametrize("joint", [False, True])
-@pytest.mark.parametrize("head", ["DeepEnsemble", "KernelPLS"])
+@pytest.mark.parametrize("head", ["DeepEnsemble", "KernelPLS", "FourierLogistic"])
 def test_a_batch_is_better_together_than_the_best_points_alone(head, joint):
     data = toy_data(SPACE, 40)
     trained = fit(HEADS[head](), data, epochs=3)
@@ -281,15 +300,20 @@ def test_bad_settings_are_refused(ensemble, settings, says):
 def test_a_point_estimate_is_refused_for_several_points():
     data = toy_data(SPACE, 20)
     network = fit(MLPClassifier(training=QUICK), data, epochs=1)
-    with pytest.raises(SettingError, match="members or a posterior"):
+    with pytest.raises(SettingError, match="need a deviation of the scores, but MLPClassifier gives one score"):
         BoTorchBatch(samples=50).propose(search(network, data), q=2)
-    assert BoTorchBatch(samples=50).propose(search(network, data), q=1).shape == (1, 3)
+    at = Search(ClassProbability(), network, data.observations, torch.Generator().manual_seed(0))
+    assert BoTorchBatch(samples=50).propose(at, q=1).shape == (1, 3)
 
 
 def test_a_mixed_space_is_refused():
     data = toy_data(TOY_SPACES["mixed"], 20)
     with pytest.raises(SettingError, match="BoTorchBatch needs real parameters"):
         BoTorchBatch().propose(search(fit(KernelPLS(), data, epochs=1), data), q=2)
+    with pytest.raises(SettingError, match="BoTorchBatch needs real parameters"):
+        BoTorchBatch().check(data.space, KernelPLS())
+    with pytest.raises(SettingError, match="without a log scale"):
+        BoTorchBatch(inequality_constraints=[((2,), (1.0,), 0.0)]).check(SPACE, KernelPLS())
 
 
 @pytest.mark.slow

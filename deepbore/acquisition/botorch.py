@@ -18,7 +18,7 @@ from deepbore.classifiers.posterior import UNCERTAIN
 from deepbore.errors import SettingError, ShapeError
 
 CHUNK = 256  # points whose scores are computed at once
-JITTER = 1e-8  # on the diagonal of covariances
+JITTER, SINGLE_JITTER = 1e-8, 1e-5  # on the diagonal of covariances; in single precision in units of the greatest
 NORMAL_SAMPLES = 128
 
 
@@ -123,7 +123,13 @@ class BoTorchClassifier(Model):  # type: ignore[misc]  # BoTorch is untyped
         b, q, d = X.shape
         posterior = self.classifier.posterior(X.reshape(-1, d))
         within = posterior.covariance().view(b, q, b, q).diagonal(dim1=0, dim2=2).movedim(-1, 0)
-        return posterior.mean.view(b, q), within + JITTER * torch.eye(q).to(within)
+        return posterior.mean.view(b, q), within + _jitter(within) * torch.eye(q).to(within)
+
+
+def _jitter(covariance: Tensor) -> Tensor | float:
+    if covariance.dtype == torch.float64:
+        return JITTER
+    return SINGLE_JITTER * covariance.detach().diagonal(dim1=-2, dim2=-1).max()
 
 
 def _scores(classifier: Classifier, points: Tensor) -> Tensor:

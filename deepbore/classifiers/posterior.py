@@ -72,10 +72,10 @@ class PointEstimate(Posterior):
 
     @property
     def std(self) -> Tensor:
-        raise self._refused("a standard deviation")
+        raise self._refused("standard deviation")
 
     def covariance(self) -> Tensor:
-        raise self._refused("a covariance")
+        raise self._refused("covariance")
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         raise self._refused("posterior samples")
