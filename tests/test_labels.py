@@ -12,18 +12,19 @@ from deepbore import KernelPLS, MLPClassifier, Real, SearchSpace, Study
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import (
+    DecayingGamma,
     EmphasiseChanges,
     ImprovementLabels,
+    LabelledObservations,
     RankGradedLabels,
     SeveralThresholds,
     ThresholdLabels,
     ValueGradedLabels,
     changed_rows,
-    graded_by_value,
-    suited_labels,
+    default_labels,
 )
-from deepbore.labels.datamodule import LabelledObservations
-from deepbore.labels.gamma import DecayingGamma, threshold
+from deepbore.labels.gamma import threshold
+from deepbore.labels.graded import graded_by_value
 
 SPACE = SearchSpace({"x": Real(0, 1)})
 numbers = st.floats(-1e6, 1e6)
@@ -107,6 +108,27 @@ def test_improvement_labels_give_the_loss_of_lfbo():
     assert torch.isclose(loss, (-(u * p.log()) - (1 - p).log()).sum().float())  # positives weighted, all as negatives
 
 
+@pytest.mark.parametrize(
+    "labelling", [ThresholdLabels(0.4), ValueGradedLabels(0.4), RankGradedLabels(0.4), SeveralThresholds([0.2, 0.4])]
+)
+def test_improvement_is_measured_against_the_label_of_the_best_value(labelling):
+    labels = labelling(told(np.arange(10.0)))
+    assert labels.best == labels.z.max() == 1
+    assert labels.metrics == {"tau": 3.0}
+
+
+def test_the_best_label_of_improvement_labels_is_less_than_1():
+    labels = ImprovementLabels(0.6)(told([0.0, 1.0, 3.0, 4.0, 7.0]))
+    assert labels.best == pytest.approx(0.6 / 0.6 * float(labels.z.max()))
+    assert labels.best == pytest.approx(1.2 / 2.2)  # u = 3 / 2.5
+
+
+def test_tau_is_told_in_the_users_sign():
+    observations = Observations(SPACE, ["maximize"])
+    observations.add({"x": [0.1, 0.5, 0.9]}, [1.0, 5.0, 3.0])
+    assert ThresholdLabels(0.5)(observations).metrics == {"tau": 3.0}
+
+
 def test_several_thresholds_are_one_column_each():
     values = np.arange(20.0)
     z = SeveralThresholds([0.1, 0.5])(told(values)).z
@@ -164,38 +186,15 @@ def test_every_epoch_has_one_batch_with_the_labels_of_its_moment():
     assert next(iter(loader)).z[:, 0].tolist() == [0, 1, 0, 1]
 
 
-def test_a_coreset_has_the_newest_the_best_and_a_sample():
-    rng = np.random.default_rng(0)
-    data = LabelledObservations(told(rng.normal(size=1000)), ThresholdLabels(0.02))
-    batch = data.labelled()
-    part = batch.coreset(100, torch.Generator().manual_seed(0))
-    rows = {float(x) for x in part.points[:, 0]}
-    assert len(part) == 100
-    assert {float(x) for x in batch.points[-25:, 0]} <= rows
-    assert {float(x) for x in batch.points[batch.z[:, 0] > 0, 0]} <= rows
-    assert len(batch.coreset(1000, torch.Generator())) == 1000
-
-
-@pytest.mark.parametrize("size", [60, 500])
-def test_a_coreset_leaves_out_what_is_too_light(size):
-    data = LabelledObservations(told(np.arange(300.0)), ThresholdLabels(0.02))
-    batch = data.labelled()
-    batch.weight[-100:] = 1e-6
-    light = batch.coreset(size, torch.Generator().manual_seed(0), above=1e-3)
-    alone = batch.take(torch.arange(200)).coreset(size, torch.Generator().manual_seed(0))
-    assert torch.equal(light.points, alone.points)
-    assert torch.equal(light.z, alone.z)
-
-
-def test_labels_suit_the_classifier():
+def test_the_default_labels_are_those_of_the_classifiers_loss():
     for head, kind, gamma in ((KernelPLS, ValueGradedLabels, 0.5), (MLPClassifier, ThresholdLabels, 0.25)):
         study = Study(SPACE, classifier=head(), n_initial=2)
         for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
             study.tell(trial, value)
         study.ask()
-        assert isinstance(study._data.labels, kind)
-        assert study._data.labels.gamma == gamma
-    assert suited_labels(estimates_labels=False, gamma=0.1).gamma == 0.1
+        assert isinstance(study.labels, kind)
+        assert study.labels.gamma == gamma
+    assert default_labels(estimates_labels=False, gamma=0.1).gamma == 0.1
 
 
 def test_pending_trials_weigh_next_to_nothing():
@@ -203,7 +202,7 @@ def test_pending_trials_weigh_next_to_nothing():
     told, pending = study.ask(4), study.ask(3)
     for trial in told:
         study.tell(trial, trial.params["x"])
-    weight = suited_labels(estimates_labels=True)(study.observations).weight
+    weight = default_labels(estimates_labels=True)(study.observations).weight
     assert weight[:4].tolist() == [1] * 4
     assert weight[4:].max() < 1e-5
     assert len(pending) == 3

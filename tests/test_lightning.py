@@ -14,14 +14,12 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 
-from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, ThresholdLabels, Training
+from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, Study, ThresholdLabels, Training
 from deepbore.cli.main import main
 from deepbore.data.observations import Observations, Status
-from deepbore.evaluators import SerialEvaluator
-from deepbore.labels.datamodule import LabelledBatch, LabelledObservations
-from deepbore.loop import LoopController
+from deepbore.labels import LabelledBatch
 from deepbore.loop.lightning import quiet
-from deepbore.loop.metrics import ROWS, Measures
+from deepbore.loop.metrics import ROWS, Metrics
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 OURS = {"trials", "failed_trials", "best_value", "tau", "seconds_per_suggestion", "label_flips", "brier_score"}
@@ -38,15 +36,13 @@ def stepped(params):
 
 
 def run(objective, callbacks=(), n_trials=None, classifier=None, labels=None, n_initial=5, **settings):
-    """One fit of an ordinary trainer; returns trainer, classifier and data."""
-    data = LabelledObservations(Observations(PLANE), labels)
-    classifier = classifier or KernelPLS()
-    loop = LoopController(SerialEvaluator(objective), n_trials=n_trials, n_initial=n_initial)
+    """One fit of an ordinary trainer; returns trainer, classifier and study."""
+    study = Study(PLANE, classifier=classifier, labels=labels, n_initial=n_initial)
     plain = dict.fromkeys(["logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"], False)
     with quiet():
-        trainer = Trainer(callbacks=[loop, *callbacks], max_epochs=-1, accelerator="cpu", **{**plain, **settings})
-        trainer.fit(classifier, datamodule=data)
-    return trainer, classifier, data
+        trainer = Trainer(callbacks=list(callbacks), max_epochs=-1, accelerator="cpu", **{**plain, **settings})
+    study.optimize(objective, n_trials, trainer=trainer)
+    return trainer, study.classifier, study
 
 
 class Watching(Callback):
@@ -118,7 +114,9 @@ def test_checkpoints_are_written_where_the_best_value_improves_and_load_safely(t
     again = make().bind(PLANE)
     again.load_state_dict(checkpoint["state_dict"])
     with torch.no_grad():
-        assert torch.equal(again.scores(data.observations.points), trained.scores(data.observations.points))
+        assert torch.equal(
+            again.posterior(data.observations.points).mean, trained.posterior(data.observations.points).mean
+        )
 
 
 def test_csv_logger_has_a_row_for_each_iteration(tmp_path):
@@ -208,17 +206,17 @@ def test_what_is_logged_is_what_happened():
 
 def test_label_flips_leave_out_what_was_pending_and_cost_the_same_at_any_n():
     def flips(n, flipped, pending=()):
-        observations, measures = Observations(PLANE), Measures()
+        observations, metrics = Observations(PLANE), Metrics()
         observations.reserve(PLANE.sample(n, torch.Generator().manual_seed(0)))
         for row in set(range(n)) - set(pending):
             observations.tell(row, 0.0)
         z = torch.zeros(n, 1)
         for labels in (z, z.index_fill(0, torch.tensor(flipped), 1.0)):
-            measures.relabelled(LabelledBatch(observations.points, labels, labels[:, 0], 0.0, True), observations)
-        return measures.label_flips
+            metrics.relabelled(LabelledBatch(observations.points, labels, labels[:, 0]), observations)
+        return metrics.label_flips
 
     assert flips(10, [0, 1, 2]) == pytest.approx(0.3)
     assert flips(10, [0, 1, 2], pending=[1, 5]) == pytest.approx(0.25)
     assert flips(2 * ROWS, list(range(ROWS))) == pytest.approx(0.5)
-    assert math.isnan(Measures().label_flips)
-    assert math.isnan(Measures().brier_score)
+    assert math.isnan(Metrics().label_flips)
+    assert math.isnan(Metrics().brier_score)

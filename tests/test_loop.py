@@ -6,11 +6,7 @@ import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, minimize
-from deepbore.data.observations import Observations
-from deepbore.evaluators import SerialEvaluator
-from deepbore.labels.datamodule import LabelledObservations
-from deepbore.loop import LoopController
+from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, Study, minimize
 from deepbore.loop.lightning import quiet
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
@@ -20,44 +16,39 @@ def bowl(params):
     return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
 
 
+def quiet_trainer(**settings):
+    with quiet():
+        return Trainer(
+            **{"max_epochs": -1, "logger": False, "devices": 1, "enable_progress_bar": False, "accelerator": "cpu"}
+            | {"enable_checkpointing": False, "enable_model_summary": False}
+            | settings
+        )
+
+
 @pytest.mark.parametrize("classifier", [KernelPLS, DeepEnsemble])
 def test_a_run_is_one_fit_an_iteration_an_epoch(tmp_path, classifier):
-    data = LabelledObservations(Observations(PLANE))
-    loop = LoopController(SerialEvaluator(bowl), n_trials=20, n_initial=6, batch_size=2, seed=1)
     keep = ModelCheckpoint(tmp_path, filename="last", enable_version_counter=False)
-    with quiet():
-        trainer = Trainer(callbacks=[loop, keep], max_epochs=-1, logger=False, devices=1, enable_progress_bar=False)
-        trainer.fit(classifier(), datamodule=data)
-    assert len(data.observations) == data.observations.n_complete == 20
+    trainer = quiet_trainer(callbacks=[keep], enable_checkpointing=True)
+    study = Study(PLANE, classifier=classifier(), n_initial=6, seed=1)
+    study.optimize(bowl, 20, batch_size=2, trainer=trainer)
+    assert len(study.observations) == study.observations.n_complete == 20
     assert trainer.current_epoch == trainer.global_step == 7  # of two trials each
     assert {"best_value", "tau", "trials", "seconds_per_suggestion", "loss"} <= set(trainer.callback_metrics)
-    checkpoint = torch.load(tmp_path / "last.ckpt", weights_only=True)
-    assert checkpoint["epoch"] == 6
-    assert torch.equal(checkpoint["callbacks"]["LoopController"]["generator"], loop.generator.get_state())
+    assert torch.load(tmp_path / "last.ckpt", weights_only=True)["epoch"] == 6
+    assert trainer.callbacks == [keep]  # the loop is there while it runs only
+
+
+def test_a_run_with_a_trainer_of_your_own_is_the_same_run():
+    own = Study(PLANE, seed=4).optimize(bowl, 16, trainer=quiet_trainer())
+    assert own.values.tolist() == minimize(bowl, PLANE, n_trials=16, seed=4).values.tolist()
 
 
 def test_a_run_never_evaluates_more_than_it_was_given():
-    data = LabelledObservations(Observations(PLANE))
-    loop = LoopController(SerialEvaluator(bowl), n_trials=5, batch_size=4)
-    with quiet():
-        Trainer(callbacks=[loop], max_epochs=-1, logger=False, enable_checkpointing=False).fit(
-            KernelPLS(), datamodule=data
-        )
-    assert len(data.observations) == 5
+    assert len(Study(PLANE).optimize(bowl, 5, batch_size=4).values) == 5
 
 
 def test_the_trainer_may_end_the_run_too():
-    data = LabelledObservations(Observations(PLANE))
-    with quiet():
-        trainer = Trainer(
-            callbacks=[LoopController(SerialEvaluator(bowl))],
-            max_epochs=3,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-        )
-        trainer.fit(KernelPLS(), datamodule=data)
-    assert len(data.observations) == 13
+    assert len(Study(PLANE).optimize(bowl, None, trainer=quiet_trainer(max_epochs=3)).values) == 13
 
 
 def test_the_objective_has_all_threads_and_gradients():
@@ -87,7 +78,7 @@ def test_a_classifier_that_cannot_be_fitted_leaves_the_loop_exploring_and_says_s
     class Singular(KernelPLS):
         """Fails as a matrix that is not positive definite does."""
 
-        def learn(self, batch):
+        def fit(self, batch):
             torch.linalg.cholesky(-torch.eye(2))
 
     space = SearchSpace({"x": Real(0, 1)})

@@ -9,7 +9,9 @@ from deepbore.cli.progress import RunProgress
 from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, JOURNAL
 from deepbore.cli.summary import summary
+from deepbore.data.csv_file import read_csv
 from deepbore.errors import DeepBoreError, JournalError, SettingError
+from deepbore.evaluators import Evaluator
 from deepbore.loop.lightning import listening, quiet
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.study import Study
@@ -24,10 +26,11 @@ def run_fit(args: Sequence[str]) -> None:
     args, resumed = _resumed(args)
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
+    evaluator = cli.evaluator  # before anything is written
     study = _loaded(cli) if resumed else _new(cli)
     interrupted = False
     try:
-        _optimize(cli, study)
+        _optimize(cli, study, evaluator)
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -80,6 +83,7 @@ def _new(cli: RunCLI) -> Study:
     The first rank writes, before it starts the others.
     """
     loop, problem, is_first = cli.loop, cli.problem, cli.trainer.is_global_zero
+    earlier = None if cli.warm_start is None else read_csv(cli.warm_start, problem.space)
     if is_first:
         problem.prepare()
     study = Study(
@@ -95,8 +99,8 @@ def _new(cli: RunCLI) -> Study:
     )
     if is_first:
         cli.save_config()
-    if cli.warm_start is not None:
-        study.add_csv(cli.warm_start)
+    if earlier is not None:
+        study.add(*earlier)
     return study
 
 
@@ -117,18 +121,18 @@ def _loaded(cli: RunCLI) -> Study:
     if cli.trainer.is_global_zero:
         problem.prepare()
         _set_aside(cli.run / "metrics.csv")
-        if cli.warm_start is not None and not len(study.observations):  # it died before it had them
-            study.add_csv(cli.warm_start)
+    if cli.warm_start is not None and not len(study.observations):  # it died before it had them
+        study.add_csv(cli.warm_start)
     return study
 
 
-def _optimize(cli: RunCLI, study: Study) -> None:
+def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
     observations, loop = study.observations, cli.loop
     left = None if loop.n_trials is None else max(0, loop.n_trials - observations.n_asked)
     goal = None if left is None else len(observations) + left
     hidden = not (cli.shows_progress and cli.trainer.is_global_zero)
     with listening(cli.trainer, RunProgress(observations, goal, hidden)):
-        study.optimize(cli.evaluator, left, batch_size=loop.batch_size, trainer=cli.trainer)
+        study.optimize(evaluator, left, batch_size=loop.batch_size, trainer=cli.trainer)
 
 
 def _set_aside(metrics: Path) -> None:

@@ -7,15 +7,18 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
-from deepbore.classifiers import Classifier
+from deepbore.acquisition import ClassProbability, LogExpectedImprovement
+from deepbore.candidates import GreedyBatch
+from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.cli.run_directory import CONFIG, journal_of
 from deepbore.data.history import replay
 from deepbore.data.journal import Journal
 from deepbore.errors import SettingError
-from deepbore.labels import Labelling
-from deepbore.loop.recipe import parts_of
+from deepbore.labels import Labelling, ValueGradedLabels
+from deepbore.loop.recipe import KINDS
 from deepbore.study import Study
 
+FOREIGN = "%s is not a class of deepbore, so it is not imported. The run is shown with the default."
 log = logging.getLogger(__name__)
 
 
@@ -35,17 +38,19 @@ def load_run(run: Path) -> Study:
     journal, config = journal_of(run), run / CONFIG
     described = replay(Journal(journal)).header.get("recipe")
     if described is not None:
-        return Study.load(journal, **{name: part for name in described if (part := _own(described, name)) is not None})
+        return Study.load(journal, **_in_place_of_others(described))
     return Study.load(journal, **(_parts(config.read_text(encoding="utf-8")) if config.exists() else {}))
 
 
-def _own(described: dict[str, Any], name: str) -> Any:
-    """A part of deepbore's; None, with a warning, for others."""
-    try:
-        return parts_of({name: described[name]}, {})[name]
-    except SettingError as error:
-        log.warning("%s Shown with the default.", error)
-        return None
+def _in_place_of_others(described: dict[str, Any]) -> dict[str, Any]:
+    """Defaults, by their names in a study, for those parts in a header that are not deepbore's."""
+    foreign = [name for name in KINDS if not str(described[name]["class_path"]).startswith("deepbore.")]
+    for name in foreign:
+        log.warning(FOREIGN, described[name]["class_path"])
+    if "classifier" in foreign:
+        return {"classifier": KernelPLS(), "labels": ValueGradedLabels(), "acquisition": LogExpectedImprovement()}
+    defaults = {"labels": ValueGradedLabels, "acquisition": ClassProbability, "candidates": GreedyBatch}
+    return {name: defaults[name]() for name in foreign}
 
 
 def _parts(text: str) -> dict[str, Any]:
@@ -67,5 +72,5 @@ def _is_own(part: Any) -> bool:
     path = part.get("class_path", "") if isinstance(part, dict) else part
     if str(path).startswith("deepbore.") or "." not in str(path):
         return True
-    log.warning("%s is not a class of deepbore, so it is not imported. Shown with the default.", path)
+    log.warning(FOREIGN, path)
     return False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lightning.pytorch import Trainer
+from lightning.pytorch import LightningDataModule, Trainer
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
 
@@ -41,15 +41,16 @@ class LoopSettings:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class LabelSettings:
-    """How outcomes become labels.
+class LabelSettings(LightningDataModule):
+    """How outcomes become labels. The study makes the data module that is trained on.
 
     Args:
         labels: the labelling; default: see `deepbore.labels.default_labels`.
     """
 
-    labels: Labelling | None = None
+    def __init__(self, labels: Labelling | None = None):
+        super().__init__()
+        self.labels = labels
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class RunCLI(LightningCLI):
         super().__init__(
             model_class=Classifier,
             subclass_mode_model=True,
+            datamodule_class=LabelSettings,
             args=list(args),
             run=False,
             parser_kwargs={"exit_on_error": False},
@@ -113,7 +115,6 @@ class RunCLI(LightningCLI):
         parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
         parser.add_argument("--warm_start", type=str | None, default=None, help="CSV file of earlier results")
         parser.add_class_arguments(LoopSettings, "loop")
-        parser.add_class_arguments(LabelSettings, "data")
         parser.add_class_arguments(Evaluation, "evaluation")
         parser.add_argument(
             "--evaluator",
@@ -128,7 +129,7 @@ class RunCLI(LightningCLI):
         super().instantiate_classes()
         made = self.config_init
         self.loop: LoopSettings = made.loop
-        self.labels: Labelling | None = made.data.labels
+        self.labels: Labelling | None = self.datamodule.labels
         self.warm_start: str | None = made.warm_start
         self._evaluation: Evaluation = made.evaluation
         self._evaluator: Callable[[Any], Evaluator] | None = made.evaluator

@@ -1,7 +1,7 @@
 """`Recipe`: the parts of a run, resolved once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deepbore.acquisition import Acquisition, default_acquisition
@@ -32,6 +32,7 @@ class Recipe:
         acquisition: what is maximised.
         candidates: how it is maximised.
         n_initial: trials of a Sobol design before the classifier is asked.
+        given: names of the parts that are not the defaults of the classifier.
     """
 
     labels: Labelling
@@ -39,6 +40,7 @@ class Recipe:
     acquisition: Acquisition
     candidates: Candidates
     n_initial: int
+    given: frozenset[str] = frozenset()
 
     @classmethod
     def resolve(
@@ -75,10 +77,30 @@ class Recipe:
             classifier,
             (acquisition or default_acquisition(classifier)).resolved(classifier),
             candidates or GreedyBatch(),
-            N_INITIAL if n_initial is None else n_initial,
+            N_INITIAL if n_initial is None else int(n_initial),
+            frozenset(name for name, part in given.items() if part is not None) | ({"labels"} if gamma else set()),
         )
         recipe.check(space, objectives)
         return recipe
+
+    @classmethod
+    def again(
+        cls, space: SearchSpace, objectives: int, described: Mapping[str, Any], changed: Mapping[str, Any]
+    ) -> "Recipe":
+        """The recipe that a header describes, but for what is changed.
+
+        Args:
+            space: the search space.
+            objectives: k.
+            described: the recipe in the header; empty in journals of version 0.1, which stand for the defaults.
+            changed: settings for `resolve`; None, or left out, for those of the header.
+
+        Raises:
+            SettingError: for a part that the header can't name, and that must be given.
+        """
+        recipe = cls.resolve(space, objectives, **parts_of(described, changed))
+        names = {"labels" if name == "gamma" else name for name, part in changed.items() if part is not None}
+        return replace(recipe, given=frozenset(described.get("given", ())) | (names & KINDS.keys()))
 
     def check(self, space: SearchSpace, objectives: int) -> None:
         """Raises SettingError unless the parts go together, on this space and with so many objectives."""
@@ -92,32 +114,25 @@ class Recipe:
 
     def describe(self) -> dict[str, Any]:
         """The recipe as plain JSON data, for the header of a journal."""
-        return {**{name: describe(getattr(self, name)) for name in KINDS}, "n_initial": self.n_initial}
+        parts = {name: describe(getattr(self, name)) for name in KINDS}
+        return {**parts, "n_initial": self.n_initial, "given": sorted(self.given)}
 
     def differences(self, described: Mapping[str, Any]) -> list[str]:
         """What is other than in a header, in words."""
         own = self.describe()
-        other = [name for name in own if own[name] != described.get(name)]
+        other = [name for name in own if name != "given" and own[name] != described.get(name)]
         return [f"{name} is {_short(own[name])}, was {_short(described.get(name))}" for name in other]
 
 
 def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings for `Recipe.resolve`: what is given, and the rest as a header describes it.
-
-    Args:
-        described: the recipe in the header; empty in journals of version 0.1, which stand for the defaults.
-        given: settings by name; None, or left out, for those of the header.
-
-    Raises:
-        SettingError: for a part that the header can't name, and that must be given.
-    """
+    """The settings for `Recipe.resolve`: what is given, and the rest as a header describes it (see `Recipe.again`)."""
     settings = {name: part for name, part in given.items() if part is not None}
-    taken = {"labels"} if "gamma" in settings else set()  # gamma is short for labels
-    for name, description in described.items():
-        if name in settings or name in taken:
-            continue
+    passed_over = {*settings, "given"} | ({"labels"} if "gamma" in settings else set())  # gamma is short for labels
+    if "classifier" in settings:  # what suited the classifier of the header may not suit this one
+        passed_over |= KINDS.keys() - set(described.get("given", ()))
+    for name in described.keys() - passed_over:
         try:
-            settings[name] = make(description, KINDS[name]) if name in KINDS else description
+            settings[name] = make(described[name], KINDS[name]) if name in KINDS else described[name]
         except SettingError as error:
             raise SettingError(f"the journal's {name} can't be made again: {error} Here: {name}=...") from None
     return settings

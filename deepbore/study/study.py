@@ -24,7 +24,7 @@ from deepbore.loop.asking import Asker
 from deepbore.loop.controller import LoopController
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import listening, new_trainer, run
-from deepbore.loop.recipe import Recipe, parts_of
+from deepbore.loop.recipe import Recipe
 from deepbore.loop.resume import restore
 from deepbore.loop.state import RunState
 from deepbore.space import Params, SearchSpace
@@ -63,6 +63,7 @@ class Study(StudyView):
         True
     """
 
+    @as_usual()
     def __init__(
         self,
         space: SearchSpace,
@@ -91,6 +92,12 @@ class Study(StudyView):
         self._history: History | None = None  # what was loaded, until it is restored
         self._lock = threading.RLock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}  # each copy has its own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
+
     # --- ask and tell ------------------------------------------------------------------------------------------------
 
     def ask(self, q: int = 1) -> list[Trial]:
@@ -111,8 +118,8 @@ class Study(StudyView):
         Raises:
             PointError: for a configuration outside the space.
         """
-        point = self.space.encode([params])
-        with self._lock:
+        with self._lock, as_usual():
+            point = self.space.encode([params])
             self._restore()
             if self.observations.journal is not None:
                 self.observations.journal.write({"event": "enqueued", "params": self.space.decode(point)[0]})
@@ -136,7 +143,7 @@ class Study(StudyView):
             TrialError: for an unknown trial, one told before, or one of another study.
             ValueTypeError: for a value that is no number.
         """
-        with self._lock:
+        with self._lock, as_usual():
             row = trial
             if isinstance(trial, Trial):
                 row = trial.id
@@ -165,7 +172,7 @@ class Study(StudyView):
             PointError: for configurations outside the space.
             ShapeError: if there is not one value for each row.
         """
-        with self._lock:
+        with self._lock, as_usual():
             self.observations.add(columns, values, task=task)
 
     def add_csv(self, path: str | os.PathLike[str], value: str = "value") -> None:
@@ -202,12 +209,13 @@ class Study(StudyView):
         """
         evaluator = objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
         whole(0, n_trials=n_trials)
-        self._restore()
-        until = None if n_trials is None else len(self.observations) + n_trials
-        controller = LoopController(self._state, evaluator, until, batch_size, logs=trainer is not None)
-        own = trainer or new_trainer(self._device)
-        with as_usual(), listening(own, controller):
-            run(own, self.classifier, self._state.data)
+        with as_usual():
+            self._restore()
+            until = None if n_trials is None else len(self.observations) + n_trials
+            controller = LoopController(self._state, evaluator, until, batch_size, logs=trainer is not None)
+            own = trainer or new_trainer(self._device)
+            with listening(own, controller):
+                run(own, self.classifier, self._state.data)
         return self.result
 
     def fit(self, epochs: int = 10) -> Classifier:
@@ -234,7 +242,7 @@ class Study(StudyView):
 
     def reseed(self, seed: int) -> None:
         """Goes on with another stream of random numbers, as copies of a study in several processes must."""
-        with self._lock:
+        with self._lock, as_usual():
             self._restore()
             self._state.reseed(seed)
 
@@ -245,9 +253,8 @@ class Study(StudyView):
     # --- journal -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def load(
-        cls, journal: str | os.PathLike[str], *, device: Device = "cpu", **parts: Unpack[Parts]
-    ) -> "Study":
+    @as_usual()
+    def load(cls, journal: str | os.PathLike[str], *, device: Device = "cpu", **parts: Unpack[Parts]) -> "Study":
         """The study that a journal keeps, ready to go on, and to write to the same journal.
 
         It proposes what it would have proposed without interruption: its settings stand in the header of the journal,
@@ -266,7 +273,7 @@ class Study(StudyView):
         """
         history = replay(Journal(journal))
         observations, header = history.observations, history.header
-        recipe = Recipe.resolve(observations.space, observations.k, **parts_of(header.get("recipe", {}), parts))
+        recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts)
         study = cls.__new__(cls)
         study._begin(RunState(observations, recipe, header["seed"]), device)
         study._keep_in(history.journal)

@@ -56,9 +56,7 @@ class Suggester:
         self._drive(Study(space, direction=direction, seed=seed, journal=kept, device=device, **parts))
 
     @classmethod
-    def load(
-        cls, journal: str | os.PathLike[str], *, device: Device = "cpu", **parts: Unpack[Parts]
-    ) -> "Suggester":
+    def load(cls, journal: str | os.PathLike[str], *, device: Device = "cpu", **parts: Unpack[Parts]) -> "Suggester":
         """Goes on with the run that a journal keeps, on as many ranks as it had to propose the same.
 
         Args:

@@ -1,0 +1,222 @@
+"""A call that fails changes nothing, and neither do the modes that torch is in or the threads that call."""
+
+import resource
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+import deepbore
+from deepbore import KernelPLS, LogExpectedImprovement, Ordinal, Real, SearchSpace, Study
+from deepbore.errors import JournalError, SettingError, SpaceExhausted, TrialError
+
+PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
+
+
+def bowl(params):
+    return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
+
+
+def go_on(study, n):
+    for _ in range(n):
+        (trial,) = study.ask()
+        study.tell(trial, bowl(trial.params))
+
+
+class Failing(LogExpectedImprovement):
+    """Raises an error whenever one is armed."""
+
+    def __init__(self):
+        self.armed = None
+
+    def __call__(self, posterior, best):
+        if self.armed is not None:
+            error, self.armed = self.armed, None
+            raise error
+        return super().__call__(posterior, best)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError], ids=lambda error: error.__name__)
+@pytest.mark.parametrize("make", [KernelPLS, lambda: deepbore.DeepPLS(training=deepbore.Training(steps=5))])
+def test_a_failed_ask_leaves_the_study_as_it_was(error, make):
+    failing, sound = (Study(PLANE, seed=3, n_initial=5, classifier=make(), acquisition=Failing()) for _ in range(2))
+    for study in (failing, sound):
+        go_on(study, 12)
+    pending = [failing.ask(8), sound.ask(8)]
+    failing.recipe.acquisition.armed = error()
+    with pytest.raises(error):
+        failing.ask()
+    assert len(failing.trials) == 20
+    for study, trials in zip((failing, sound), pending, strict=True):
+        for trial in trials:
+            study.tell(trial, bowl(trial.params))
+    go_on(failing, 3)
+    go_on(sound, 3)
+    assert failing.trials == sound.trials
+    assert len({str(trial.params) for trial in failing.trials}) == 23
+
+
+def test_an_ask_that_the_disk_has_no_room_for_changes_nothing(tmp_path):
+    whole, short = (Study(PLANE, seed=1, n_initial=4, journal=tmp_path / f"{name}.jsonl") for name in ("a", "b"))
+    go_on(whole, 10)
+    go_on(short, 8)
+    kept = (tmp_path / "b.jsonl").read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(kept) + 10, limits[1]))
+    try:
+        with pytest.raises(JournalError, match="can't be written"):
+            short.ask()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "b.jsonl").read_bytes() == kept
+    go_on(short, 2)
+    assert short.trials == whole.trials
+
+
+def test_trials_that_an_interrupt_kept_from_the_caller_are_given_next(tmp_path, monkeypatch):
+    study = Study(PLANE, seed=1, n_initial=4, journal=tmp_path / "run.jsonl")
+    reserve = study.observations.reserve
+
+    def interrupted(points):
+        reserve(points)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(study.observations, "reserve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study.ask(2)
+    monkeypatch.undo()
+    assert [trial.id for trial in study.ask(3)] == [0, 1, 2]
+
+
+def test_an_ask_for_more_than_is_left_leaves_the_queue_alone():
+    study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}))
+    study.enqueue({"k": 3})
+    with pytest.raises(SpaceExhausted, match="4 new configurations"):
+        study.ask(4)
+    assert not study.trials
+    assert study.ask()[0].params == {"k": 3}
+
+
+# --- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["ask", "optimize", "minimize"])
+def test_ctrl_c_reaches_the_caller_as_keyboard_interrupt(call):
+    def pressed(params):
+        if len(seen) == 7:
+            signal.raise_signal(signal.SIGINT)
+        seen.append(params)
+        return bowl(params)
+
+    seen: list[dict] = []
+    acquisition = Failing()
+    study = Study(PLANE, n_initial=3, acquisition=acquisition)
+    go_on(study, 3)
+    with pytest.raises(KeyboardInterrupt):
+        if call == "ask":
+            acquisition.armed = KeyboardInterrupt()
+            study.ask()
+        elif call == "optimize":
+            study.optimize(pressed, 20)
+        else:
+            deepbore.minimize(pressed, PLANE, n_trials=20, n_initial=3)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    go_on(study, 2)  # what was told stays, and it goes on
+
+
+# --- modes of torch, threads -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def double():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("make", [KernelPLS, lambda: deepbore.DeepEnsemble(training=deepbore.Training(steps=5))])
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, lambda: torch.autocast("cpu")])
+def test_modes_of_torch_change_nothing(mode, make):
+    plain = Study(PLANE, seed=2, n_initial=4, classifier=make())
+    go_on(plain, 8)
+    with mode():
+        within = Study(PLANE, seed=2, n_initial=4, classifier=make())
+        go_on(within, 8)
+    assert within.trials == plain.trials
+
+
+def test_another_default_dtype_changes_nothing(double):
+    within = deepbore.minimize(bowl, PLANE, n_trials=12, n_initial=4)
+    torch.set_default_dtype(torch.float32)
+    assert within.values.tolist() == deepbore.minimize(bowl, PLANE, n_trials=12, n_initial=4).values.tolist()
+
+
+def test_threads_share_a_study_one_call_at_a_time(tmp_path):
+    study = Study(PLANE, n_initial=6, journal=tmp_path / "run.jsonl")
+    begin = threading.Barrier(4)
+
+    def work():
+        begin.wait()
+        for _ in range(4):
+            (trial,) = study.ask()
+            study.tell(trial, bowl(trial.params))
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(work) for _ in range(4)]:
+            future.result()
+    assert study.observations.n_complete == len({str(trial.params) for trial in study.trials}) == 16
+    assert Study.load(tmp_path / "run.jsonl").trials == study.trials
+
+
+def test_a_study_runs_within_a_thread():
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(deepbore.minimize, bowl, PLANE, 12).result()
+    assert len(result.values) == 12
+
+
+# --- what does not belong --------------------------------------------------------------------------------------------
+
+
+def test_a_trial_of_another_study_is_refused():
+    one, other = Study(PLANE, seed=0), Study(PLANE, seed=1)
+    one.ask()
+    (foreign,) = other.ask()
+    with pytest.raises(TrialError, match="told to the study that gave it"):
+        one.tell(foreign, -123)
+    assert one.best_trial is None
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Study(PLANE).ask(1.5), "whole number >= 1"),
+        (lambda: Study(PLANE).ask(True), "whole number >= 1"),
+        (lambda: Study(PLANE, seed=None), "seed must be a whole number"),
+        (lambda: Study(PLANE, seed=2**70), "at most 64 bits"),
+        (lambda: Study({"x": Real(0, 1)}), r"Give SearchSpace\("),
+        (lambda: Study(PLANE, classifier=KernelPLS), r"Give KernelPLS\(\)"),
+        (lambda: Study(PLANE, labels=KernelPLS()), "labels must be a Labelling"),
+        (lambda: Study(PLANE, acquisition="ei"), "acquisition must be a Acquisition"),
+        (lambda: Study(PLANE, directions=["minimize", "maximize"]), r"labels= that grade several"),
+        (lambda: Study(PLANE, direction="minimize", directions=["minimize"]), "not both"),
+        (lambda: Study(PLANE, device="tpu9"), "device"),
+        (lambda: Study(PLANE).optimize(bowl, -1), "n_trials >= 0"),
+        (lambda: Study(PLANE).optimize(bowl, 2.5), "whole number"),
+        (lambda: Study(PLANE, classifier=deepbore.MLPClassifier(), acquisition=deepbore.UpperConfidenceBound()), "std"),
+        (lambda: Study(PLANE, acquisition=deepbore.PosteriorSample()), "members"),
+        (lambda: Study(PLANE, classifier=deepbore.GPClassifier(), acquisition=LogExpectedImprovement()), "probit"),
+        (lambda: Study(PLANE, classifier=deepbore.XGBoost(), candidates=deepbore.ThompsonBatch()), "XGBoost"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_before_anything_is_evaluated(make, says):
+    with pytest.raises(SettingError, match=says):
+        make()
+
+
+def test_numpys_numbers_are_welcome():
+    study = Study(PLANE, seed=np.int64(3), n_initial=np.int32(4))
+    assert len(study.ask(np.int64(2))) == 2
+    assert study.ask()[0].params == Study(PLANE, seed=3, n_initial=4).ask(3)[2].params
