@@ -3,6 +3,7 @@
 Those for Optuna and BoTorch run in test_optuna.py and test_botorch.py.
 """
 
+import json
 import os
 import re
 import signal
@@ -48,6 +49,11 @@ def number(pattern, text):
     return float(found)
 
 
+def events(path):
+    """All that a journal says; each run has an id of its own, and checksums that start from it."""
+    return [{**json.loads(line), "id": None, "crc": None} for line in path.read_text().splitlines()]
+
+
 def test_every_example_is_tested():
     assert {path.name for path in EXAMPLES.glob("*.py")} == HERE | TESTED_ELSEWHERE
 
@@ -75,7 +81,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
     assert Study.load(tmp_path / "run.jsonl").observations.n_complete == 12
     assert said("crash_and_resume.py", "--trials", 16, cwd=tmp_path).startswith("13 trials in run.jsonl")
     said("crash_and_resume.py", "--trials", 16, "--journal", "whole.jsonl", cwd=tmp_path)
-    assert (tmp_path / "run.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
+    assert events(tmp_path / "run.jsonl") == events(tmp_path / "whole.jsonl")
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ class Suggester:
     Every rank makes one, with the same settings, after `torch.distributed.init_process_group` or Fabric's `launch`,
     and calls the same methods in the same order. All ranks then have the same trials and the same observations; each
     searches its share of the candidates, and the first keeps the journal. The same seed and number of ranks give the
-    same run. In a program of one process it is a plain study.
+    same run. In a program of one process it is a plain study. Further settings are the parts of a run, as in `Study`.
 
     Args:
         space: the search space.
@@ -26,7 +26,6 @@ class Suggester:
         seed: of everything random.
         journal: file that keeps every event.
         device: where points, classifier and search of this rank live.
-        parts: classifier, acquisition, ...
 
     Attributes:
         study: the study behind it, to look at; drive it by the methods here only.
