@@ -4,6 +4,7 @@ import math
 import operator
 from collections.abc import Hashable, Mapping
 from hashlib import blake2b
+from itertools import chain, zip_longest
 from typing import Any, Literal
 
 import numpy as np
@@ -175,14 +176,13 @@ class ObservationsView:
             Deb, An efficient constraint handling method for genetic algorithms, CMAME 186 (2000).
         """
         k = min(k, self.n_complete)
-        if self.k == 1 and not self.task_names:
-            return self._merit(0).topk(k, largest=False).indices
-        merits = [self._merit(column) for column in range(self.k)]
-        tasks = [self.tasks == task for task in range(len(self.task_names) + 1)]
-        ranked = [torch.where(own, merit, math.inf).topk(k, largest=False) for own in tasks for merit in merits]
-        dealt = torch.stack([each.indices for each in ranked], -1).flatten()
-        exists = torch.stack([each.values for each in ranked], -1).flatten() < math.inf
-        return torch.tensor(list(dict.fromkeys(dealt[exists].tolist()))[:k]).to(dealt)
+        tasks = range(len(self.task_names) + 1)
+        ranked = [self._ranked(column, task, k) for task in tasks for column in range(self.k)]
+        if len(ranked) == 1:
+            return ranked[0]
+        dealt = chain.from_iterable(zip_longest(*(rows.tolist() for rows in ranked)))
+        distinct = [row for row in dict.fromkeys(dealt) if row is not None][:k]
+        return torch.tensor(distinct, dtype=torch.long, device=self.values.device)
 
     def trial(self, row: int) -> Trial:
         """The record of one row.
@@ -237,12 +237,21 @@ class ObservationsView:
             for each in self.space.identify(points)
         ]
 
-    def _merit(self, column: int) -> Tensor:
-        """What to rank complete rows by, the less the better; infinite for others (n)."""
-        merit = self.values[:, column].nan_to_num(nan=math.inf)
-        if not self.constraints.shape[1]:
-            return merit
-        feasible = self.feasible
-        worst = merit[feasible].max() if bool(feasible.any()) else 0.0
-        violation = self.constraints.clamp(min=0).nan_to_num().sum(-1)
-        return torch.where(feasible | merit.isinf(), merit, worst + violation)
+    def _ranked(self, column: int, task: int, k: int) -> Tensor:
+        """Rows of up to k complete trials of a task, best first by one value."""
+        value, c = self.values[:, column].nan_to_num(nan=math.inf), self.constraints.shape[1]
+        if not c and not self.task_names:
+            return value.topk(k, largest=False).indices
+        own, feasible = self.tasks == task, self.feasible
+        rows = _least(torch.where(own & feasible, value, math.inf), k)
+        if not c or len(rows) == k:
+            return rows
+        violation = self.constraints.clamp(min=0).nan_to_num().sum(-1).nan_to_num()
+        others = own & ~feasible & value.isfinite()
+        return torch.cat([rows, _least(torch.where(others, violation, math.inf), k - len(rows))])
+
+
+def _least(merit: Tensor, k: int) -> Tensor:
+    """Places of the k least finite entries (up to k), the least first."""
+    found = merit.topk(min(k, len(merit)), largest=False)
+    return found.indices[found.values < math.inf]
