@@ -5,8 +5,6 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from time import monotonic, sleep
 
-import torch
-
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
@@ -94,7 +92,7 @@ class ProcessEvaluator(ParallelEvaluator):
         self._processes[k] = self._new()
 
     def _new(self) -> "_Process":
-        process = _Process(self._pickled, threads=max(1, torch.get_num_threads() // self.workers))
+        process = _Process(self._pickled, threads=max(1, _threads() // self.workers))
         self._away.append(process.ready)
         return process
 
@@ -130,6 +128,13 @@ class _Process:
         while self._process.exitcode is None and monotonic() < deadline:
             sleep(0.005)
         return self._process.exitcode
+
+
+def _threads() -> int:
+    """How many threads this process's numeric libraries have."""
+    import torch  # noqa: PLC0415  # evaluators are light to import, so that a job of one trial starts fast
+
+    return torch.get_num_threads()
 
 
 def pickled(objective: Objective) -> bytes:

@@ -58,7 +58,7 @@ def check_native_values(parameter: Parameter, column: Tensor) -> None:
         require(_same(read, value), f"read({str(value)!r}) must be {value!r}, but is {read!r}")
     require_raises(PointError, lambda: parameter.encode([object()]), "encode of what is no value")
     require_raises(PointError, lambda: parameter.encode([parameter.read("no such value")]), 'read of "no such value"')
-    identity, many = parameter.identity(column).tolist(), [str(value) for value in values]
+    identity, many = [float(each) for each in parameter.identity(column)], [str(value) for value in values]
     count, expected = len(set(identity)), len(set(many))
     require(count == expected, f"identity must tell {expected} different values apart, but gives {count} numbers")
 

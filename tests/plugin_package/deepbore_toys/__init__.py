@@ -1,0 +1,1 @@
+"""Parts for deepbore from outside, one of each kind. Light to import: jobs load this package, too."""
