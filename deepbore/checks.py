@@ -1,8 +1,8 @@
 """The ranges of settings: one rule, one message. None means "not given" and passes."""
 
 import math
+import numbers
 from collections.abc import Callable, Collection
-from numbers import Integral, Real
 from typing import Any
 
 from deepbore.errors import SettingError
@@ -47,7 +47,7 @@ def up_to(low: float, high: float, **settings: Any) -> None:
 def whole(least: int, **settings: Any) -> None:
     """Raises SettingError unless every setting is a whole number >= least; True and False are none."""
     for name, value in settings.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
             raise SettingError(f"{name} must be a whole number >= {least}, but got {name}={value!r}.")
     at_least(least, **settings)
 
@@ -63,5 +63,5 @@ def _check(rule: str, holds: Callable[[float], bool], settings: dict[str, Any]) 
     for name, value in settings.items():
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value) or not holds(float(value)):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value) or not holds(float(value)):
             raise SettingError(f"{rule.format(name=name)}, but got {name}={value!r}.")

@@ -140,10 +140,9 @@ def double():
 @pytest.mark.parametrize("make", [KernelPLS, lambda: deepbore.DeepEnsemble(training=deepbore.Training(steps=5))])
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, lambda: torch.autocast("cpu")])
 def test_modes_of_torch_change_nothing(mode, make):
-    plain = Study(PLANE, seed=2, n_initial=4, classifier=make())
+    plain, within = (Study(PLANE, seed=2, n_initial=4, classifier=make()) for _ in range(2))
     go_on(plain, 8)
     with mode():
-        within = Study(PLANE, seed=2, n_initial=4, classifier=make())
         go_on(within, 8)
     assert within.trials == plain.trials
 

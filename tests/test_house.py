@@ -26,6 +26,9 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+MODULES = {module_name(path) for path in FILES}
+
+
 def imports(path: Path, at_import: bool = False) -> set[str]:
     """Modules of deepbore that a file imports; perhaps only those that it imports when it is itself imported."""
     tree = ast.parse(path.read_text())
@@ -35,9 +38,10 @@ def imports(path: Path, at_import: bool = False) -> set[str]:
     found = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "deepbore":
-            found.add(node.module)
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found & {module_name(file) for file in FILES}
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in MODULES else node.module)
+    return found
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_name)
@@ -52,29 +56,15 @@ def test_a_room_imports_only_from_rooms_on_its_left(path):
             assert ROOMS.index(other) < ROOMS.index(room), f"{room} imports {other}"
 
 
-def test_no_module_waits_for_itself():
-    graph = {module_name(path): imports(path, at_import=True) for path in FILES}
+@pytest.mark.parametrize("room", [*ROOMS, *BESIDE])
+def test_no_file_of_a_room_waits_for_itself(room):
+    files = {module_name(path): path for path in FILES if path.relative_to(PACKAGE).parts[0] == room}
+    graph = {name: imports(path, at_import=True) & set(files) for name, path in files.items()}
+    graph.pop(f"deepbore.{room}", None)  # what the room exports
     done: set[str] = set()
-    while ready := {name for name, needs in graph.items() if needs - {name} <= done} - done:
+    while ready := {name for name, needs in graph.items() if needs <= done} - done:
         done |= ready
-    rooms = {
-        name for name in graph if name.count(".") == 1
-    }  # a room's __init__ imports its files, and these others of it
-    assert set(graph) - done <= rooms | {name for name in graph if graph[name] & rooms}
-    assert not [name for name in set(graph) - done if _reaches(name, name, graph, rooms)]
-
-
-def _reaches(start: str, goal: str, graph: dict[str, set[str]], passed_over: set[str]) -> bool:
-    """Whether imports lead from one module to another, the exports of rooms aside."""
-    seen, ahead = set(), [*graph[start] - passed_over - {start}]
-    while ahead:
-        name = ahead.pop()
-        if name == goal:
-            return True
-        if name not in seen:
-            seen.add(name)
-            ahead += graph[name] - passed_over
-    return False
+    assert done == set(graph), "these import one another, or their own room's exports"
 
 
 @pytest.mark.parametrize(
