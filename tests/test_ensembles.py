@@ -109,11 +109,13 @@ def test_the_mean_logit_ranks_otherwise_than_the_mean_probability():
 
 
 def normed_network(features, outputs):
-    return nn.Sequential(nn.Linear(features, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, outputs))
+    return nn.Sequential(
+        nn.Linear(features, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, outputs)
+    )
 
 
 def test_a_users_network_predicts_each_point_on_its_own():
-    """Batch statistics and dropout belong to the training: in version 0.1 a score depended on what it was asked with."""
+    """Batch statistics and dropout belong to the training; in version 0.1 a score depended on the other points."""
     classifier = fit(DeepEnsemble(network=normed_network, members=2, training=QUICK), data(), epochs=2)
     points = SPACE.sobol(6, seed=0)
     with torch.no_grad():

@@ -11,13 +11,14 @@ from deepbore.classifiers.ensemble import MLPClassifier
 from deepbore.classifiers.ggn import structured
 from deepbore.classifiers.linearised import Factors, LinearisedPosterior, WeightPosterior, Weights
 from deepbore.classifiers.network import NetworkFactory, Training
-from deepbore.classifiers.own_network import linearised, parameters_behind
+from deepbore.classifiers.own_network import check_linearised, linearised, parameters_behind
 from deepbore.classifiers.stacked import Members, StackedMLP
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
 DELTA_RANGE = (1e-3, 1e4)
+WEAK = 1e-2  # the first delta: a network that starts under a strong prior may shrink to a constant, and stay one
 
 
 class LaplaceGGN(MLPClassifier):
@@ -73,15 +74,18 @@ class LaplaceGGN(MLPClassifier):
         whole(1, samples=samples, rows=rows)
         self.capabilities = frozenset({"std", "members"})
         self.structure, self.prior_precision, self.samples, self.rows = structure, prior_precision, samples, rows
-        self.register_buffer("delta", torch.tensor(prior_precision or 1.0, dtype=torch.float64))
+        self.register_buffer("delta", torch.tensor(prior_precision or WEAK, dtype=torch.float64))
         self._weights: tuple[WeightPosterior, Weights] | None = None  # and samples of it
+        self._names: list[str] = []  # parameters of a user's own network that have a posterior
 
     delta: Tensor
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, 1)  # of several columns it learns the mean
-        self._names = parameters_behind(self.net.members[0], self.structure) if isinstance(self.net, Members) else []
-        self._linearised(torch.zeros(2, self.features.size))  # refuses a network whose Jacobian is out of reach
+        if isinstance(self.net, Members):
+            network = self.net.eval().members[0]
+            self._names = parameters_behind(network, self.structure)
+            check_linearised(network, self._names, self.structure, self.features.size)
         self._condition_on(torch.zeros(0, self.features.size), torch.zeros(0), torch.tensor(0))
 
     # --- learning ----------------------------------------------------------------------------------------------------
@@ -89,28 +93,35 @@ class LaplaceGGN(MLPClassifier):
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = replace(batch, z=batch.z.mean(-1, keepdim=True))
         self.configure_optimizers().param_groups[0]["weight_decay"] = float(self.delta) / len(batch)  # of a mean loss
-        return {**super().fit(batch), "prior_precision": self.delta.clone()}
-
-    @torch.no_grad()
-    def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
-        """Chooses delta by the evidence; the posterior itself is made when it is first asked for.
-
-        The rows behind the posterior weigh as much as all together, so that its variance is that of all.
-        """
-        seed = torch.randint(2**31, (), generator=self.generator, device=self.generator.device)
-        rows = replace(batch, points=x).coreset(self.rows, self.generator)
-        self._condition_on(rows.points, rows.weight * (batch.weight.sum() / rows.weight.sum()), seed)
+        logged = super().fit(batch)
+        self._condition_on_some_of(batch)
         if self.prior_precision is None:
             self.delta.copy_(self._more_evident_delta())
-            self._weights = None
+        return {**logged, "prior_precision": self.delta.clone()}
+
+    @torch.no_grad()
+    def _condition_on_some_of(self, batch: LabelledBatch) -> None:
+        """Rows that weigh as much as all together, so that the posterior is as sure as all make it."""
+        seed = torch.randint(2**31, (), generator=self.generator, device=self.generator.device)
+        rows = batch.coreset(self.rows, self.generator)
+        weight = rows.weight * (batch.weight.sum() / rows.weight.sum())
+        self._condition_on(self.encode(rows.points), weight, seed)
 
     def _condition_on(self, x: Tensor, weight: Tensor, seed: Tensor) -> None:
         self._rows = {"x": x, "weight": weight, "seed": seed}
         self._weights = None
 
+    @torch.no_grad()
     def _more_evident_delta(self) -> Tensor:
-        """delta = effective parameters / |theta|^2 (MacKay, 1992), halfway there on the logarithm's scale."""
-        target = self.weight_posterior.effective / self._squared_norm().clamp(min=1e-12)
+        """delta = effective parameters / |theta|^2 (MacKay, 1992), halfway there on the logarithm's scale.
+
+        Effective parameters are counted by the whole Sigma, whatever the structure: Kronecker factors and the diagonal
+        find too many, and delta grows until the network is a constant.
+        """
+        x, weight = self._remembered()
+        logit, factors = self._linearised(x)
+        effective = structured("full", factors)(factors, logit, weight, self.delta).effective
+        target = effective / self._squared_norm().clamp(min=1e-12)
         return (self.delta * target.to(self.delta)).sqrt().clamp(*DELTA_RANGE)
 
     def _squared_norm(self) -> Tensor:
@@ -149,7 +160,7 @@ class LaplaceGGN(MLPClassifier):
 
     def _conditioned(self) -> WeightPosterior:
         """The posterior of the weights, given the rows."""
-        x, weight = (self._rows[name].to(self.delta.device) for name in ("x", "weight"))
+        x, weight = self._remembered()
         delta = self.delta.clone()
         if isinstance(self.net, StackedMLP):
             logit, factors = self._linearised(x)
@@ -157,6 +168,10 @@ class LaplaceGGN(MLPClassifier):
         from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # noqa: PLC0415  # takes seconds
 
         return LaplaceTorchPosterior(self.net.members[0], self._names, self.structure, x, weight, delta)
+
+    def _remembered(self) -> tuple[Tensor, Tensor]:
+        """Features (n x e) and weights (n) of the rows behind the posterior."""
+        return self._rows["x"].to(self.delta.device), self._rows["weight"].to(self.delta.device)
 
     def _linearised(self, x: Tensor) -> tuple[Tensor, Factors]:
         """The MAP network's logit (n) for features x (n x e), and the factors of its Jacobian."""

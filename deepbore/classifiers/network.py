@@ -146,7 +146,7 @@ class NetworkClassifier(Classifier):
 
         Args:
             x: features of the rows, n x e.
-            batch: the rows that were learned, whose weights count for all observations.
+            batch: the rows that were learned, with the weights of their coreset.
         """
 
     def encode(self, points: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call, vmap
 
 from deepbore.classifiers.linearised import Factors
 from deepbore.classifiers.stacked import with_one
@@ -39,6 +39,26 @@ def parameters_behind(network: nn.Module, structure: str) -> list[str]:
     return list(trained)
 
 
+def check_linearised(network: nn.Module, names: list[str], structure: str, features: int) -> None:
+    """Raises SettingError if `linearised` can't be had, or has no gradients.
+
+    Args:
+        network: e -> 1.
+        names: as `parameters_behind` gives them.
+        structure: "full", "kron", "diag" or "last_layer".
+        features: e.
+    """
+    x = torch.zeros(2, features, requires_grad=True)
+    try:
+        output, ((a, _),) = linearised(network, names, structure, x)
+        torch.autograd.grad(output.sum() + a.sum(), x)
+    except RuntimeError as error:
+        raise SettingError(
+            f'the derivative of your network in its weights, which structure="{structure}" needs, can\'t be had for '
+            f'several rows at once (torch.func.vmap), or has no gradient: {error}. Try "last_layer".'
+        ) from error
+
+
 def linearised(network: nn.Module, names: list[str], structure: str, x: Tensor) -> tuple[Tensor, Factors]:
     """The network's output (n), and its derivative in the named parameters, with gradients in x.
 
@@ -47,9 +67,6 @@ def linearised(network: nn.Module, names: list[str], structure: str, x: Tensor) 
         names: as `parameters_behind` gives them.
         structure: "full", "kron", "diag" or "last_layer".
         x: features, n x e.
-
-    Raises:
-        SettingError: for a network whose Jacobian is out of reach.
     """
     if structure == "last_layer":
         return last_layer_factors(network, x)
@@ -60,22 +77,26 @@ def linearised(network: nn.Module, names: list[str], structure: str, x: Tensor) 
 def row_jacobians(network: nn.Module, names: list[str], x: Tensor) -> tuple[Tensor, Tensor]:
     """The network's output (n), and its derivative in the named parameters (n x P), both with gradients in x.
 
-    Each row on its own, vectorised: a hundred times as fast as the derivative of the whole batch.
+    Every row has parameters of its own, all of them equal, so that one pass back gives all derivatives: as fast as
+    `torch.func.vmap(grad(...))`, through which `nn.LayerNorm` has wrong gradients in x.
     """
     parameters = dict(network.named_parameters())
-    chosen = {name: parameters[name].detach() for name in names}
 
-    def output_of(chosen: dict[str, Tensor], row: Tensor) -> tuple[Tensor, Tensor]:
-        output = functional_call(network, chosen, (row[None],)).squeeze()
-        return output, output
+    def output_of(chosen: dict[str, Tensor], row: Tensor) -> Tensor:
+        output: Tensor = functional_call(network, chosen, (row[None],))
+        return output.squeeze()
 
-    try:
-        jacobian, output = vmap(grad(output_of, has_aux=True), in_dims=(None, 0))(chosen, x)
-    except RuntimeError as error:
-        raise SettingError(
-            f'torch.func must be able to vectorise the network for this structure, but: {error}. Use "last_layer".'
-        ) from error
-    return output, torch.cat([jacobian[name].flatten(1) for name in names], dim=-1)
+    differentiable = torch.is_grad_enabled()
+    with torch.enable_grad():
+        chosen = {name: _for_each_row(parameters[name], len(x)) for name in names}
+        output = vmap(output_of)(chosen, x)
+        jacobian = torch.autograd.grad(output.sum(), list(chosen.values()), create_graph=differentiable)
+    flat = torch.cat([each.flatten(1) for each in jacobian], dim=-1)
+    return (output, flat) if differentiable else (output.detach(), flat)
+
+
+def _for_each_row(parameter: Tensor, n: int) -> Tensor:
+    return parameter.detach().expand(n, *parameter.shape).requires_grad_(True)
 
 
 def last_layer_factors(network: nn.Module, x: Tensor) -> tuple[Tensor, Factors]:
