@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deepbore.errors import PointError
 from deepbore.space.conditions import Conditions
+from deepbore.space.runs import run_by_run
 
 if TYPE_CHECKING:
     from deepbore.space.search_space import SearchSpace
@@ -28,10 +29,13 @@ def encode(space: "SearchSpace", configurations: Sequence[Mapping[str, Any]]) ->
     points = np.zeros((len(configurations), len(space)))
     given = np.zeros(points.shape, dtype=bool)
     for column, name in enumerate(space.names):
-        rows = [row for row, params in enumerate(configurations) if name in params]
-        if rows:
-            given[rows, column] = True
-            points[rows, column] = _encode_column(space, name, [configurations[row][name] for row in rows])
+        on = [name in params for params in configurations]
+        if any(on):
+            rows = slice(None) if all(on) else given[:, column]
+            given[:, column] = on
+            points[rows, column] = _encode_column(
+                space, name, [params[name] for params in compress(configurations, on)]
+            )
     active = space.active(torch.from_numpy(points)).numpy()
     for row in (given != active).any(1).nonzero()[0]:
         _refuse(space, configurations[row], active[row])
@@ -129,9 +133,10 @@ def _picked(values: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:
 
 def identify(space: "SearchSpace", points: Tensor) -> list[Hashable]:
     """What tells configurations apart (n): the bytes of a row of numbers, one for each parameter, NaN if inactive."""
-    numbers = np.empty(points.shape)
-    for column, parameter in enumerate(space.parameters.values()):
-        numbers[:, column] = parameter.identity(points[:, column]).numpy()
+    levels = run_by_run(space.runs, lambda parameter, column: parameter.to_level(column), points)
+    numbers = np.array(levels.numpy(), order="C")
+    for column in space.continuous_columns:
+        numbers[:, column] = space.parameters[space.names[column]].identity(points[:, column])
     numbers += 0.0  # -0.0 equals 0.0, but has other bytes
     if space.is_conditional:
         numbers[~space.active(points).numpy()] = np.nan

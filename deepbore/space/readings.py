@@ -44,7 +44,8 @@ class Readings(nn.Module):
         self._keep("owner", columns + self._conditional)
         self._keep("columns", [columns[row] for row in order])
         self._keep("place", sorted(range(len(rows)), key=order.__getitem__))
-        self.register_buffer("at", torch.tensor([rows[row][1].at for row in order]).double(), persistent=False)
+        at = torch.tensor([rows[row][1].at for row in order], dtype=torch.float64)
+        self.register_buffer("at", at, persistent=False)
 
     def _keep(self, name: str, numbers: Sequence[int]) -> None:
         self.register_buffer(name, torch.tensor(numbers, dtype=torch.long), persistent=False)

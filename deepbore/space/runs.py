@@ -12,16 +12,21 @@ from deepbore.space.parameters import Parameter
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring columns whose parameters work alike (see `Parameter.alike`): the first of them speaks for all."""
+    """Neighbouring columns whose parameters work alike (see `Parameter.alike`).
+
+    Args:
+        parameter: the first of them, which works for all.
+        width: how many columns there are.
+    """
 
     parameter: Parameter
-    columns: slice
+    width: int
 
 
 def runs(parameters: Sequence[Parameter]) -> list[Run]:
     """The columns of a point, in as few runs as there can be."""
-    found = [list(run) for _, run in groupby(enumerate(parameters), lambda pair: pair[1].alike)]
-    return [Run(run[0][1], slice(run[0][0], run[-1][0] + 1)) for run in found]
+    found = [list(run) for _, run in groupby(parameters, lambda parameter: parameter.alike)]
+    return [Run(run[0], len(run)) for run in found]
 
 
 def run_by_run(found: Sequence[Run], work: Callable[..., Tensor], *points: Tensor) -> Tensor:
@@ -29,8 +34,11 @@ def run_by_run(found: Sequence[Run], work: Callable[..., Tensor], *points: Tenso
 
     Args:
         found: all the runs.
-        work: a parameter and columns of points (... x k each) -> ... x k.
+        work: a parameter and columns of points (... x width each) -> ... x width.
         points: what the columns are taken from (... x d each).
     """
-    parts = [work(run.parameter, *(each[..., run.columns] for each in points)) for run in found]
-    return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+    if len(found) == 1:
+        return work(found[0].parameter, *points)
+    widths = [run.width for run in found]
+    columns = zip(*(each.split(widths, dim=-1) for each in points), strict=True)
+    return torch.cat([work(run.parameter, *several) for run, several in zip(found, columns, strict=True)], dim=-1)

@@ -160,8 +160,10 @@ class SearchSpace:
 
     def sobol(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
         """Points number `skip` ... `skip` + n - 1 of the scrambled Sobol sequence of this seed (n x d)."""
-        engine = SobolEngine(len(self), scramble=True, seed=seed)
-        return self._from_uniform(engine.fast_forward(skip).draw(n, dtype=torch.float64).to(device))
+        u = SobolEngine(len(self), scramble=True, seed=seed).fast_forward(skip).draw(n, dtype=torch.float64)
+        if skip == 0:
+            u[:1] = u[:1].float()  # which torch holds in its default dtype, whatever that is
+        return self._from_uniform(u.to(device))
 
     def _from_uniform(self, u: Tensor) -> Tensor:
         return self._masked(run_by_run(self.runs, lambda p, column: p.from_uniform(column), u))

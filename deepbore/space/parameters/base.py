@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -79,11 +80,12 @@ class Parameter(ABC):
     def read(self, text: str) -> Any:
         """The native value that is written as `text`; `encode` checks its range. Raises PointError if there is none."""
 
-    def identity(self, column: Tensor) -> Tensor:
-        """Numbers (n) that are equal for two entries exactly if these decode to equal values."""
-        if self.is_continuous:
-            return torch.tensor(self.decode(column), dtype=torch.float64)
-        return self.to_level(column)
+    def identity(self, column: Tensor) -> Sequence[float] | np.ndarray:
+        """Numbers (n) that are equal for two entries of a continuous parameter exactly if these decode to equal values.
+
+        What has levels is told apart by them, and not asked.
+        """
+        return self.decode(column)
 
     # --- what it is --------------------------------------------------------------------------------------------------
 
@@ -142,7 +144,8 @@ class Parameter(ABC):
 
         Args:
             column: entries of points.
-            u, v: uniform numbers, one for each entry.
+            u: uniform numbers in [0, 1], one for each entry.
+            v: more of them.
             steps: random steps for places in [0, 1], one for each entry; most are small.
         """
         if self.levels is None:

@@ -1,7 +1,7 @@
 """`Ordinal` and `Categorical`: one of several choices."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from deepbore.space.parameters.base import NOTHING, Parameter, number
 from deepbore.space.parameters.readings import Reading, chosen, equal
 
 Scalar = str | int | float | bool | None
+_BOOLEANS = (bool, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,23 @@ class _Choice(Parameter):
 
     def encode(self, values: Sequence[Any]) -> Tensor:
         natives = values.tolist() if hasattr(values, "tolist") else values  # one call, and no scalars of numpy
-        sorts = {issubclass(kind, (bool, np.bool_)) for kind in set(map(type, natives))}
         try:
-            if len(sorts) > 1:
-                levels = [self._level_of[_key(value)] for value in natives]
-            else:
-                levels = list(map(self._level_among[sorts == {True}].__getitem__, natives))
+            levels = list(map(self._look_up(natives), natives))
         except (KeyError, TypeError):
             levels = [self._level(value) for value in natives]
-        return torch.tensor(levels, dtype=torch.float64)
+        return torch.from_numpy(np.array(levels, dtype=np.float64))
+
+    def _look_up(self, values: Sequence[Any]) -> Callable[[Any], int]:
+        """What gives the level of a value the quickest."""
+        if not self._looks_like_a_boolean:
+            return self._level_among[False].__getitem__
+        sorts = {issubclass(kind, _BOOLEANS) for kind in set(map(type, values))}
+        return self._level_among[sorts == {True}].__getitem__ if len(sorts) == 1 else self._level
+
+    @cached_property
+    def _looks_like_a_boolean(self) -> bool:
+        """Whether a choice equals True or False, so that booleans and numbers must be told apart."""
+        return any(isinstance(choice, (bool, int, float)) and choice in (0, 1) for choice in self.choices)
 
     def _level(self, value: Any) -> int:
         """The level of one value, which may be an array without dimensions."""
@@ -79,7 +88,7 @@ class _Choice(Parameter):
         return alike[0]
 
     def decode(self, column: Tensor) -> list[Scalar]:
-        return list(map(self.choices.__getitem__, self.to_level(column.detach().cpu()).long().tolist()))
+        return list(map(self.choices.__getitem__, self.to_level(column).long().tolist()))
 
     def settings(self) -> dict[str, Any]:
         return {"choices": list(self.choices)}
@@ -136,7 +145,7 @@ class Categorical(_Choice):
 
 
 def _key(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, (bool, np.bool_)), value
+    return isinstance(value, _BOOLEANS), value
 
 
 def _some(choices: Sequence[Scalar]) -> str:

@@ -84,7 +84,7 @@ class Integer(Parameter):
         return number(text)
 
     def decode(self, column: Tensor) -> list[int]:
-        natives: list[int] = (self.to_level(column.detach().cpu().double()).long() + self.low).tolist()
+        natives: list[int] = (self.to_level(column.double()).long() + self.low).tolist()
         return natives
 
     def from_uniform(self, u: Tensor) -> Tensor:

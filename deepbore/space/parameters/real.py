@@ -18,8 +18,10 @@ from deepbore.space.parameters.rounding import decimals_of, round_decimals, roun
 from deepbore.space.parameters.scale import Scale
 
 DIGITS = 12  # decimal digits that a native real number keeps
+AS_TEXT = f"{{:.{DIGITS - 1}e}}".format  # with so many digits
 SMALLEST, LARGEST = 1e-290, 1e300  # numbers between which float64 has twelve digits, and sums have room
 FEWEST = 10**6  # values of twelve digits between the bounds
+FEW = 64  # values that are rounded one by one more quickly than as an array
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Real(Parameter):
 
     @cached_property
     def scale(self) -> Scale:
-        return Scale(self.low, self.high, self.log)
+        return Scale(float(self.low), float(self.high), self.log)
 
     @cached_property
     def _decimals(self) -> int:
@@ -95,13 +97,15 @@ class Real(Parameter):
         return number(text)
 
     def decode(self, column: Tensor) -> list[float]:
-        natives: list[float] = self._natives(column).tolist()
-        return natives
+        natives = self.identity(column)
+        return natives if isinstance(natives, list) else natives.tolist()
 
-    def identity(self, column: Tensor) -> Tensor:
-        return torch.from_numpy(self._natives(column))
-
-    def _natives(self, column: Tensor) -> np.ndarray:
-        natives = self.scale.value(column.detach().cpu().double()).numpy()
-        rounded = round_significant(natives, DIGITS) if self.log else round_decimals(natives, self._decimals)
-        return rounded.clip(self.low, self.high)
+    def identity(self, column: Tensor) -> list[float] | np.ndarray:
+        low, high, decimals = self.scale.low, self.scale.high, self._decimals
+        natives = self.scale.value(column.detach().cpu().double())
+        if len(natives) >= FEW:
+            array = natives.numpy()
+            return (round_significant(array, DIGITS) if self.log else round_decimals(array, decimals)).clip(low, high)
+        if self.log:
+            return [min(max(float(AS_TEXT(native)), low), high) for native in natives.tolist()]
+        return [min(max(round(native, decimals), low), high) for native in natives.tolist()]

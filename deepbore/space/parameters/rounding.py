@@ -12,23 +12,18 @@ from collections.abc import Callable
 import numpy as np
 
 POWERS = np.array([float(f"1e{k}") for k in range(23)])  # all that float64 holds exactly
-FEW = 64  # below, Python's own rounding is the quicker
 
 Array = np.ndarray
 
 
 def round_decimals(values: Array, decimals: int) -> Array:
     """`[round(value, decimals) for value in values]` (n)."""
-    if len(values) < FEW or abs(decimals) >= len(POWERS):
-        return np.array([round(value, decimals) for value in values.tolist()])
     return _scaled_and_back(values, np.intp(decimals), lambda value: round(value, decimals), 0.0, 2.0**52)
 
 
 def round_significant(values: Array, digits: int) -> Array:
     """`[float(f"{value:.{digits - 1}e}") for value in values]` (n) of positive numbers."""
     as_text = f"{{:.{digits - 1}e}}".format
-    if len(values) < FEW:
-        return np.array([float(as_text(value)) for value in values.tolist()])
     decimals = digits - 1 - np.floor(np.log10(values)).astype(np.intp)
     return _scaled_and_back(values, decimals, lambda value: float(as_text(value)), 10.0 ** (digits - 1), 10.0**digits)
 
