@@ -43,8 +43,13 @@ class Added:
         constraints: Any = None,
         budgets: Any = None,
         task: str | None = None,
+        *,
+        is_exact: bool = False,
     ) -> "Added":
         """What a user gives to `Observations.add`, checked.
+
+        Args:
+            is_exact: whether the native values come from a journal, and so decode to themselves.
 
         Raises:
             PointError: for configurations outside the space.
@@ -55,12 +60,13 @@ class Added:
             points = space.encode([dict(columns)])
             values, constraints = [values], None if constraints is None else [constraints]
         else:
-            points = _canonical(space, space.encode_columns(columns))
+            points = space.encode_columns(columns)
         if task is not None and not (isinstance(task, str) and task):
             raise ValueTypeError(f"a task is named by a text that is not empty, but got {task!r:.100}.")
         n = len(points)
         graded = _matrix(values, n, "values", k)
         bounded = None if constraints is None else _matrix(constraints, n, "constraints")
+        points = points if is_exact else _canonical(space, points)
         return cls(points, _failed(graded, bounded), _or_none(bounded), _budgets(budgets, n), task)
 
     def __len__(self) -> int:
@@ -114,9 +120,10 @@ class Added:
     def of_event(cls, space: SearchSpace, k: int, event: Mapping[str, Any]) -> "Added":
         """What an event says; in version 0.1 each was one row, with "params" and "value"."""
         if "params" in event:
-            return cls.read(space, k, {name: [event["params"].get(name)] for name in space.names}, [event["value"]])
-        optional = (event.get(name) for name in ("constraints", "budgets", "task"))
-        return cls.read(space, k, event["columns"], event["values"], *optional)
+            columns = {name: [event["params"].get(name)] for name in space.names}
+            return cls.read(space, k, columns, [event["value"]], is_exact=True)
+        optional = {name: event.get(name) for name in ("constraints", "budgets", "task")}
+        return cls.read(space, k, event["columns"], event["values"], **optional, is_exact=True)
 
 
 def _is_one(columns: Mapping[str, Any]) -> bool:

@@ -161,6 +161,7 @@ class Observations(ObservationsView):
 
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the buffers to a device, for good."""
+        self._settle()
         self._rows.to(device)
         return self
 
