@@ -104,7 +104,7 @@ def test_examples_in_docstrings_are_shown_as_code(site):
 
 @pytest.mark.slow
 def test_a_broken_link_fails_the_build(tmp_path):
-    for name in ("deepbore", "examples"):
+    for name in ("deepbore", "examples", "tests"):
         (tmp_path / name).symlink_to(ROOT / name)
     shutil.copytree(DOCS, tmp_path / "docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
