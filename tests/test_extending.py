@@ -51,10 +51,17 @@ def test_parts_from_outside_are_named_in_a_configuration(installed, tmp_path):
     (tmp_path / "mine.yaml").write_text(
         "problem: {class_path: deepbore.problems.Branin}\n"
         "model: {class_path: deepbore_toys.smoother.KernelSmoother, init_args: {width: 0.2}}\n"
-        "loop: {n_trials: 12}\n"
+        "evaluator: {class_path: deepbore_toys.jobs.JobEvaluator, init_args: {workers: 3}}\n"
+        "loop:\n"
+        "  n_trials: 3\n"
+        "  n_initial: 2\n"
+        "  acquisition: {class_path: deepbore_toys.improvement.ProbabilityOfImprovement}\n"
     )
     run("deepbore.cli", "fit", "--config", "mine.yaml", "--run", "here", cwd=tmp_path, path=installed)
-    assert "KernelSmoother" in (tmp_path / "here" / "config.yaml").read_text()
+    kept = (tmp_path / "here" / "config.yaml").read_text()
+    assert all(name in kept for name in ("KernelSmoother", "ProbabilityOfImprovement", "JobEvaluator"))
+    told = [line for line in (tmp_path / "here" / "journal.jsonl").read_text().splitlines() if '"told"' in line]
+    assert len(told) == 3
 
 
 def test_the_page_shows_the_code_of_the_package():
