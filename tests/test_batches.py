@@ -8,8 +8,8 @@ import torch
 from deepbore import DeepEnsemble, GreedyBatch, KernelPLS, Ordinal, Real, SearchSpace, Study, ThompsonBatch
 from deepbore.acquisition import ClassProbability
 from deepbore.candidates import Candidates, LocalSearch, Search
-from deepbore.candidates.base import fresh
 from deepbore.candidates.penalised import KNOWN, known_points, log_penalty
+from deepbore.candidates.walk import fresh
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior, PointEstimate

@@ -1,13 +1,18 @@
 """Searches for candidates, on acquisitions whose maximum is known."""
 
+import json
+
 import pytest
 import torch
 
+from cases import CANDIDATES
 from deepbore import (
     Categorical,
     Condition,
     DifferentialEvolution,
+    GreedyBatch,
     Integer,
+    KernelPLS,
     LocalSearch,
     MultiStartLBFGS,
     Ordinal,
@@ -15,15 +20,18 @@ from deepbore import (
     RandomSearch,
     Real,
     SearchSpace,
+    SVGDCandidates,
+    ThompsonBatch,
     XGBoost,
 )
 from deepbore.acquisition import ClassProbability
-from deepbore.candidates import EpsilonGreedy, Search, distinct
+from deepbore.candidates import Candidates, EpsilonGreedy, Search, distinct
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.posterior import PointEstimate
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError, ShapeError, SpaceExhausted
 from deepbore.integrations.botorch import BoTorchAcquisition
+from deepbore.parts import describe, make
 
 PLANE = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
 MIXED = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "n": Integer(1, 50), "c": Categorical(list("abcdef"))})
@@ -141,6 +149,86 @@ def test_botorch_gets_an_acquisition_function():
         acquisition(points.reshape(3, 2, 5))
 
 
+# --- contracts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("candidates", [LocalSearch(), GreedyBatch(), SVGDCandidates(), RandomSearch(50)])
+def test_a_refused_proposal_moves_nothing(candidates):
+    at = search(GRID, torch.tensor([4.0, 0.0, 2.0]), observed=100)
+    before, rows = at.generator.get_state(), len(at.observations)
+    with pytest.raises(SpaceExhausted, match="120 new configurations were asked for, but"):
+        candidates.propose(at, q=120)
+    assert torch.equal(at.generator.get_state(), before)
+    assert len(at.observations) == rows
+
+
+def test_a_proposal_that_is_interrupted_leaves_the_stream_where_it_was(monkeypatch):
+    at = search(PLANE, torch.full((5,), 0.5), observed=10)
+    before, expected = at.generator.get_state(), LocalSearch().propose(at, q=2)
+    at.generator.set_state(before)
+
+    def interrupted(points):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(at.classifier, "height", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            LocalSearch().propose(at, q=2)
+    assert torch.equal(LocalSearch().propose(at, q=2), expected)
+
+
+def test_a_space_with_next_to_nothing_new_is_given_up_in_the_end():
+    class Tiny(SearchSpace):
+        """A continuous space that rounding leaves two configurations."""
+
+        def identify(self, points):
+            return [round(x) for x in points[:, 0].tolist()]
+
+    observations = Observations(Tiny({"x": Real(0, 1)}))
+    with pytest.raises(SpaceExhausted, match=r"3 new configurations were asked for, but 15000 random ones hold only 2"):
+        distinct(torch.zeros(1, 1, dtype=torch.float64), observations, 3, generator())
+
+
+@pytest.mark.parametrize("make_one", CANDIDATES.values(), ids=CANDIDATES)
+def test_a_search_is_written_down_and_made_again(make_one):
+    candidates = make_one()
+    described = describe(candidates)
+    json.dumps(described)
+    assert describe(make(described, Candidates)) == described
+    assert candidates.state_dict() == {}
+
+
+class Counting(RandomSearch):
+    """Keeps how often it was asked."""
+
+    def __init__(self):
+        super().__init__(10)
+        self.asked = 0
+
+    def ranked(self, search, q):
+        self.asked += 1
+        return super().ranked(search, q)
+
+    def check(self, space, classifier):
+        raise SettingError("Counting fits nothing.")
+
+    def state_dict(self):
+        return {"asked": self.asked}
+
+    def load_state_dict(self, state):
+        self.asked = state["asked"]
+
+
+@pytest.mark.parametrize("outer", [GreedyBatch, ThompsonBatch, EpsilonGreedy])
+def test_a_search_within_another_is_checked_saved_and_restored(outer):
+    one, other = outer(Counting()), outer(Counting())
+    with pytest.raises(SettingError, match="Counting fits nothing"):
+        one.check(PLANE, KernelPLS())
+    one.base.asked = 3
+    other.load_state_dict(one.state_dict())
+    assert other.base.asked == 3
+
+
 # --- without gradients -----------------------------------------------------------------------------------------------
 
 
@@ -219,5 +307,8 @@ def test_equal_points_of_networks_stay_in_order():
 @pytest.mark.parametrize("make", [RandomForest, XGBoost])
 def test_gradients_on_trees_are_refused_with_what_to_use_instead(make):
     at = Search(ClassProbability(), make().bind(PLANE), Observations(PLANE), generator())
-    with pytest.raises(SettingError, match=rf"{make.__name__} on .* Use LocalSearch, DifferentialEvolution or Random"):
+    says = rf"{make.__name__} on .* Use LocalSearch, DifferentialEvolution or Random"
+    with pytest.raises(SettingError, match=says):
         MultiStartLBFGS().propose(at, q=1)
+    with pytest.raises(SettingError, match=says):
+        MultiStartLBFGS().check(PLANE, make())

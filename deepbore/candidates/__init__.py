@@ -1,6 +1,6 @@
 """From the acquisition to q distinct points. Nothing here learns."""
 
-from deepbore.candidates.base import Candidates, Search, distinct
+from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.botorch import BoTorchBatch
 from deepbore.candidates.evolution import DifferentialEvolution
 from deepbore.candidates.gradient import MultiStartLBFGS
@@ -10,6 +10,7 @@ from deepbore.candidates.penalised import GreedyBatch
 from deepbore.candidates.random import RandomSearch
 from deepbore.candidates.svgd import SVGDCandidates
 from deepbore.candidates.thompson import ThompsonBatch
+from deepbore.candidates.walk import distinct
 
 __all__ = [
     "BoTorchBatch",

@@ -1,8 +1,8 @@
-"""`Candidates`: how the acquisition is maximised, and the walk down its ranking past what has been seen."""
+"""`Candidates`: how the acquisition is maximised, and `Search`: what they may look at."""
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,20 +12,19 @@ import torch
 from torch import Tensor
 
 from deepbore.acquisition import Acquisition
+from deepbore.candidates.walk import distinct, require_room
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import UNCERTAIN
 from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations
-from deepbore.errors import SettingError, SpaceExhausted
+from deepbore.errors import SettingError
 from deepbore.parts import Part
 from deepbore.space import SearchSpace
 
 CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
 ACCELERATOR_CHUNK = 2**15  # ... where many are as quick as few, and memory alone is the limit
 WORTH_SHARING = 512  # points for each rank, from which on gathering values takes less than computing them
-ENUMERABLE = 1_000_000  # a finite space up to this size is searched for its last unseen points one by one
-ROUNDS = 50  # of 100 q random points, before a space is held to have nothing new
 
 
 @dataclass(frozen=True)
@@ -206,99 +205,3 @@ def merged(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """Points (n x d) and their values (n), best first, equal ones in their order."""
     order = values.argsort(descending=True, stable=True)
     return points[order], values[order]
-
-
-# --- the walk down a ranking -----------------------------------------------------------------------------------------
-
-
-def require_room(observations: Observations, q: int) -> None:
-    """Raises SpaceExhausted if a finite space has fewer than q configurations left."""
-    if observations.n_left < q:
-        seen, all_ = observations.n_distinct, int(observations.space.cardinality)
-        raise SpaceExhausted(
-            f"{q} new configurations were asked for, but {seen} of all {all_} are evaluated or pending."
-        )
-
-
-def distinct(ranked: Tensor, observations: Observations, q: int, generator: torch.Generator) -> Tensor:
-    """The first q points of a ranking whose configurations are new and differ, filled up at random (q x d, on the CPU).
-
-    Of the ranking only the rows that are looked at leave their device.
-
-    Args:
-        ranked: points, best first, k x d.
-        observations: what has been seen.
-        q: how many are wanted.
-        generator: stream for the filling.
-
-    Raises:
-        SpaceExhausted: if the space has fewer than q configurations left, before a random number is drawn; or if all of
-            many random ones have been seen.
-    """
-    require_room(observations, q)
-    space = observations.space
-    walk = Walk(observations, q)
-    walk.down(ranked)
-    if not walk.is_over:
-        walk.down(space.sample(100 * q, generator))
-    if not walk.is_over and space.cardinality <= ENUMERABLE:
-        rest = space.enumerate()
-        order = torch.randperm(len(rest), generator=generator, device=generator.device)
-        walk.down(rest[order.to(rest.device)])
-    for _ in range(ROUNDS):
-        if walk.is_over:
-            return walk.points
-        walk.down(space.sample(100 * q, generator))
-    raise SpaceExhausted(
-        f"{q} new configurations were asked for, but {ROUNDS * 100 * q} random ones hold only {len(walk.rows)}: nearly "
-        f"all of the space is evaluated or pending ({observations.n_distinct} configurations). Ask for fewer."
-    )
-
-
-def fresh(ranked: Tensor, observations: Observations, count: int) -> Tensor:
-    """The first `count` points of a ranking (k x d), or fewer, whose configurations are new and differ."""
-    walk = Walk(observations, count)
-    walk.down(ranked)
-    return ranked[torch.tensor(walk.rows, dtype=torch.long, device=ranked.device)]
-
-
-class Walk:
-    """Takes unseen configurations off rankings, best first, each once, until there are enough.
-
-    Args:
-        observations: what has been seen.
-        count: how many are wanted.
-    """
-
-    def __init__(self, observations: Observations, count: int):
-        self.observations, self.count = observations, count
-        self.rows: list[int] = []  # of the rankings, in the order of taking
-        self._taken: dict[Hashable, Tensor] = {}
-
-    @property
-    def is_over(self) -> bool:
-        """Whether there are enough."""
-        return len(self._taken) >= self.count
-
-    @property
-    def points(self) -> Tensor:
-        """What was taken, on the CPU (k x d)."""
-        return torch.stack(list(self._taken.values()))
-
-    def down(self, ranked: Tensor) -> None:
-        """Takes points (n x d) in their order; they leave their device window by window."""
-        window = max(16, 2 * self.count)
-        for start in range(0, len(ranked), window):
-            if self.is_over:
-                return
-            self._take(ranked[start : start + window].cpu(), start)
-
-    def _take(self, part: Tensor, start: int) -> None:
-        identities = self.observations.space.identify(part)
-        new = self.observations.unseen(part)
-        for row, (point, identity) in enumerate(zip(part, identities, strict=True), start):
-            if self.is_over:
-                return
-            if new[row - start] and identity not in self._taken:
-                self._taken[identity] = point
-                self.rows.append(row)

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search, fresh
+from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
+from deepbore.candidates.walk import fresh
 from deepbore.checks import above
 from deepbore.space.coordinates import Coordinates, squared_distances
 

@@ -5,8 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search, fresh
+from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
+from deepbore.candidates.walk import fresh
 
 SHORTLIST = 1000  # points that the draws are compared at, or 2 q
 
