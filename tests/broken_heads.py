@@ -143,7 +143,7 @@ CLASSIFIERS = [
 ]
 
 
-FORGETFUL = [({"classifier": Forgets}, "proposal . after the kill")]
+FORGETFUL = [({"classifier": ForgetsDeviation}, "proposal . after the kill")]
 
 # --- posteriors ------------------------------------------------------------------------------------------------------
 
