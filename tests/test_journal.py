@@ -335,7 +335,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_what_is_replayed_is_what_was_known_bit_by_bit(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("journal") / "run.jsonl"
     observations, generator = begun(path, ("minimize", "maximize")), torch.Generator().manual_seed(len(steps))
@@ -385,12 +385,13 @@ def small(path):
     return known(observations)
 
 
-def test_no_flipped_bit_loads_other_data(tmp_path, caplog):
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_no_flipped_bit_loads_other_data(tmp_path, caplog, stride):
     path = tmp_path / "run.jsonl"
     told = small(path)
     content = path.read_bytes()
     caplog.set_level(logging.CRITICAL)
-    for bit in range(8 * len(content)):
+    for bit in range(0, 8 * len(content), stride):
         flipped = bytearray(content)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
