@@ -9,13 +9,50 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import PARAMETERS
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 from deepbore.errors import PointError, SpaceError
+from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.parameters.base import KINDS
 from deepbore.space.parameters.rounding import round_decimals, round_significant
 
 
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
+
+
+# --- every type ------------------------------------------------------------------------------------------------------
+
+
+def test_every_type_has_a_case():
+    kinds = {kind for kind, cls in KINDS.items() if cls.__module__.startswith("deepbore.")}
+    assert {make().kind for make in PARAMETERS.values()} == kinds
+
+
+@pytest.mark.parametrize("make", PARAMETERS.values(), ids=PARAMETERS)
+def test_a_parameter_keeps_its_contract(make):
+    """The same alone and in a space where it is conditional; its numbers lie where they should."""
+    space = SearchSpace({"on": Ordinal([0, 1]), "p": make(when=Condition("on", 1)), "free": make()})
+    parameter = make()
+    points = space.sample(200, generator())
+    configurations = space.decode(points)
+    assert space.decode(space.encode(configurations)) == configurations
+    near = space.neighbours(points, 300, generator())
+    for each in (points, near):
+        assert torch.allclose(space.snap(each), each, atol=1e-12)
+        assert ((each >= 0) & (each <= space.bounds[1] + 1e-12)).all()
+        assert space.features(each).abs().max() <= 1
+    x = Coordinates(SearchSpace({"p": parameter}))(near[:, 2:])
+    assert squared_distances(x, x).max() == pytest.approx(1.0, abs=0.1)
+    moved = parameter.decode(parameter.moved(near[:, 2], *torch.rand(3, 300, generator=generator()).double()))
+    assert np.mean([a != b for a, b in zip(moved, parameter.decode(near[:, 2]), strict=True)]) > 0.9
+    texts = [str(params["free"]) for params in configurations]
+    read = [parameter.read(text) for text in texts]
+    assert parameter.decode(parameter.encode(read)) == [params["free"] for params in configurations]
+    assert SearchSpace.from_dict(json.loads(json.dumps(space.to_dict()))) == space
+    ticks = parameter.ticks(5)
+    assert 1 < len(ticks) <= 5
+    assert parameter.decode(parameter.encode(ticks)) == ticks
 
 
 # --- what a parameter says of itself ---------------------------------------------------------------------------------

@@ -54,10 +54,10 @@ class _Open:
 
 def _continued(active: Tensor, levels: int) -> tuple[Tensor, Tensor]:
     """The row that each new row continues, and its level: all of them where it is active, one where it is not."""
-    counts = torch.where(active, levels, 1)
-    before = torch.repeat_interleave(torch.arange(len(active)), counts)
-    first = counts.cumsum(0) - counts
-    return before, (torch.arange(len(before)) - first[before]).double()
+    counts = np.where(active.numpy(), levels, 1)
+    before = np.repeat(np.arange(len(counts)), counts)
+    level = np.arange(len(before)) - (counts.cumsum() - counts)[before]
+    return torch.from_numpy(before), torch.from_numpy(level.astype(np.float64))
 
 
 def _together(steps: Sequence[tuple[Tensor, Tensor]], order: Sequence[int]) -> Tensor:
