@@ -14,6 +14,7 @@ class Head(KernelPLS):
     """A sound head with one score a point, to be broken."""
 
     capabilities = frozenset()
+    distance_aware = False
 
     def posterior(self, points):
         return PointEstimate(self.score(points, super().posterior(points).mean), self.link, "Head")
@@ -81,6 +82,19 @@ class Forgets(Head):
         return mean * self.fits
 
 
+class Wavers(Head):
+    """Has another taste after every fit, and forgets how many there were."""
+
+    fits = 0
+
+    def fit(self, batch):
+        self.fits += 1
+        return super().fit(batch)
+
+    def score(self, points, mean):
+        return mean + (7.0 * self.fits * points.sum(-1)).sin()
+
+
 class ForgetsTheBest(Head):
     def build(self, space, outputs):
         super().build(space, outputs)
@@ -143,7 +157,7 @@ CLASSIFIERS = [
 ]
 
 
-FORGETFUL = [({"classifier": ForgetsDeviation}, "proposal . after the kill")]
+FORGETFUL = [({"classifier": Wavers}, "proposal . after the kill")]
 
 # --- posteriors ------------------------------------------------------------------------------------------------------
 
