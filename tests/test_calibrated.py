@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import pytest
 import torch
+from scipy.special import log_ndtr
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 from torchmetrics.functional.classification import binary_calibration_error
@@ -12,6 +13,7 @@ from torchmetrics.functional.classification import binary_calibration_error
 from deepbore import (
     Calibrated,
     DeepEnsemble,
+    GPClassifier,
     KernelPLS,
     MLPClassifier,
     RandomForest,
@@ -23,8 +25,8 @@ from deepbore import (
     XGBoost,
     minimize,
 )
-from deepbore.classifiers import Classifier
-from deepbore.classifiers.calibration import METHODS
+from deepbore.classifiers import Classifier, Link, PointEstimate
+from deepbore.classifiers.calibration import METHODS, score_of_logit
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
@@ -119,20 +121,21 @@ def test_maps_are_finite_for_separable_and_huge_scores(method):
 class Memory(Classifier):
     """Scores what it has learned with its label and anything else with a half, and remembers what it was asked."""
 
-    estimates_labels = True
+    link = Link.IDENTITY
 
     def build(self, space, outputs):
         self.known, self.asked = {}, []
 
-    def learn(self, batch):
+    def fit(self, batch):
         self.known.update(zip(map(tuple, batch.points.tolist()), batch.z[:, 0].tolist(), strict=True))
         self.lightning_optimizer().step()
         return {}
 
-    def scores(self, points):
+    def posterior(self, points):
         self.check_points(points)
         self.asked.append(len(points))
-        return torch.tensor([[self.known.get(tuple(point), 0.5) for point in points.tolist()]])
+        scores = torch.tensor([self.known.get(tuple(point), 0.5) for point in points.tolist()])
+        return PointEstimate(scores, self.link, "Memory")
 
 
 def test_no_fold_ever_learns_its_own_rows():
@@ -163,7 +166,7 @@ def test_a_memory_is_not_trusted():
     data = noisy_data(60)
     classifier = fit(Calibrated(Memory()), data, epochs=1)
     assert classifier.trainer.callback_metrics["calibrated"] == 0
-    assert torch.equal(classifier.scores(data.observations.points)[0], data.labelled().z[:, 0])
+    assert torch.equal(classifier.posterior(data.observations.points).mean, data.labelled().z[:, 0])
 
 
 # --- the classifier --------------------------------------------------------------------------------------------------
@@ -175,29 +178,33 @@ def test_every_head_is_calibrated_and_keeps_its_ranking(make, method):
     classifier = fit(Calibrated(make(), method), noisy_data(100), epochs=3)
     assert classifier.trainer.callback_metrics["calibrated"] == 1
     points = SPACE.sample(200, generator(1))
-    mean, std = classifier.gaussian(points)
-    by_base = mean[classifier.base.gaussian(points)[0].argsort(stable=True)]
+    posterior, base = classifier.posterior(points), classifier.base.posterior(points)
+    by_base = posterior.mean[base.mean.argsort(stable=True)]
     assert (by_base.diff() >= -1e-6).all()
     assert by_base[-1] > by_base[0]
-    assert (std >= 0).all()
-    assert classifier.scores(points).shape == classifier.base.scores(points).shape
-    expected = mean if classifier.estimates_labels else mean.sigmoid()
+    assert posterior.link is base.link
+    assert (posterior.members is None) == (base.members is None)
+    expected = classifier.link.probability(posterior.mean)
     assert torch.equal(classifier.probability(points), expected)
     assert ((expected > 0) & (expected < 1)).all()
+    if "std" in classifier.capabilities:
+        assert (posterior.std >= 0).all()
+        assert torch.allclose(posterior.covariance().diagonal(), posterior.std.square(), atol=1e-6)
+        assert posterior.sample(5, generator()).shape == (5, 200)
 
 
 class Boaster(MLPClassifier):
     """A network that says ten times its logits."""
 
-    def scores(self, points):
-        return 10 * super().scores(points)
+    def posterior(self, points):
+        return PointEstimate(10 * super().posterior(points).mean, self.link, "Boaster")
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", [lambda: Boaster(training=QUICK), XGBoost], ids=["Boaster", "XGBoost"])
 def test_an_overconfident_head_is_mended_on_data_it_has_not_seen(make, method):
     train, test = noisy_data(300), noisy_data(4000, seed=1).observations
-    good = (test.values <= train.labelled().tau).long()
+    good = (test.values[:, 0] <= train.labelled().metrics["tau"]).long()
 
     def error(classifier):
         probability = fit(classifier, train, epochs=3).probability(test.points).detach()
@@ -209,35 +216,63 @@ def test_an_overconfident_head_is_mended_on_data_it_has_not_seen(make, method):
 
 
 def test_beyond_its_rows_probabilities_keep_the_true_proportion():
-    """The base learns a coreset, in which good rows are too many; the map takes that back."""
-    data, points = noisy_data(5000, labels=ThresholdLabels(0.1)), SPACE.sample(2000, generator(1))
-    classifier = fit(Calibrated(KernelPLS(), rows=600), data, epochs=1)
-    assert classifier.base.probability(points).mean() > 0.15
-    assert classifier.probability(points).mean() == pytest.approx(0.1, abs=0.03)
+    """Version 0.1's coreset held too many good rows, so that the base's mean was half as large again."""
+    data, points = noisy_data(2000, labels=ThresholdLabels(0.2)), SPACE.sample(2000, generator(1))
+    classifier = fit(Calibrated(KernelPLS(rows=150), folds=2, rows=1000), data, epochs=3)
+    assert classifier.base.probability(points).mean() == pytest.approx(0.2, abs=0.05)
+    assert classifier.probability(points).mean() == pytest.approx(0.2, abs=0.05)
 
 
 def test_platt_moves_a_networks_logits_and_keeps_their_gradients():
     classifier = fit(Calibrated(DeepEnsemble(training=QUICK)), noisy_data(100), epochs=3).double()
     points = SPACE.sample(20, generator(1)).requires_grad_(True)
     slope, intercept = classifier.get_extra_state()["map"]
-    base = classifier.base.scores(points)
-    assert torch.allclose(classifier.scores(points), slope * base + intercept)
-    mean, std = classifier.gaussian(points)
-    assert torch.allclose(mean, slope * base.mean(0) + intercept)
-    assert torch.allclose(std, slope * base.std(0, correction=0))
-    for ours, theirs in ((mean, base.mean(0)), (std, base.std(0, correction=0))):
-        mine, expected = (torch.autograd.grad(v.sum(), points, retain_graph=True)[0] for v in (ours, theirs))
+    base, ours = classifier.base.posterior(points), classifier.posterior(points)
+    assert torch.allclose(ours.members, slope * base.members + intercept)
+    assert torch.allclose(ours.mean, slope * base.mean + intercept)
+    assert torch.allclose(ours.std, slope * base.std)
+    assert torch.allclose(ours.covariance(), slope.square() * base.covariance())
+    for mapped, plain in ((ours.mean, base.mean), (ours.std, base.std)):
+        mine, expected = (torch.autograd.grad(v.sum(), points, retain_graph=True)[0] for v in (mapped, plain))
         assert torch.allclose(mine, slope * expected, atol=1e-9)
 
 
-def test_a_kernels_deviation_goes_through_the_map_too():
+def test_a_kernels_deviation_and_samples_go_through_the_map_too():
+    """B7 of the audit: in version 0.1 samples of a calibrated kernel raised."""
     classifier = fit(Calibrated(KernelPLS()), noisy_data(100), epochs=2)
     points = SPACE.sample(20, generator(1))
     slope, intercept = classifier.get_extra_state()["map"]
-    mean, std = classifier.base.gaussian(points)
+    base, ours = classifier.base.posterior(points), classifier.posterior(points)
+    mean, std = base.mean, base.std
     half = (slope * (mean + std) + intercept).sigmoid() - (slope * (mean - std) + intercept).sigmoid()
-    assert torch.allclose(classifier.gaussian(points)[1], half / 2)
-    assert torch.allclose(classifier.gaussian(points)[0], (slope * mean + intercept).sigmoid())
+    assert torch.allclose(ours.std, half / 2)
+    assert torch.allclose(ours.mean, (slope * mean + intercept).sigmoid())
+    expected = (slope * base.sample(7, generator()) + intercept).sigmoid()
+    assert torch.allclose(ours.sample(7, generator()), expected)
+    correlation = base.covariance() / (std[:, None] * std)
+    assert torch.allclose(ours.covariance(), correlation * ours.std[:, None] * ours.std)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_probits_score_stays_a_probit(method):
+    classifier = fit(Calibrated(GPClassifier(), method), noisy_data(100), epochs=2)
+    points = SPACE.sample(50, generator(1))
+    with torch.no_grad():
+        base, ours = classifier.base.posterior(points).mean, classifier.posterior(points).mean
+    expected = METHODS[method][1](classifier.get_extra_state()["map"], base).sigmoid()
+    assert classifier.link is Link.PROBIT
+    assert torch.allclose(torch.special.ndtr(ours), expected)
+
+
+def test_a_score_of_a_logit_has_its_probability_far_out_too():
+    logit = torch.tensor([-700.0, -300.0, -40.0, -1.0, 0.0, 1.0, 40.0, 300.0, 700.0], dtype=torch.float64)
+    probit = score_of_logit(logit, Link.PROBIT)
+    assert probit.isfinite().all()
+    assert (probit.diff() > 0).all()
+    assert np.allclose(log_ndtr(probit[1:5]), -np.logaddexp(0, -logit[1:5]))
+    assert torch.equal(probit, -probit.flip(0))
+    assert torch.equal(score_of_logit(logit, Link.LOGIT), logit)
+    assert torch.equal(score_of_logit(logit, Link.IDENTITY), logit.sigmoid())
 
 
 def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
@@ -245,13 +280,13 @@ def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
     data = noisy_data(24)  # 8 are good
     classifier = fit(Calibrated(KernelPLS(), min_per_class=9), data, epochs=3)
     points = SPACE.sample(20, generator(1))
-    assert torch.equal(classifier.scores(points), classifier.base.scores(points))
-    for ours, theirs in zip(classifier.gaussian(points), classifier.base.gaussian(points), strict=True):
-        assert torch.equal(ours, theirs)
+    ours, theirs = classifier.posterior(points), classifier.base.posterior(points)
+    assert torch.equal(ours.mean, theirs.mean)
+    assert torch.equal(ours.std, theirs.std)
     assert [record.levelname for record in caplog.records if record.name == "deepbore"] == ["INFO"]
     assert "KernelPLS is not calibrated yet: it takes 9 observations" in caplog.text
     fit(enough := Calibrated(KernelPLS(), min_per_class=8), data, epochs=1)
-    assert not torch.equal(enough.scores(points), enough.base.scores(points))
+    assert not torch.equal(enough.posterior(points).mean, enough.base.posterior(points).mean)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 12])
@@ -259,7 +294,7 @@ def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
 def test_the_fewest_data_do_no_harm(make, n):
     for method in METHODS:
         classifier = fit(Calibrated(make(), method, folds=5, min_per_class=1), noisy_data(n), epochs=2)
-        assert classifier.scores(SPACE.sample(9, generator(1))).isfinite().all()
+        assert classifier.posterior(SPACE.sample(9, generator(1))).mean.isfinite().all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -274,7 +309,7 @@ def test_checkpoints_hold_tensors_and_the_map(make, method, tmp_path):
     points = SPACE.sample(50, generator(1))
     assert classifier.trainer.callback_metrics["calibrated"] == 1
     assert torch.equal(fresh.probability(points), classifier.probability(points))
-    assert torch.equal(fresh.folds[1].scores(points), classifier.folds[1].scores(points))
+    assert torch.equal(fresh.folds[1].posterior(points).mean, classifier.folds[1].posterior(points).mean)
 
 
 def test_one_stream_of_random_numbers_serves_all_parts():
@@ -287,7 +322,13 @@ def test_one_stream_of_random_numbers_serves_all_parts():
 
 def test_what_the_base_declares_holds():
     assert [Calibrated(make()).kappa for make in (MLPClassifier, KernelPLS)] == [1.0, 2.0]
-    assert [Calibrated(make()).estimates_labels for make in (MLPClassifier, KernelPLS, XGBoost)] == [False, True, False]
+    heads = (MLPClassifier, KernelPLS, XGBoost, GPClassifier)
+    assert [Calibrated(make()).link for make in heads] == [Link.LOGIT, Link.IDENTITY, Link.LOGIT, Link.PROBIT]
+    assert [Calibrated(make()).capabilities for make in (KernelPLS, XGBoost, RandomForest)] == [
+        {"std"},
+        frozenset(),
+        {"std", "members"},
+    ]
     assert [Calibrated(make()).differentiable for make in (MLPClassifier, RandomForest)] == [True, False]
     assert not Calibrated(MLPClassifier(), "isotonic").differentiable
 
@@ -296,9 +337,9 @@ def test_what_the_base_declares_holds():
     ("make", "target"),
     [
         (lambda: Calibrated(KernelPLS(), folds=2, min_per_class=5), 1e-4),
-        (lambda: Calibrated(XGBoost(rounds=20), "isotonic", min_per_class=5), 2e-2),
+        (lambda: Calibrated(RandomForest(trees=20), "isotonic", min_per_class=5), 2e-2),
     ],
-    ids=["KernelPLS", "XGBoost"],
+    ids=["KernelPLS", "RandomForest"],
 )
 def test_it_optimises(make, target):
     def bowl(p):
@@ -311,7 +352,7 @@ def test_it_optimises(make, target):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Calibrated(KernelPLS(), "beta"), r"method must be one of \['isotonic', 'platt'\], but got 'beta'"),
+        (lambda: Calibrated(KernelPLS(), "beta"), r"one of \['isotonic', 'platt'\], but got method='beta'"),
         (lambda: Calibrated(KernelPLS(), folds=1), "folds >= 2"),
         (lambda: Calibrated(KernelPLS(), min_per_class=0), "min_per_class >= 1"),
         (lambda: Calibrated(KernelPLS(), rows=0), "rows >= 1"),

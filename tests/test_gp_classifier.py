@@ -5,11 +5,15 @@ import io
 import numpy as np
 import pytest
 import torch
+from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, Condition, GPClassifier, Real, SearchSpace, ThresholdLabels
+from deepbore.acquisition import ExpectedProbability, LogExpectedImprovement, UpperConfidenceBound
+from deepbore.classifiers.gp_classifier import ProbitPosterior
 from deepbore.classifiers.variational import VariationalGP
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -118,6 +122,19 @@ def test_predictions_are_close_to_the_exact_posteriors():
     assert np.allclose(variance, exact_variance, rtol=0.1)
 
 
+def test_the_covariance_between_points_is_that_of_the_process_given_q():
+    mean, covariance, _ = best_by_hand()
+    there = np.array([0.0, 0.2, 0.55, 1.0])
+    gain = prior(np.concatenate([X, there]))[3:, :3] @ np.linalg.inv(prior(X))
+    expected = prior(there) - gain @ (prior(X) - covariance) @ gain.T
+    posterior = ProbitPosterior(solved()[0], column(there))
+    assert np.allclose(posterior.covariance().detach(), expected, atol=2e-3)
+    assert torch.allclose(posterior.covariance().diagonal(), posterior.std.square(), atol=1e-8)
+    assert np.allclose(posterior.mean.detach(), MEAN + gain @ (mean - MEAN), atol=2e-3)
+    samples = posterior.sample(20_000, generator()).detach().numpy()
+    assert np.abs(np.cov(samples.T) - expected).max() < 0.05 * AMPLITUDE
+
+
 def test_inducing_points_beyond_the_data_change_nothing():
     there = column(np.linspace(0, 1, 7))
     one, other = (both(solved(inducing=points)[0].marginals(there)) for points in (X, np.array([*X, 0.0, 0.55, 1.0])))
@@ -178,6 +195,26 @@ def test_probabilities_are_integrals_over_the_posterior():
         mean, std = (moment.numpy()[:, None] for moment in both(classifier.posterior(points)))
         ours = classifier.probability(points).numpy()
     assert np.allclose(ours, ndtr(mean + std * nodes) @ weights / weights.sum(), atol=1e-6)
+
+
+def test_acquisitions_of_a_probit_are_integrals_over_its_posterior():
+    """B6 of the audit: version 0.1 put probits into the formulas of logits."""
+    classifier = fit(GPClassifier(), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=2)
+    with torch.no_grad():
+        posterior = classifier.posterior(SPACE.sample(12, generator()))
+        exact = [
+            quad(lambda f, m=m, s=s: ndtr(f) * norm.pdf(f, m, s), m - 9 * s, m + 9 * s, epsabs=1e-11)[0]
+            for m, s in zip(*(moment.tolist() for moment in both(posterior)), strict=True)
+        ]
+        expected = ExpectedProbability("probit")
+        assert np.allclose(ndtr(expected(posterior, 1.0)), exact, atol=1e-8)
+        assert np.allclose(expected.log_density(posterior, 1.0).exp(), exact, atol=1e-8)
+        assert np.allclose(posterior.probability, exact, atol=1e-8)
+        bound = UpperConfidenceBound(2.0)
+        at_bound = ndtr(posterior.mean + 2 * posterior.std)
+        assert np.allclose(bound.log_density(posterior, 1.0).exp(), at_bound)
+    with pytest.raises(SettingError, match="LogExpectedImprovement"):
+        LogExpectedImprovement().check(classifier)
 
 
 def test_uncertainty_grows_away_from_the_data():
@@ -252,3 +289,14 @@ def test_many_equal_points_with_contradictory_values_are_learned():
 def test_bad_settings_are_refused(settings, says):
     with pytest.raises(SettingError, match=says):
         GPClassifier(**settings)
+
+
+def test_a_joint_covariance_of_many_points_is_that_of_each_two():
+    space = TOY_SPACES["continuous"]
+    classifier = fit(GPClassifier(inducing=16), toy_data(space, 30), epochs=1)
+    points = space.sample(40, torch.Generator().manual_seed(3))  # more than inducing ones
+    covariance = classifier.posterior(points).covariance()
+    assert torch.linalg.eigvalsh(covariance).min() > -1e-8
+    for i in (1, 20, 39):
+        of_two = classifier.posterior(points[[0, i]]).covariance()
+        assert torch.allclose(covariance[[0, i]][:, [0, i]], of_two)

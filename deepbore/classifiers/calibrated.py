@@ -15,6 +15,7 @@ from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
 from deepbore.classifiers.posterior import Posterior
 from deepbore.classifiers.trees import library
 from deepbore.errors import SettingError
+from deepbore.labels.coreset import distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
@@ -131,7 +132,7 @@ class Calibrated(Classifier):
 
     def _drawn(self, n: int, size: int) -> Tensor:
         """All of n rows, or if there are more than `size`, so many drawn uniformly."""
-        return torch.arange(n) if n <= size else torch.randint(n, (size,), generator=self.generator)
+        return torch.arange(n) if n <= size else distinct_numbers(n, size, self.generator)
 
     def _learn_folds(self, batch: LabelledBatch, rows: Tensor) -> bool:
         """Lets each fold's classifier learn the other folds' rows; whether all had something to tell apart."""
@@ -144,11 +145,7 @@ class Calibrated(Classifier):
 
     @torch.no_grad()
     def _fitted(self, batch: LabelledBatch, rows: Tensor) -> Tensor:
-        """The map from held-out mean scores to labels, if there are enough of both classes.
-
-        Where the base learns from a coreset, with more good rows than there are, so does each fold; the map is fitted
-        to rows in their true proportions, and so takes that back.
-        """
+        """The map from held-out mean scores to labels, if there are enough of both classes."""
         rows = rows[self._drawn(len(rows), self.rows).to(rows.device)]
         sample = batch.take(rows)
         z = sample.z.mean(-1)

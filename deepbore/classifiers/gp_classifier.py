@@ -16,8 +16,6 @@ from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
 if TYPE_CHECKING:
-    from gpytorch.distributions import MultivariateNormal
-
     from deepbore.classifiers.variational import VariationalGP
 
 SETTLING = 4  # natural gradient steps after which q suits its hyperparameters
@@ -116,25 +114,26 @@ class GPClassifier(Classifier):
     def posterior(self, points: Tensor) -> "ProbitPosterior":
         """q(f), joint: E[Phi(f)] = Phi(mean / sqrt(1 + var)) is its `probability`, exactly."""
         self.check_points(points)
-        return ProbitPosterior(self.gp.marginals(self.coordinates(points.double())))
+        return ProbitPosterior(self.gp, self.coordinates(points.double()))
 
 
 class ProbitPosterior(GaussianPosterior):
-    """The Gaussian q(f) at n points as GPyTorch gives it; the joint form is worked out when it is asked for.
+    """The Gaussian q(f) at n points; the joint form is worked out when it is asked for.
 
     Args:
-        q: a `gpytorch.distributions.MultivariateNormal`.
+        gp: the fitted process, which must not be fitted anew before that.
+        x: the points as coordinates, n x c.
     """
 
-    def __init__(self, q: "MultivariateNormal"):
-        self.q = q
-        super().__init__(q.mean, None, Link.PROBIT)
+    def __init__(self, gp: "VariationalGP", x: Tensor):
+        self.gp, self.x = gp, x
+        self._marginals = gp.marginals(x)
+        super().__init__(self._marginals.mean, None, Link.PROBIT)
 
     @cached_property
     def std(self) -> Tensor:  # computed once, and only if it is asked for
-        variance: Tensor = self.q.variance
+        variance: Tensor = self._marginals.variance
         return variance.clamp(min=1e-12).sqrt()
 
     def covariance(self) -> Tensor:
-        covariance: Tensor = self.q.covariance_matrix
-        return covariance
+        return self.gp.covariance(self.x)

@@ -47,9 +47,32 @@ class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
         return MultivariateNormal(self.theta[-1].expand(len(x)), self.kernel(scaled) * self.theta[-2].exp())
 
     def marginals(self, x: Tensor) -> MultivariateNormal:
-        """q(f) at coordinates n x c. In evaluation mode GPyTorch keeps what it computed from older parameters."""
+        """q(f) at coordinates n x c. In evaluation mode GPyTorch keeps what it computed from older parameters.
+
+        Of more points than inducing ones GPyTorch leaves out, in training mode, what is off the diagonal: see `joint`.
+        """
         clear_cache_hook(self.variational_strategy)
         return self(x)
+
+    def joint(self, x: Tensor) -> MultivariateNormal:
+        """q(f) at coordinates n x c, with all covariances."""
+        clear_cache_hook(self.variational_strategy)
+        return self(x, diag=False)
+
+    def covariance(self, x: Tensor) -> Tensor:
+        """Covariance of f under q between coordinates (n x c -> n x n).
+
+        K_xx + A^T (S - I) A with A = L^-1 K_ux, L L^T = K_uu and the whitened covariance S. GPyTorch itself gives no
+        more than its diagonal while the module is in training mode, as it is in a run.
+        """
+        strategy, m = self.variational_strategy, len(self.variational_strategy.inducing_points)
+        kernel = self(torch.cat([strategy.inducing_points, x]), prior=True).covariance_matrix
+        identity = torch.eye(m, dtype=kernel.dtype, device=kernel.device)
+        factor = torch.linalg.cholesky(kernel[:m, :m] + strategy.jitter_val * identity)
+        a = torch.linalg.solve_triangular(factor, kernel[:m, m:], upper=False)
+        whitened = strategy.variational_distribution.covariance_matrix - identity
+        covariance: Tensor = kernel[m:, m:] + a.mT @ whitened @ a
+        return covariance
 
     def elbo(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
         """The evidence lower bound: sum of w E_q[z log Phi(f) + (1 - z) log Phi(-f)], minus KL(q, prior).

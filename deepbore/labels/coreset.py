@@ -13,7 +13,7 @@ def coreset(score: Tensor, light: Tensor, size: int, generator: torch.Generator)
     at random, everything near them would look better than it is, and the good class larger. So a row counts for the
     number of rows that it stands for: one of the k that are drawn from m others stands for m / k, one of the best for
     itself alone. The newest were chosen by where they are, which biases no estimate of a label given a point, and count
-    in full. All weights are divided by m / k. Where there is no noise, rows of small weights are learned as well as any.
+    in full. All weights are divided by m / k. Where there is no noise, rows of small weight are learned as well as any.
 
     Args:
         score: by which rows are the best, n.

@@ -43,7 +43,7 @@ class LabelledBatch:
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
 
     def coreset(self, size: int, generator: torch.Generator, above: float = 0.0) -> "LabelledBatch":
-        """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest drawn at random.
+        """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
 
         So what a suggestion costs need not grow with n. Rows chosen by label weigh less than those drawn at random, so
         that neither an estimate of the label at a point nor the share of good rows moves; see
