@@ -31,7 +31,8 @@ def normed_network(features, outputs):
 
 
 def silu_network(features, outputs):
-    return nn.Sequential(nn.Linear(features, 16), nn.SiLU(), nn.Linear(16, outputs))
+    hidden = [nn.Linear(features, 24), nn.SiLU(), nn.Linear(24, 24), nn.SiLU()]
+    return nn.Sequential(*hidden, nn.Linear(24, outputs))
 
 
 def built_in(structure, n=40, weight=None, **settings):

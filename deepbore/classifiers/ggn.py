@@ -62,6 +62,7 @@ class FunctionSpace(GGNPosterior):
         self.inverse = torch.linalg.solve_triangular(self.cholesky, identity, upper=False)
         self.log_determinant = 2 * self.cholesky.diagonal().log().sum()
         self.effective = len(scaled) - self.inverse.square().sum()
+        self.whitening = (self.root / self.delta)[:, None] * self.inverse.mT
 
     def variance(self, factors: Factors) -> Tensor:
         prior = torch.stack([a.square().sum(-1) * g.square().sum(-1) for a, g in factors]).sum(0) / self.delta
@@ -74,7 +75,7 @@ class FunctionSpace(GGNPosterior):
         return covariance
 
     def _explained(self, factors: Factors) -> Tensor:
-        explained: Tensor = inner_products(factors, self.factors) * self.root / self.delta @ self.inverse.mT
+        explained: Tensor = inner_products(factors, self.factors) @ self.whitening
         return explained
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
