@@ -22,7 +22,6 @@ from lightning.pytorch import Trainer
 import objectives
 from deepbore import (
     ExecutorEvaluator,
-    KernelPLS,
     Ordinal,
     ProcessEvaluator,
     RandomSearch,
@@ -32,14 +31,11 @@ from deepbore import (
     Study,
     minimize,
 )
-from deepbore.cli.main import summary
 from deepbore.cli.progress import RunProgress
-from deepbore.data.observations import Observations
+from deepbore.cli.summary import summary
 from deepbore.data.outcomes import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
-from deepbore.labels.datamodule import LabelledObservations
-from deepbore.loop import LoopController
 from deepbore.loop.lightning import new_trainer, quiet
 from processes import is_gone
 
@@ -160,21 +156,18 @@ def test_a_slow_evaluation_holds_nobody_up(tmp_path):
 
 
 def test_a_batch_of_all_workers_is_batch_synchronous(tmp_path):
-    study = Study(PLANE, journal=tmp_path / "run.jsonl")
+    study = Study(PLANE, n_initial=3, journal=tmp_path / "run.jsonl")
     with ThreadPoolExecutor(3) as threads:
-        evaluator = ExecutorEvaluator(objectives.bowl, threads)
-        loop = LoopController(evaluator, n_trials=11, n_initial=3, batch_size=3)
-        new_trainer([loop]).fit(KernelPLS(), datamodule=LabelledObservations(study.observations))
+        study.optimize(ExecutorEvaluator(objectives.bowl, threads), 11, batch_size=3)
     kinds = [json.loads(line)["event"][0] for line in (tmp_path / "run.jsonl").read_text().splitlines()[1:]]
     assert "".join(kinds) == "aaattt" * 3 + "aatt"
 
 
 def test_a_batch_larger_than_the_number_of_workers_waits_its_turn():
+    study = Study(PLANE, n_initial=4)
     with ThreadPoolExecutor(2) as threads:
-        loop = LoopController(ExecutorEvaluator(objectives.bowl, threads), n_trials=10, n_initial=4, batch_size=3)
-        data = LabelledObservations(Observations(PLANE))
-        new_trainer([loop]).fit(KernelPLS(), datamodule=data)
-    assert data.observations.n_complete == len(data.observations) == 10
+        study.optimize(ExecutorEvaluator(objectives.bowl, threads), 10, batch_size=3)
+    assert study.observations.n_complete == len(study.observations) == 10
 
 
 def test_what_is_outstanding_when_the_trainer_ends_the_run_is_waited_for():
@@ -182,19 +175,17 @@ def test_what_is_outstanding_when_the_trainer_ends_the_run_is_waited_for():
         time.sleep(0.2)
         return objectives.bowl(params)
 
-    data = LabelledObservations(Observations(PLANE))
+    study = Study(PLANE, n_initial=4)
     with ThreadPoolExecutor(4) as threads, quiet():
-        loop = LoopController(ExecutorEvaluator(slow, threads), n_initial=4)
         trainer = Trainer(
-            callbacks=[loop],
             max_epochs=2,
             logger=False,
             accelerator="cpu",
             enable_checkpointing=False,
             enable_progress_bar=False,
         )
-        trainer.fit(KernelPLS(), datamodule=data)
-    assert 4 < len(data.observations) == data.observations.n_complete
+        study.optimize(ExecutorEvaluator(slow, threads), None, trainer=trainer)
+    assert 4 < len(study.observations) == study.observations.n_complete
 
 
 # --- failures --------------------------------------------------------------------------------------------------------
@@ -302,9 +293,10 @@ def test_the_progress_bar_shows_failures(capsys):
     def fails(params):
         raise ValueError
 
-    loop = LoopController(SerialEvaluator(fails), n_trials=3)
-    with pytest.warns(RuntimeWarning, match="ValueError"), quiet():
-        new_trainer([loop, RunProgress(loop)]).fit(KernelPLS(), datamodule=LabelledObservations(Observations(PLANE)))
+    study, trainer = Study(PLANE), new_trainer()
+    trainer.callbacks.append(RunProgress(study.observations, goal=3))
+    with pytest.warns(RuntimeWarning, match="ValueError"):
+        study.optimize(SerialEvaluator(fails), 3, trainer=trainer)
     assert "failed=3" in capsys.readouterr().err
 
 
