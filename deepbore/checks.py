@@ -1,6 +1,5 @@
 """The ranges of settings: one rule, one message. None means "not given" and passes."""
 
-import math
 import numbers
 from collections.abc import Callable, Collection
 from typing import Any
@@ -59,9 +58,12 @@ def one_of(choices: Collection[Any], **settings: Any) -> None:
             raise SettingError(f"{name} must be one of {sorted(choices, key=str)}, but got {name}={value!r}.")
 
 
-def _check(rule: str, holds: Callable[[float], bool], settings: dict[str, Any]) -> None:
+def _check(rule: str, holds: Callable[[Any], bool], settings: dict[str, Any]) -> None:
     for name, value in settings.items():
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value) or not holds(float(value)):
+        if value is not None and not (_is_number(value) and holds(value)):
             raise SettingError(f"{rule.format(name=name)}, but got {name}={value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a real number; True, False and NaN are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value

@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar, cast
 
 from deepbore.errors import SettingError
 
@@ -67,8 +67,8 @@ def make(description: Mapping[str, Any], kind: type[P]) -> P:
     cls = getattr(import_module(module), name, None)
     if not isinstance(cls, type) or not (issubclass(cls, kind) or dataclasses.is_dataclass(cls)):
         raise SettingError(f"{path} must be a {kind.__name__}, but is {cls!r}. Give the part itself.")
-    part: P = cls(**{name: _made(value, path) for name, value in description["init_args"].items()})
-    return part
+    part = cls(**{name: _made(value, path) for name, value in description["init_args"].items()})
+    return cast(P, part)
 
 
 def _arguments(part: Any) -> dict[str, Any]:

@@ -115,14 +115,15 @@ def test_ctrl_c_reaches_the_caller_as_keyboard_interrupt(call):
     acquisition = Failing()
     study = Study(PLANE, n_initial=3, acquisition=acquisition)
     go_on(study, 3)
+    if call == "ask":
+        acquisition.armed = KeyboardInterrupt()
+    calls = {
+        "ask": study.ask,
+        "optimize": lambda: study.optimize(pressed, 20),
+        "minimize": lambda: deepbore.minimize(pressed, PLANE, n_trials=20, n_initial=3),
+    }
     with pytest.raises(KeyboardInterrupt):
-        if call == "ask":
-            acquisition.armed = KeyboardInterrupt()
-            study.ask()
-        elif call == "optimize":
-            study.optimize(pressed, 20)
-        else:
-            deepbore.minimize(pressed, PLANE, n_trials=20, n_initial=3)
+        calls[call]()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     go_on(study, 2)  # what was told stays, and it goes on
 

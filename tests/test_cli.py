@@ -1,5 +1,6 @@
 """The command line, as a user runs it: in processes of its own."""
 
+import contextlib
 import csv
 import json
 import os
@@ -161,16 +162,13 @@ def test_a_runs_configuration_can_only_name_classes_of_the_kind_that_is_meant(
     monkeypatch.chdir(tmp_path)
     journal_of_version_1(folder / "journal.jsonl", tmp_path)
     (tmp_path / "config.yaml").write_text(hostile)
-    try:
+    with contextlib.suppress(SettingError):
         load_run(tmp_path)
-        assert "is not a class of deepbore" in caplog.text
-    except SettingError as error:
-        assert "can't be made from the run's config.yaml" in str(error)
+        assert "is not a class of deepbore" in caplog.text  # else it was refused
     assert not (tmp_path / "hacked").exists()
 
 
-def test_looking_at_a_run_imports_nobodys_module(run, tmp_path, monkeypatch, deepbore_here, caplog):
-    folder, _ = run
+def test_looking_at_a_run_imports_nobodys_module(tmp_path, deepbore_here, caplog):
     (tmp_path / "theirs.py").write_text("open('hacked', 'w')\n")
     Study(SearchSpace({"k": Ordinal([1, 2, 3])}), classifier=Theirs(), journal=tmp_path / "journal.jsonl").close()
     for command in ("best", "plot"):

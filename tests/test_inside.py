@@ -1,4 +1,4 @@
-"""An optimisation inside other programs: in a running fit, a process group, a notebook, an event loop, other processes."""
+"""An optimisation inside other programs: in a running fit, a notebook, an event loop, other processes."""
 
 import json
 import os

@@ -64,7 +64,7 @@ def run_and_then(
         What the function returns.
     """
     results: list[T] = []
-    callback = LambdaCallback(on_train_end=lambda trainer, module: results.append(then()))
+    callback = LambdaCallback(on_train_end=lambda *_: results.append(then()))
     with listening(trainer, callback):
         run(trainer, classifier, data, epochs)
     return results[0]
