@@ -1,5 +1,6 @@
 """The ranges of settings: one rule, one message. None means "not given" and passes."""
 
+import math
 import numbers
 from collections.abc import Callable, Collection
 from typing import Any
@@ -66,4 +67,5 @@ def _check(rule: str, holds: Callable[[Any], bool], settings: dict[str, Any]) ->
 
 def _is_number(value: Any) -> bool:
     """Whether it is a real number; True, False and NaN are none."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value
+    is_nan = isinstance(value, float) and math.isnan(value)  # a NaN is a float, or NumPy's, which is one, too
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and not is_nan

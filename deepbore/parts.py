@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from deepbore.errors import SettingError
 
