@@ -1,22 +1,41 @@
-"""Greedy and Thompson batches: against formulas by hand, on densities whose modes are known, and through a study."""
+"""Batches: against formulas by hand, on densities whose modes are known, through a study, and on several ranks."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from threading import Barrier
 
 import pytest
 import torch
+from torch import distributed, multiprocessing
 
-from deepbore import DeepEnsemble, GreedyBatch, KernelPLS, Ordinal, Real, SearchSpace, Study, ThompsonBatch
-from deepbore.acquisition import ClassProbability
-from deepbore.candidates import Candidates, LocalSearch, Search
+from deepbore import DeepEnsemble, KernelPLS, Ordinal, Real, SearchSpace, Study
+from deepbore.acquisition import ClassProbability, UpperConfidenceBound
+from deepbore.candidates import (
+    BoTorchBatch,
+    Candidates,
+    EpsilonGreedy,
+    GreedyBatch,
+    LocalSearch,
+    MultiStartLBFGS,
+    RandomSearch,
+    Search,
+    SVGDCandidates,
+    ThompsonBatch,
+)
 from deepbore.candidates.penalised import KNOWN, known_points, log_penalty
 from deepbore.candidates.walk import fresh
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior, PointEstimate
+from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
+SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 LINE = SearchSpace({"x": Real(0, 1)})
 GRID = SearchSpace({f"k{i}": Ordinal(list(range(5))) for i in range(3)})
 TREE = torch.linspace(0, 1, 101, dtype=torch.float64)[:, None]
@@ -207,3 +226,125 @@ def test_a_study_asks_for_batches_that_lie_apart():
         return torch.nn.functional.pdist(points).min()
 
     assert spread(GreedyBatch()) > 3 * spread(LocalSearch(focus=0))
+
+
+# --- several ranks ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ThreadRanks(Ranks):
+    """Ranks in threads, which gather over a list; `group` is the list and a barrier."""
+
+    def gather(self, item):
+        slots, barrier = self.group
+        slots[self.rank] = item
+        barrier.wait(timeout=60)
+        gathered = list(slots)
+        barrier.wait(timeout=60)
+        return gathered
+
+
+def on_ranks(task, world=2):
+    """What task(ranks) returns on each rank; an error on one ends all."""
+    group = ([None] * world, Barrier(world))
+
+    def run(rank):
+        try:
+            return task(ThreadRanks(rank, world, group))
+        except BaseException:
+            group[1].abort()
+            raise
+
+    with ThreadPoolExecutor(world) as threads:
+        return [done.result() for done in [threads.submit(run, rank) for rank in range(world)]]
+
+
+@cache
+def trained_once():
+    data = toy_data(SQUARE, 20)
+    classifier = fit(KernelPLS(), data, epochs=2)
+    classifier.trainer = None  # which can't be copied
+    return data, classifier
+
+
+def shared_proposals(candidates, q, world=2, seed=0):
+    """Proposals of each rank, what each has evaluated (calls, points), and where the common stream stands."""
+    data, trained = trained_once()
+    classifiers = [deepcopy(trained) for _ in range(world)]
+    sizes = [[] for _ in range(world)]
+
+    def task(ranks):
+        classifier, scored = classifiers[ranks.rank], classifiers[ranks.rank].posterior
+        classifier.posterior = lambda points: sizes[ranks.rank].append(len(points)) or scored(points)
+        generator = torch.Generator().manual_seed(seed)
+        found = candidates.propose(Search(UpperConfidenceBound(), classifier, data.observations, generator, ranks), q)
+        return found, generator.get_state()
+
+    return on_ranks(task, world), sizes
+
+
+@pytest.mark.parametrize(
+    ("candidates", "q"),
+    [
+        (BoTorchBatch(restarts=3, samples=60, iterations=10), 2),
+        (BoTorchBatch(joint=True, restarts=2, samples=60, iterations=10), 3),
+        (MultiStartLBFGS(restarts=2, samples=40, iterations=10), 1),
+        (LocalSearch(samples=50, neighbours=20, climbers=2, steps=3, focus=0), 1),
+    ],
+    ids=["one by one", "joint", "L-BFGS", "local"],
+)
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_share_the_climbing_and_agree(candidates, q, world):
+    together, sizes = shared_proposals(candidates, q, world)
+    for found, stream in together:
+        assert torch.equal(found, together[0][0])
+        assert torch.equal(stream, together[0][1])
+    assert len(set(SQUARE.identify(together[0][0]))) == q
+    (_, alone) = shared_proposals(candidates, q, world=1)
+    assert max(sum(points) for points in sizes) < sum(alone[0])
+
+
+def test_two_ranks_find_the_batch_that_one_finds():
+    candidates = BoTorchBatch(restarts=4, samples=100, iterations=50)
+    ((alone, _),), _ = shared_proposals(candidates, 2, world=1)
+    ((together, _), _), _ = shared_proposals(candidates, 2)
+    assert torch.allclose(together, alone, atol=1e-3)
+
+
+def test_the_climbers_of_a_large_batch_are_divided():
+    candidates = LocalSearch(samples=200, neighbours=0, climbers=8, steps=4, focus=0)
+    _, sizes = shared_proposals(candidates, 64)
+    assert [points.count(32) for points in sizes] == [5, 5]  # 4 steps, and what they have reached
+
+
+def test_ranks_explore_together_or_not_at_all():
+    candidates = EpsilonGreedy(RandomSearch(20), epsilon=0.5)
+    explored = set()
+    for seed in range(8):
+        ((one, _), (other, _)), sizes = shared_proposals(candidates, 1, seed=seed)
+        assert torch.equal(one, other)
+        assert bool(sizes[0]) == bool(sizes[1])
+        explored.add(not sizes[0])
+    assert explored == {True, False}
+
+
+def rank_of_two(rank, folder):
+    """One of two real processes; it writes what it proposes."""
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    data = toy_data(SQUARE, 20)
+    classifier = fit(KernelPLS(), data, epochs=2)
+    generator, proposed = torch.Generator().manual_seed(0), []
+    ranks = Ranks.found()
+    for candidates in (GreedyBatch(), BoTorchBatch(restarts=2, samples=60, iterations=5), SVGDCandidates(steps=5)):
+        proposed.append(candidates.propose(Search(Plainly(), classifier, data.observations, generator, ranks), 3))
+    torch.save(torch.cat(proposed), f"{folder}/{rank}.pt")
+    distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_propose_the_same(tmp_path):
+    multiprocessing.spawn(rank_of_two, (tmp_path,), nprocs=2)
+    one, other = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    assert torch.equal(one, other)
+    assert one.shape == (9, 2)
