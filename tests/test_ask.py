@@ -184,7 +184,7 @@ def test_a_trial_of_another_study_is_refused():
     one, other = Study(PLANE, seed=0), Study(PLANE, seed=1)
     one.ask()
     (foreign,) = other.ask()
-    with pytest.raises(TrialError, match="told to the study that gave it"):
+    with pytest.raises(TrialError, match="told to the run that gave it"):
         one.tell(foreign, -123)
     assert one.best_trial is None
 

@@ -18,7 +18,7 @@ from deepbore.data.history import History, replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Direction, Observations, Trial
 from deepbore.data.outcomes import Outcome
-from deepbore.errors import SettingError, TrialError
+from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
 from deepbore.loop.asking import Asker
 from deepbore.loop.controller import LoopController
@@ -144,19 +144,7 @@ class Study(StudyView):
             ValueTypeError: for a value that is no number.
         """
         with self._lock, as_usual():
-            row = trial
-            if isinstance(trial, Trial):
-                row = trial.id
-                self._check_own(trial)
-            self.observations.tell(row, Outcome.failure() if failed else outcome)
-
-    def _check_own(self, trial: Trial) -> None:
-        own = self.observations.trial(trial.id).params
-        if own != trial.params:
-            raise TrialError(
-                f"a trial is told to the study that gave it, but here trial {trial.id} has {own}, not {trial.params}. "
-                "Results from elsewhere are added by `add`."
-            )
+            self.observations.tell(trial, outcome, failed=failed)
 
     def add(
         self, columns: Mapping[str, Any], values: Sequence[Any] | SupportsFloat, *, task: str | None = None

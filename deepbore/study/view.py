@@ -51,7 +51,7 @@ class Result:
     def of(cls, study: "StudyView") -> "Result":
         """What a study has found so far."""
         observations = study.observations
-        values = observations.to_user(observations.values).cpu().numpy()
+        values = observations.user_values.cpu().numpy()
         if observations.k > 1:
             return cls(None, float("nan"), values, study)
         best = observations.best
