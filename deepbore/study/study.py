@@ -128,7 +128,7 @@ class Study(StudyView):
     def tell(
         self,
         trial: Trial | int,
-        outcome: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
+        value: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
         *,
         failed: bool = False,
     ) -> None:
@@ -136,7 +136,7 @@ class Study(StudyView):
 
         Args:
             trial: what `ask` gave, or its id.
-            outcome: objective value in the user's sign, one for each direction, or an `Outcome`.
+            value: objective value in the user's sign, or one for each direction, or an `Outcome`.
             failed: that there is no value.
 
         Raises:
@@ -144,7 +144,7 @@ class Study(StudyView):
             ValueTypeError: for a value that is no number.
         """
         with self._lock, as_usual():
-            self.observations.tell(trial, outcome, failed=failed)
+            self.observations.tell(trial, value, failed=failed)
 
     def add(
         self, columns: Mapping[str, Any], values: Sequence[Any] | SupportsFloat, *, task: str | None = None
