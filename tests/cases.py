@@ -64,9 +64,3 @@ PROBLEMS = {
     "Hartmann": lambda: problems.Hartmann(6),
     "Rosenbrock": lambda: problems.Rosenbrock(4),
 }
-PARAMETERS = {
-    "Real": lambda when=None: space.Real(1e-5, 0.1, log=True, when=when),
-    "Integer": lambda when=None: space.Integer(-3, 200, when=when),
-    "Ordinal": lambda when=None: space.Ordinal([1, 2.5, "all"], when=when),
-    "Categorical": lambda when=None: space.Categorical(["a", True, None, 7], when=when),
-}

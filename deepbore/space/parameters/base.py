@@ -81,11 +81,12 @@ class Parameter(ABC):
         """The native value that is written as `text`; `encode` checks its range. Raises PointError if there is none."""
 
     def identity(self, column: Tensor) -> Sequence[float] | np.ndarray:
-        """Numbers (n) that are equal for two entries of a continuous parameter exactly if these decode to equal values.
+        """Numbers (n) that are equal for two entries exactly if these decode to equal values.
 
-        What has levels is told apart by them, and not asked.
+        A space asks it of continuous parameters only, and tells the others apart by their levels.
         """
-        return self.decode(column)
+        found: list[float] = self.decode(column) if self.is_continuous else self.to_level(column).tolist()
+        return found
 
     # --- what it is --------------------------------------------------------------------------------------------------
 

@@ -67,7 +67,8 @@ class Scale:
         for width in [width for width in steps if not self.whole or width == round(width)]:
             first, last = math.ceil(self.low / width), math.floor(self.high / width)
             if last - first < most:
-                return [float(f"{k * width:.12g}") for k in range(first, last + 1)]
+                found = [float(f"{k * width:.12g}") for k in range(first, last + 1)]
+                return [value for value in found if self._holds(value)]
         return []
 
     def _holds(self, value: float) -> bool:
