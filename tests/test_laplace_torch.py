@@ -12,7 +12,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from deepbore import LaplaceGGN, ThresholdLabels, Training
-from deepbore.classifiers.laplace_torch import TwoLogits
+from deepbore.classifiers import laplace
+from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior, TwoLogits
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, check_classifier, fit, toy_data
 
@@ -78,6 +79,17 @@ def test_the_same_network_has_the_same_posterior_and_evidence_by_both_paths(stru
     assert float(own.log_evidence(batch)) == pytest.approx(float(classifier.log_evidence(batch)), rel=1e-6)
     effective = float(classifier.weight_posterior.effective)
     assert float(own.weight_posterior.effective) == pytest.approx(effective, rel=1e-6)
+
+
+def test_the_whole_of_very_many_weights_is_the_same_without_a_matrix_of_them(monkeypatch):
+    classifier, batch = built_in("full", 20)
+    own = copy_of(classifier, batch)
+    expected = own.posterior(POINTS).covariance()
+    assert isinstance(own.weight_posterior, LaplaceTorchPosterior)
+    monkeypatch.setattr(laplace, "MOST_FULL", 10)
+    condition(own, batch)
+    assert torch.allclose(own.posterior(POINTS).covariance(), expected)
+    assert not isinstance(own.weight_posterior, LaplaceTorchPosterior)
 
 
 def test_kronecker_factors_are_those_by_hand_with_biases_apart():
@@ -276,7 +288,6 @@ class Doubtful(nn.Module):
         ("last_layer", lambda e, k: nn.Sequential(nn.Linear(e, k), nn.Tanh()), "must give its output"),
         ("last_layer", lambda e, k: nn.Bilinear(e, e, k), "needs a network with an nn.Linear"),
         ("kron", normed_network, "weights are all of nn.Linear"),
-        ("full", lambda e, k: nn.Sequential(nn.Linear(e, 10_000), nn.Linear(10_000, k)), "of 10000 at most.*has 50001"),
         ("full", Doubtful, 'can.t be had for several rows at once.*Try "last_layer"'),
     ],
 )

@@ -17,6 +17,7 @@ from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
+MOST_FULL = 1000  # weights whose whole Sigma laplace-torch inverts; of more, rows by rows costs less
 DELTA_RANGE = (1e-3, 1e4)
 WEAK = 1e-2  # the first delta: a network that starts under a strong prior may shrink to a constant, and stay one
 
@@ -33,8 +34,9 @@ class LaplaceGGN(MLPClassifier):
     its members are samples of the weights, the same functions for the whole of an iteration (Thompson samples).
 
     For the built-in networks the posterior is worked out here, layer by layer and without whole Jacobians. That of your
-    own network is worked out by laplace-torch; both are the same where both can be had, except that "kron" takes a bias
-    together with its layer's weights here, and apart from them there.
+    own network is worked out by laplace-torch (but "full" of more than 1000 weights, which is a matrix of the rows, of
+    the same value). Both are the same where both can be had, except that "kron" takes a bias together with its layer's
+    weights here, and apart from them there.
 
     Args:
         hidden: widths of the hidden layers.
@@ -42,8 +44,8 @@ class LaplaceGGN(MLPClassifier):
         network: a factory (number of features, 1) -> module, in place of `hidden` and `activation`. For "full" and
             "diag" `torch.func.vmap` must be able to vectorise it; for "kron" its weights must all be of `nn.Linear`
             layers, too; for "last_layer" its last `nn.Linear` must give the output.
-        structure: of the posterior's precision: "full" (up to 10 000 weights of your own network, P^3), "kron", "diag"
-            (over all layers), or "last_layer" (full, over the last one).
+        structure: of the posterior's precision: "full", "kron", "diag" (over all layers), or "last_layer" (full, over
+            the last one).
         prior_precision: delta > 0, fixed; None to choose it by the evidence, warm from one iteration to the next.
         samples: how many members the posterior has.
         rows: how many observations the posterior rests on at most, weighted to count as all of them; the network learns
@@ -162,12 +164,15 @@ class LaplaceGGN(MLPClassifier):
         """The posterior of the weights, given the rows."""
         x, weight = self._remembered()
         delta = self.delta.clone()
-        if isinstance(self.net, StackedMLP):
-            logit, factors = self._linearised(x)
-            return structured(self.structure, factors)(factors, logit, weight, delta)
-        from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # noqa: PLC0415  # takes seconds
+        if isinstance(self.net, Members):
+            network = self.net.members[0]
+            size = sum(network.get_parameter(name).numel() for name in self._names)
+            if self.structure != "full" or size <= MOST_FULL:
+                from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # noqa: PLC0415  # takes seconds
 
-        return LaplaceTorchPosterior(self.net.members[0], self._names, self.structure, x, weight, delta)
+                return LaplaceTorchPosterior(network, self._names, self.structure, x, weight, delta)
+        logit, factors = self._linearised(x)
+        return structured(self.structure, factors)(factors, logit, weight, delta)
 
     def _remembered(self) -> tuple[Tensor, Tensor]:
         """Features (n x e) and weights (n) of the rows behind the posterior."""

@@ -8,8 +8,6 @@ from deepbore.classifiers.linearised import Factors
 from deepbore.classifiers.stacked import with_one
 from deepbore.errors import SettingError
 
-MOST_FULL = 10_000  # weights that a P x P matrix is made of: 0.8 GB
-
 
 def parameters_behind(network: nn.Module, structure: str) -> list[str]:
     """Names of the parameters that have a posterior: those of the last `nn.Linear`, or all that are trained.
@@ -25,11 +23,6 @@ def parameters_behind(network: nn.Module, structure: str) -> list[str]:
         last = {id(p) for p in last_linear(network).parameters()}
         return [name for name, p in network.named_parameters() if id(p) in last]
     trained = {name: p for name, p in network.named_parameters() if p.requires_grad}
-    if structure == "full" and (size := sum(p.numel() for p in trained.values())) > MOST_FULL:
-        raise SettingError(
-            f'structure="full" inverts a matrix of all weights, of {MOST_FULL} at most, but the network has {size}. '
-            'Use "last_layer", "kron" or "diag".'
-        )
     linear = [id(p) for layer in linear_layers(network) for p in layer.parameters()]
     if structure == "kron" and linear != [id(p) for p in trained.values()]:
         raise SettingError(
