@@ -1,5 +1,7 @@
 """Heads and posteriors that each break one rule, and the words of the check that catches them."""
 
+from dataclasses import replace
+
 import torch
 
 from deepbore import KernelPLS
@@ -51,6 +53,11 @@ class TakesAnyPoints(Head):
 class UpsideDown(Head):
     def score(self, points, mean):
         return -mean
+
+
+class Unweighted(Head):
+    def fit(self, batch):
+        return super().fit(replace(batch, weight=torch.ones_like(batch.weight)))
 
 
 class DrawsFromAll(Head):
@@ -135,6 +142,10 @@ def learning(make):
     classifiers.check_learning(make(), CONTINUOUS)
 
 
+def weights(make):
+    classifiers.check_weights(make())
+
+
 def gradient(make):
     classifiers.check_gradient(make())
 
@@ -146,6 +157,7 @@ CLASSIFIERS = [
     (DependsOnTheOthers, shapes, "must not depend on the other points, but they are up to .* apart"),
     (TakesAnyPoints, shapes, "a column too few must raise ShapeError, but gave a PointEstimate"),
     (UpsideDown, learning, r"must be > 0.8, but is 0.0"),
+    (Unweighted, weights, "beside rows of the weight 1e-6 with wrong labels the AUROC must be > 0.8, but is 0.[67]"),
     (DrawsFromAll, classifiers.check_same_seed, "global random numbers must stay untouched"),
     (NeverTheSame, classifiers.check_same_seed, "same seed and data must have equal scores, but they are up to 0.001"),
     (Forgets, classifiers.check_state_dict, "taken up the state dict of another must have its scores"),

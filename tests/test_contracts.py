@@ -38,6 +38,11 @@ def test_classifier_has_the_gradients_it_declares(name):
     classifiers.check_gradient(CLASSIFIERS[name]())
 
 
+@pytest.mark.parametrize("name", HEADS)
+def test_classifier_learns_little_from_rows_of_little_weight(name):
+    classifiers.check_weights(CLASSIFIERS[name]())
+
+
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_labelling(name):
     testing.check_labelling(LABELLINGS[name])
