@@ -72,9 +72,8 @@ def test_our_adam_steps_are_those_of_torch():
 
 
 def test_every_member_of_an_ensemble_learns_and_differs():
-    scores = fit(DeepEnsemble(members=4), toy_data(SPACE, labels=ThresholdLabels())).scores(
-        SPACE.sample(50, generator())
-    )
+    classifier = fit(DeepEnsemble(members=4), toy_data(SPACE, labels=ThresholdLabels()))
+    scores = classifier.posterior(SPACE.sample(50, generator())).members
     correlations = np.corrcoef(scores.detach())
     assert (correlations[~np.eye(4, dtype=bool)] > 0.5).all()
     assert len(torch.unique(scores, dim=0)) == 4
@@ -87,7 +86,7 @@ def test_a_users_own_network_is_a_classifier():
     before = torch.random.get_rng_state()
     classifier = fit(DeepEnsemble(network=network, members=3), toy_data(SPACE, labels=ThresholdLabels(0.3)))
     test = toy_data(SPACE, 300, ThresholdLabels(0.3), seed=1).labelled()
-    scores = classifier.scores(test.points)
+    scores = classifier.posterior(test.points).members
     assert scores.shape == (3, 300)
     assert isinstance(classifier.net, Members)
     assert scores.mean(0)[test.z[:, 0] == 1].mean() > scores.mean(0)[test.z[:, 0] == 0].mean() + 1
@@ -154,7 +153,7 @@ def test_graded_labels_under_squared_error_estimate_expected_improvement():
     normal = torch.distributions.Normal(0.0, 1.0)
     u = (tau - np.sin(6 * grid[:, 0])) / 0.5
     expected_improvement = 0.5 * (u * normal.cdf(u) + normal.log_prob(u).exp()) / (tau - y.min())
-    assert np.corrcoef(classifier.scores(grid).mean(0).detach(), expected_improvement)[0, 1] > 0.98
+    assert np.corrcoef(classifier.posterior(grid).mean.detach(), expected_improvement)[0, 1] > 0.98
 
 
 # --- training --------------------------------------------------------------------------------------------------------
@@ -198,14 +197,14 @@ def test_metrics_of_each_iteration_are_logged():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Training(steps=0), "steps > 0"),
+        (lambda: Training(steps=0), "steps >= 1"),
         (lambda: Training(learning_rate=-1), "learning_rate > 0"),
         (lambda: Training(weight_decay=-1), "weight_decay >= 0"),
-        (lambda: Training(patience=0), "patience > 0"),
+        (lambda: Training(patience=0), "patience >= 1"),
         (lambda: DeepEnsemble(members=0), "members >= 1"),
         (lambda: MLPClassifier(activation="gelu").bind(SPACE), "activation must be one of"),
         (lambda: MLPClassifier().bind(SPACE).bind(TOY_SPACES["finite"]), "bound to another"),
-        (lambda: MLPClassifier().scores(torch.zeros(1, 3)), "know its space"),
+        (lambda: MLPClassifier().posterior(torch.zeros(1, 3)), "know its space"),
     ],
 )
 def test_bad_settings_are_refused(make, says):
