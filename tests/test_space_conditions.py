@@ -244,3 +244,22 @@ def test_the_default_dtype_changes_nothing():
         assert all(torch.equal(a, b) for a, b in zip(usual, all_of_them(), strict=True))
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_what_a_move_switches_on_starts_anywhere():
+    space = SearchSpace(
+        {
+            "kernel": Categorical(["linear", "rbf", "poly"]),
+            "gamma": Real(0, 1, when=Condition("kernel", "rbf")),
+            "degree": Integer(0, 9, when=Condition("kernel", "poly")),
+        }
+    )
+    linear = space.encode([{"kernel": "linear"}]).expand(3000, -1)
+    found = space.decode(space.neighbour_of_each(linear, torch.Generator().manual_seed(0)))
+    gammas = [params["gamma"] for params in found if "gamma" in params]
+    degrees = [params["degree"] for params in found if "degree" in params]
+    assert len(gammas) > 500
+    assert abs(sum(gammas) / len(gammas) - 0.5) < 0.05
+    assert sum(gamma == 0 for gamma in gammas) == 0
+    assert set(degrees) == set(range(10))
+    assert degrees.count(0) < 0.2 * len(degrees)

@@ -28,7 +28,7 @@ def neighbour_of_each(space: "SearchSpace", points: Tensor, generator: torch.Gen
     neighbours = torch.where(changed, moved(space, points, generator), points)
     if space.is_conditional:
         switched_on = space.active(neighbours) & ~space.active(points)
-        anywhere = space.sample(len(points), generator).to(points.device)
+        anywhere = space.draw(len(points), generator).to(points.device)
         neighbours = torch.where(switched_on, anywhere, neighbours)
     return space.snap(neighbours)
 

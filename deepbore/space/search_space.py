@@ -155,8 +155,12 @@ class SearchSpace:
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n independent points, uniform over each parameter's scale (n x d), on the generator's device."""
-        shape, device = (n, len(self)), generator.device
-        return self._from_uniform(torch.rand(shape, dtype=torch.float64, generator=generator, device=device))
+        return self._masked(self.draw(n, generator))
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """n independent values of every parameter, whether it would be active there or not (n x d)."""
+        u = torch.rand((n, len(self)), dtype=torch.float64, generator=generator, device=generator.device)
+        return run_by_run(self.runs, lambda p, column: p.from_uniform(column), u)
 
     def sobol(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
         """Points number `skip` ... `skip` + n - 1 of the scrambled Sobol sequence of this seed (n x d)."""
