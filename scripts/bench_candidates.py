@@ -1,45 +1,52 @@
 #!/usr/bin/env python
 """What several ranks bring to the search for candidates, each on one thread; and a GPU to scoring, where there is one.
 
-    python scripts/bench_candidates.py [--ranks 1 2] [--rounds 10]
+    python scripts/bench_candidates.py [--ranks 1 2] [--rounds 10] [--out docs/results/two_ranks.json]
 
-A `DeepEnsemble` of 200 observations in ten dimensions; the search shares its points and climbers among the ranks, and
-gathers. Medians over the rounds.
+A `DeepEnsemble` of 200 observations in ten dimensions; the search shares its points, then the climbing from the best of
+them, and gathers both. Medians and quartiles over the rounds. Where other work keeps the cores busy (`load` is the
+machine's load average when a number of ranks begins), a rank waits for others that have no core: then the CPU time of
+the busiest rank, its threads for talking to the others included, says what the search would take on cores of its own.
 """
 
 import argparse
+import json
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 from torch import distributed, multiprocessing
 
-from deepbore import DeepEnsemble, LocalSearch, Real, SearchSpace, UpperConfidenceBound
-from deepbore.candidates import Candidates, RandomSearch, Search
+from deepbore import DeepEnsemble, GreedyBatch, LocalSearch, Real, SearchSpace, UpperConfidenceBound
+from deepbore.candidates import BoTorchBatch, Candidates, RandomSearch, Search
 from deepbore.compute.distributed import Ranks
 from deepbore.testing import fit, toy_data
 
 SPACE = SearchSpace({f"x{i}": Real(0, 1) for i in range(10)})
-SEARCHES: dict[str, tuple[Candidates, int]] = {  # with how many points they score
-    "default search": (LocalSearch(focus=0.0), 3000 + 20 * 8 + 8),
-    "wide search": (LocalSearch(samples=20_000, neighbours=10_000, climbers=64, focus=0.0), 30_000 + 20 * 64 + 64),
-    "random pool": (RandomSearch(100_000), 100_000),
+SEARCHES: dict[str, tuple[Candidates, int]] = {  # with how many points they propose
+    "default search": (LocalSearch(focus=0.0), 1),
+    "default batch": (GreedyBatch(LocalSearch(focus=0.0)), 64),
+    "wide search": (LocalSearch(samples=20_000, neighbours=10_000, climbers=64, focus=0.0), 1),
+    "random pool": (RandomSearch(100_000), 1),
+    "BoTorchBatch": (BoTorchBatch(restarts=8, iterations=20), 2),
 }
 
 
-def median(rounds: int, call: Callable[[], object]) -> float:
-    """Seconds of one call."""
-    seconds = []
+def seconds(rounds: int, call: Callable[[], object]) -> tuple[list[float], float]:
+    """Quartiles of the seconds of one call, and the median of its CPU seconds."""
+    wall, cpu = [], []
     for _ in range(rounds + 1):
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), time.process_time()
         call()
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds[1:])
+        wall.append(time.perf_counter() - started)
+        cpu.append(time.process_time() - busy)
+    return statistics.quantiles(wall[1:], n=4, method="inclusive"), statistics.median(cpu[1:])
 
 
 def new_search(ranks: Ranks) -> Search:
@@ -48,16 +55,21 @@ def new_search(ranks: Ranks) -> Search:
     return Search(UpperConfidenceBound(), classifier, data.observations, torch.Generator().manual_seed(0), ranks)
 
 
-def measure(rank: int, world: int, rounds: int, meeting: str) -> None:
-    """One rank's part; the first prints."""
+def measure(rank: int, world: int, rounds: int, folder: str) -> None:
+    """One rank's part; the first prints and writes."""
     torch.set_num_threads(1)
     if world > 1:
-        distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
-    search = new_search(Ranks.found())
-    for name, (candidates, points) in SEARCHES.items():
-        seconds = median(rounds, lambda candidates=candidates: candidates.propose(search, 1))
+        distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=world)
+    search, rows = new_search(Ranks.found()), []
+    for name, (candidates, q) in SEARCHES.items():
+        (low, median, high), cpu = seconds(rounds, lambda c=candidates, q=q: c.propose(search, q))  # type: ignore[misc]
+        cpu = max(search.ranks.gather(cpu))
+        row = {"search": name, "ranks": world, "q": q, "seconds": median, "quartiles": [low, high], "cpu_seconds": cpu}
+        rows.append({key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()})
         if rank == 0:
-            print(f"{name:16} {world:5} {points:9,} {points / seconds:15,.0f} {1 / seconds:13.1f}", flush=True)
+            print(f"{name:16} {world:5} {q:4} {median:9.4f} {cpu:9.4f}   {low:.4f} to {high:.4f}", flush=True)
+    if rank == 0:
+        Path(folder, "rows.json").write_text(json.dumps(rows))
     if world > 1:
         distributed.destroy_process_group()
 
@@ -68,25 +80,31 @@ def compare_gpu(rounds: int) -> None:
     search = new_search(Ranks())
     points = SPACE.sample(200_000, torch.Generator().manual_seed(0))
     for device in ("cpu", "cuda"):
-        classifier = search.classifier.to(device)
+        search.classifier.to(device)
         here = points.to(device)
-
-        @torch.no_grad()
-        def score(classifier=classifier, here=here) -> None:
-            _ = float(search.acquisition(classifier, here).max())  # waits for the GPU
-
-        print(f"{device:16} {len(points):9,} {len(points) / median(rounds, score):15,.0f}")
+        (_, median, _), _ = seconds(rounds, lambda here=here: float(search.values(here).max()))  # type: ignore[misc]
+        print(f"{device:16} {len(points):9,} {len(points) / median:15,.0f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--out", type=Path, help="a JSON file for the measurements")
     options = parser.parse_args()
-    print(f"{'search':16} {'ranks':>5} {'points':>9} {'evaluations/s':>15} {'suggestions/s':>13}")
+    print(f"{'search':16} {'ranks':>5} {'q':>4} {'seconds':>9} {'CPU':>9}   quartiles")
+    rows, load = [], {}
     for world in options.ranks:
+        load[world] = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
-            multiprocessing.spawn(measure, (world, options.rounds, f"{folder}/meeting"), nprocs=world)
+            multiprocessing.spawn(measure, (world, options.rounds, folder), nprocs=world)  # type: ignore[no-untyped-call, attr-defined]
+            rows += json.loads(Path(folder, "rows.json").read_text())
+    if options.out is not None:
+        ranks = " ".join(map(str, options.ranks))
+        command = f"python scripts/bench_candidates.py --ranks {ranks} --rounds {options.rounds} --out {options.out}"
+        said = {"command": command, "cores": os.cpu_count(), "load": load, "rows": rows}
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(said, indent=1) + "\n")
     if torch.cuda.is_available():
         compare_gpu(options.rounds)
 
