@@ -8,12 +8,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import CLASSIFIERS
 from deepbore import Real, SearchSpace, ThresholdLabels
 from deepbore.classifiers import (
+    Calibrated,
+    DeepEnsemble,
     DeepPLS,
     FourierLogistic,
     GPClassifier,
+    HyperDeepEnsemble,
     KernelPLS,
+    LaplaceGGN,
+    MCDropout,
     MLPClassifier,
     RandomForest,
     Training,
@@ -141,7 +147,12 @@ HEADS = {  # a limit each that is cheap to cross
     "XGBoost": (lambda: XGBoost(rounds=20, rows=60), 60),
     "GPClassifier": (lambda: GPClassifier(inducing=30), 1024),
     "MLPClassifier": (lambda: MLPClassifier(training=QUICK), 1024),
+    "DeepEnsemble": (lambda: DeepEnsemble(training=QUICK), 1024),
+    "HyperDeepEnsemble": (lambda: HyperDeepEnsemble(training=QUICK), 1024),
+    "MCDropout": (lambda: MCDropout(training=QUICK), 1024),
+    "LaplaceGGN": (lambda: LaplaceGGN(training=QUICK), 1024),
     "DeepPLS": (lambda: DeepPLS(training=QUICK), 1024),
+    "Calibrated": (lambda: Calibrated(KernelPLS(rows=60)), 60),
 }
 
 
@@ -176,6 +187,10 @@ def regret(make, n, seed):
     mean = classifier.posterior(grid).mean
     best = grid[mean >= mean.max() - 1e-9].mean(0)  # trees are flat around their maximum
     return float((best - torch.tensor([0.4, 0.6])).square().sum())
+
+
+def test_every_head_is_among_them():
+    assert set(HEADS) == set(CLASSIFIERS)
 
 
 @pytest.mark.slow
