@@ -6,7 +6,7 @@ import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, Study, minimize
+from deepbore import DeepEnsemble, KernelPLS, Outcome, Real, SearchSpace, Study, minimize
 from deepbore.loop.lightning import quiet
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
@@ -49,6 +49,16 @@ def test_a_run_never_evaluates_more_than_it_was_given():
 
 def test_the_trainer_may_end_the_run_too():
     assert len(Study(PLANE).optimize(bowl, None, trainer=quiet_trainer(max_epochs=3)).values) == 13
+
+
+def test_an_outcome_with_another_number_of_values_is_a_failed_trial():
+    def several(params):
+        return [bowl(params), 1.0] if params["x"] < 0 else Outcome(bowl(params), constraints=[-1.0])
+
+    with pytest.warns(RuntimeWarning, match="number of objective values must be 1"):
+        result = minimize(several, PLANE, n_trials=14, n_initial=10)
+    assert 0 < result.study.observations.n_failed < 14
+    assert result.best_params["x"] >= 0
 
 
 def test_the_objective_has_all_threads_and_gradients():

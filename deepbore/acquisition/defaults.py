@@ -9,6 +9,7 @@ from deepbore.classifiers.link import Link
 
 def default_acquisition(classifier: Classifier) -> Acquisition:
     """Expected improvement for distance-aware estimates of labels, else a bound; of a point estimate its score."""
-    if classifier.link is Link.IDENTITY and classifier.distance_aware:
-        return LogExpectedImprovement()
-    return UpperConfidenceBound() if "std" in classifier.capabilities else ClassProbability()
+    if "std" not in classifier.capabilities:
+        return ClassProbability()
+    improves = classifier.link is Link.IDENTITY and classifier.distance_aware
+    return LogExpectedImprovement() if improves else UpperConfidenceBound()

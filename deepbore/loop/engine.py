@@ -10,6 +10,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status
+from deepbore.errors import ValueTypeError
 from deepbore.loop.snapshot import save
 from deepbore.loop.state import RunState
 
@@ -90,9 +91,18 @@ class Engine:
             self.state.queue[:0] = queued
             raise
 
-    def record(self, trial: Trial, outcome: Outcome) -> None:
-        """Gives a pending trial its outcome."""
-        self.state.observations.tell(trial.id, outcome)
+    def record(self, trial: Trial, outcome: Outcome) -> Outcome:
+        """Gives a pending trial its outcome: a failure, where it has another number of values than the run.
+
+        Returns:
+            What has been recorded.
+        """
+        try:
+            self.state.observations.tell(trial.id, outcome)
+        except ValueTypeError as error:
+            outcome = Outcome.failure(str(error))
+            self.state.observations.tell(trial.id, outcome)
+        return outcome
 
     def still_pending(self, rows: list[int]) -> list[int]:
         """Those of the rows that have no outcome yet."""

@@ -3,8 +3,7 @@
 import math
 import warnings
 
-from deepbore.data.outcomes import Outcome
-from deepbore.evaluators import Evaluator, Finished
+from deepbore.evaluators import Evaluator
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.loop.engine import Engine
 
@@ -51,14 +50,8 @@ class TrialRunner:
         return self.evaluator.free < min(self.batch_size, self.evaluator.workers)
 
     def _collect(self) -> None:
-        for finished in self.evaluator.collect():
-            self.engine.record(*finished)
-            if self.engine.ranks.is_first:
-                _warn_of_failure(finished)
-
-
-def _warn_of_failure(finished: Finished) -> None:
-    trial, outcome = finished
-    if isinstance(outcome, Outcome) and outcome.has_failed:
-        message = f"trial {trial.id} failed with {trial.params}: {outcome.reason}"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        for trial, outcome in self.evaluator.collect():
+            recorded = self.engine.record(trial, outcome)
+            if recorded.has_failed and self.engine.ranks.is_first:
+                message = f"trial {trial.id} failed with {trial.params}: {recorded.reason}"
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
