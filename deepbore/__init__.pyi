@@ -1,76 +1,73 @@
 """The public names, and the one list of them: `deepbore/__init__.py` imports each from here when it is first used."""
 
-from . import errors as errors
-from . import plots as plots
-from . import problems as problems
-from . import testing as testing
-from .space import (
-    Real as Real,
-    Integer as Integer,
-    Ordinal as Ordinal,
-    Categorical as Categorical,
-    Condition as Condition,
-    SearchSpace as SearchSpace,
+from . import errors as errors, plots as plots, problems as problems, testing as testing
+from .acquisition import (
+    ClassProbability as ClassProbability,
+    ExpectedProbability as ExpectedProbability,
+    LogExpectedImprovement as LogExpectedImprovement,
+    PosteriorSample as PosteriorSample,
+    QuantileBound as QuantileBound,
+    TheoremBound as TheoremBound,
+    UpperConfidenceBound as UpperConfidenceBound,
+)
+from .candidates import (
+    BoTorchBatch as BoTorchBatch,
+    DifferentialEvolution as DifferentialEvolution,
+    EpsilonGreedy as EpsilonGreedy,
+    GreedyBatch as GreedyBatch,
+    LocalSearch as LocalSearch,
+    MultiStartLBFGS as MultiStartLBFGS,
+    RandomSearch as RandomSearch,
+    SVGDCandidates as SVGDCandidates,
+    ThompsonBatch as ThompsonBatch,
+)
+from .classifiers import (
+    Calibrated as Calibrated,
+    DeepEnsemble as DeepEnsemble,
+    DeepPLS as DeepPLS,
+    FourierLogistic as FourierLogistic,
+    GPClassifier as GPClassifier,
+    HyperDeepEnsemble as HyperDeepEnsemble,
+    KernelPLS as KernelPLS,
+    LaplaceGGN as LaplaceGGN,
+    MCDropout as MCDropout,
+    MLPClassifier as MLPClassifier,
+    RandomForest as RandomForest,
+    Training as Training,
+    XGBoost as XGBoost,
 )
 from .data.outcomes import (
     Outcome as Outcome,
 )
-from .labels import (
-    ThresholdLabels as ThresholdLabels,
-    ImprovementLabels as ImprovementLabels,
-    SeveralThresholds as SeveralThresholds,
-    ValueGradedLabels as ValueGradedLabels,
-    RankGradedLabels as RankGradedLabels,
-    EmphasiseChanges as EmphasiseChanges,
-    DecayingGamma as DecayingGamma,
-)
-from .classifiers import (
-    MLPClassifier as MLPClassifier,
-    DeepEnsemble as DeepEnsemble,
-    HyperDeepEnsemble as HyperDeepEnsemble,
-    MCDropout as MCDropout,
-    LaplaceGGN as LaplaceGGN,
-    FourierLogistic as FourierLogistic,
-    GPClassifier as GPClassifier,
-    DeepPLS as DeepPLS,
-    KernelPLS as KernelPLS,
-    RandomForest as RandomForest,
-    XGBoost as XGBoost,
-    Calibrated as Calibrated,
-    Training as Training,
-)
-from .acquisition import (
-    ClassProbability as ClassProbability,
-    ExpectedProbability as ExpectedProbability,
-    UpperConfidenceBound as UpperConfidenceBound,
-    TheoremBound as TheoremBound,
-    QuantileBound as QuantileBound,
-    PosteriorSample as PosteriorSample,
-    LogExpectedImprovement as LogExpectedImprovement,
-)
-from .candidates import (
-    RandomSearch as RandomSearch,
-    LocalSearch as LocalSearch,
-    MultiStartLBFGS as MultiStartLBFGS,
-    BoTorchBatch as BoTorchBatch,
-    DifferentialEvolution as DifferentialEvolution,
-    GreedyBatch as GreedyBatch,
-    ThompsonBatch as ThompsonBatch,
-    SVGDCandidates as SVGDCandidates,
-    EpsilonGreedy as EpsilonGreedy,
-)
 from .evaluators import (
     Evaluator as Evaluator,
-    SerialEvaluator as SerialEvaluator,
-    ProcessEvaluator as ProcessEvaluator,
     ExecutorEvaluator as ExecutorEvaluator,
+    ProcessEvaluator as ProcessEvaluator,
+    SerialEvaluator as SerialEvaluator,
+)
+from .labels import (
+    DecayingGamma as DecayingGamma,
+    EmphasiseChanges as EmphasiseChanges,
+    ImprovementLabels as ImprovementLabels,
+    RankGradedLabels as RankGradedLabels,
+    SeveralThresholds as SeveralThresholds,
+    ThresholdLabels as ThresholdLabels,
+    ValueGradedLabels as ValueGradedLabels,
+)
+from .space import (
+    Categorical as Categorical,
+    Condition as Condition,
+    Integer as Integer,
+    Ordinal as Ordinal,
+    Real as Real,
+    SearchSpace as SearchSpace,
 )
 from .study import (
-    Study as Study,
     Result as Result,
+    Study as Study,
     Suggester as Suggester,
-    minimize as minimize,
     maximize as maximize,
+    minimize as minimize,
 )
 
 __version__: str
