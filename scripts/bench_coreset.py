@@ -157,7 +157,7 @@ def show(results: dict[str, dict[str, Any]]) -> None:
                     curves[rule].append(run["log10_regret"])
         difference = np.array(curves["shipped"]) - np.array(curves["repeats"])
         for rule, runs in {**curves, "shipped - repeats": list(difference)}.items():
-            columns = [mean_and_error([run[i] for run in runs]) for i in range(len(AT))]
+            columns = [mean_and_error([curve[i] for curve in runs]) for i in range(len(AT))]
             print(f"| {name}, {rule} | " + " | ".join(columns) + " |")
 
 

@@ -34,8 +34,8 @@ from deepbore import (
     SearchSpace,
     Study,
     Training,
+    UpperConfidenceBound as OurBound,
 )
-from deepbore import UpperConfidenceBound as OurBound
 from deepbore.candidates import Search
 from deepbore.candidates.botorch import in_points
 from deepbore.errors import SettingError, ShapeError

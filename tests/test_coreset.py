@@ -5,8 +5,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cases import CLASSIFIERS
 from deepbore import Real, SearchSpace, ThresholdLabels

@@ -5,8 +5,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
 from deepbore.data.csv_file import read_csv

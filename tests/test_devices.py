@@ -9,8 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
 from cases import ACQUISITIONS
-from deepbore import DeepEnsemble, FourierLogistic, KernelPLS, Study, Training
-from deepbore import candidates as searches
+from deepbore import DeepEnsemble, FourierLogistic, KernelPLS, Study, Training, candidates as searches
 from deepbore.acquisition import LogExpectedImprovement, UpperConfidenceBound, default_acquisition
 from deepbore.candidates import Search
 from deepbore.candidates.climbing import climbed

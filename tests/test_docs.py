@@ -14,8 +14,7 @@ import pytest
 from mkdocstrings import Inventory
 
 import deepbore
-from deepbore.cli import main as cli
-from deepbore.cli import tune
+from deepbore.cli import main as cli, tune
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

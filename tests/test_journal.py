@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
 from deepbore.data import added

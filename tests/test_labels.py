@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from deepbore import KernelPLS, MLPClassifier, Real, SearchSpace, Study
 from deepbore.data.observations import Observations

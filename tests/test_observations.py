@@ -7,8 +7,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Real, SearchSpace
 from deepbore.data.frames import as_frame

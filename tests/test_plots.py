@@ -28,8 +28,8 @@ from deepbore import (
     Study,
     ThresholdLabels,
     Training,
+    plots as pictures,
 )
-from deepbore import plots as pictures
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import PointEstimate

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 from deepbore.errors import PointError, ShapeError, SpaceError
