@@ -156,9 +156,9 @@ def show(results: dict[str, dict[str, Any]]) -> None:
                 if run is not None and all(pair):
                     curves[rule].append(run["log10_regret"])
         difference = np.array(curves["shipped"]) - np.array(curves["repeats"])
-        for rule, runs in {**curves, "shipped - repeats": list(difference)}.items():
-            columns = [mean_and_error([curve[i] for curve in runs]) for i in range(len(AT))]
-            print(f"| {name}, {rule} | " + " | ".join(columns) + " |")
+        for label, found in {**curves, "shipped - repeats": list(difference)}.items():
+            columns = [mean_and_error([curve[i] for curve in found]) for i in range(len(AT))]
+            print(f"| {name}, {label} | " + " | ".join(columns) + " |")
 
 
 def mean_and_error(numbers: list[float]) -> str:
