@@ -1,11 +1,8 @@
 """Batches: against formulas by hand, on densities whose modes are known, through a study, and on several ranks."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import cache
-from threading import Barrier
 
 import pytest
 import torch
@@ -34,6 +31,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
+from thread_ranks import on_ranks
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 LINE = SearchSpace({"x": Real(0, 1)})
@@ -229,34 +227,6 @@ def test_a_study_asks_for_batches_that_lie_apart():
 
 
 # --- several ranks ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ThreadRanks(Ranks):
-    """Ranks in threads, which gather over a list; `group` is the list and a barrier."""
-
-    def gather(self, item):
-        slots, barrier = self.group
-        slots[self.rank] = item
-        barrier.wait(timeout=60)
-        gathered = list(slots)
-        barrier.wait(timeout=60)
-        return gathered
-
-
-def on_ranks(task, world=2):
-    """What task(ranks) returns on each rank; an error on one ends all."""
-    group = ([None] * world, Barrier(world))
-
-    def run(rank):
-        try:
-            return task(ThreadRanks(rank, world, group))
-        except BaseException:
-            group[1].abort()
-            raise
-
-    with ThreadPoolExecutor(world) as threads:
-        return [done.result() for done in [threads.submit(run, rank) for rank in range(world)]]
 
 
 @cache

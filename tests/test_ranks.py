@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Thread
 
 import pytest
 import torch
+from lightning.pytorch import Trainer
 
 import deepbore
 from deepbore import KernelPLS, Ordinal, Real, SearchSpace, Study, Suggester
@@ -26,44 +26,19 @@ from deepbore.candidates import (
     ThompsonBatch,
 )
 from deepbore.compute.distributed import Ranks
-from deepbore.data.observations import Trial
+from deepbore.data.observations import Observations, Trial
 from deepbore.evaluators import SerialEvaluator
 from deepbore.evaluators.shared import SharedEvaluator
+from deepbore.loop import LoopController, Recipe, RunState
+from deepbore.loop.lightning import quiet
 from deepbore.testing import fit, toy_data
+from thread_ranks import on_ranks
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 GRID = SearchSpace({"a": Ordinal(list(range(12))), "b": Ordinal(list(range(9)))})
 
 
 # --- two ranks in two threads ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ThreadRanks(Ranks):
-    """Gathers over a list that threads share; `group` is the list and a barrier."""
-
-    def gather(self, item):
-        slots, barrier = self.group
-        slots[self.rank] = item
-        barrier.wait(timeout=60)
-        gathered = list(slots)
-        barrier.wait(timeout=60)
-        return gathered
-
-
-def on_two_ranks(task):
-    """What task(ranks) returns on each of two ranks."""
-    group, results = ([None, None], Barrier(2)), [None, None]
-
-    def run(rank):
-        results[rank] = task(ThreadRanks(rank, 2, group))
-
-    threads = [Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
 
 
 def new_search(space):
@@ -80,7 +55,7 @@ def proposed_by_two(candidates, space, q):
         search = replace(searches[ranks.rank], ranks=ranks)
         return candidates.propose(search, q), search.generator.get_state()
 
-    return on_two_ranks(task)
+    return on_ranks(task)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +134,21 @@ def test_ranks_share_a_batch_and_all_know_all_outcomes_in_order(slow):
         assert (evaluator.outstanding, evaluator.free) == (0, 2)
         return [(trial.id, None if outcome.has_failed else outcome.values[0]) for trial, outcome in outcomes]
 
-    one, other = on_two_ranks(task)
+    one, other = on_ranks(task)
     assert one == other == [(0, 0.0), (1, 1.0), (2, 2.0), (3, None), (4, 4.0)]
     assert called == [[0, 2, 4], [1, 3]]
+
+
+def test_an_evaluator_is_shared_once_however_often_a_run_is_set_up(monkeypatch):
+    evaluator = SerialEvaluator(lambda params: params["x"])
+    controller = LoopController(RunState(Observations(PLANE), Recipe.resolve(PLANE)), evaluator, n_trials=5)
+    monkeypatch.setattr(Ranks, "found", classmethod(lambda cls: Ranks(0, 2, None)))
+    with quiet():
+        trainer = Trainer(logger=False, enable_checkpointing=False, accelerator="cpu")
+    monkeypatch.setattr(Trainer, "world_size", 2)
+    for _ in range(2):
+        controller.setup(trainer, controller.state.classifier, "fit")
+    assert controller.runner.evaluator.own is evaluator
 
 
 # --- two real processes ----------------------------------------------------------------------------------------------
