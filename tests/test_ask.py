@@ -39,7 +39,9 @@ class Failing(LogExpectedImprovement):
         return super().__call__(posterior, best)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError], ids=lambda error: error.__name__)
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, *(pytest.param(each, marks=pytest.mark.slow) for each in (MemoryError, OSError))]
+)
 @pytest.mark.parametrize("make", [KernelPLS, lambda: deepbore.DeepPLS(training=deepbore.Training(steps=5))])
 def test_a_failed_ask_leaves_the_study_as_it_was(error, make):
     failing, sound = (Study(PLANE, seed=3, n_initial=5, classifier=make(), acquisition=Failing()) for _ in range(2))

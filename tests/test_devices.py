@@ -74,7 +74,7 @@ SHORTLIST = {"GreedyBatch", "ThompsonBatch"}  # choose among the first 1000 new 
 LOOKS = 10 * D  # entries a row takes to be looked at: moved once; each column is decoded twice, in some steps
 
 
-@pytest.mark.parametrize("q", [1, 8])
+@pytest.mark.parametrize("q", [pytest.param(1, marks=pytest.mark.slow), 8])
 @pytest.mark.parametrize("name", SEARCHES)
 def test_only_what_the_walk_looks_at_leaves_the_device(trained, name, q):
     few, many = (sum(entries(SEARCHES[name](n), trained, q).values()) for n in (1500, 6000))

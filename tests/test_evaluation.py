@@ -124,6 +124,7 @@ class Square:
 THREADS = {"class_path": "concurrent.futures.ThreadPoolExecutor", "init_args": {"max_workers": 4}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings", "workers"),
     [

@@ -301,6 +301,7 @@ def test_threads_propose_distinct_configurations():
     assert distinct(study.trials) == 14
 
 
+@pytest.mark.slow
 def test_another_process_sees_what_is_proposed_before_it_is_asked_for(tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     one = optuna.create_study(study_name="s", storage=storage, sampler=DeepBoreSampler(seed=0, n_startup_trials=1))

@@ -463,6 +463,7 @@ def test_where_nothing_is_learned_the_picture_says_why(values, says):
     assert set(pictures.importances(line).values()) == {0.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [[NAN, 1.0], [3.0, 1.0, NAN, 2.0]])
 def test_few_trials_are_enough(values, tmp_path):
     study = told(MIXED, values, pending=1)
@@ -605,6 +606,7 @@ def test_a_report_of_a_run_without_anything_learned_says_so(values):
     assert 'alt="History"' in text
 
 
+@pytest.mark.slow
 def test_stepping_through_makes_an_animation(tmp_path, monkeypatch, pytestconfig):
     spec = importlib.util.spec_from_file_location("steps", pytestconfig.rootpath / "scripts" / "step_through.py")
     script = importlib.util.module_from_spec(spec)

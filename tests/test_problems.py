@@ -340,6 +340,7 @@ def digits():
     return Digits(epochs=5)
 
 
+@pytest.mark.slow
 def test_digits_depends_on_params_and_seed_alone(digits):
     first = digits(GOOD)
     torch.manual_seed(123)
@@ -366,6 +367,7 @@ def test_a_good_training_beats_a_bad_one(digits, worse):
     assert digits(GOOD) < 0.5 < digits(GOOD | worse)
 
 
+@pytest.mark.slow
 def test_digits_runs_all_over_its_space(digits):
     points = digits.space.sample(8, torch.Generator().manual_seed(0))
     params = digits.space.decode(points)

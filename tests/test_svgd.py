@@ -87,6 +87,7 @@ def test_the_direction_is_equation_26_by_a_double_loop(levels):
         assert torch.allclose(stein_direction(x, score, apart)[i], expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adadelta", "lbfgs"])
 def test_particles_are_a_sample_of_a_gaussian(optimizer):
     def gaussian(points):
@@ -138,6 +139,7 @@ def test_the_lowest_particles_alone_climb():
     assert (tail_weights(torch.randn(9), tail=1.0) == 1).all()
 
 
+@pytest.mark.slow
 def test_the_tail_lifts_the_worst_particles():
     def worst(tail):
         batches = [SVGDCandidates(tail=tail).propose(search(seed=seed), q=20) for seed in range(5)]
@@ -191,6 +193,7 @@ def test_a_batch_has_exactly_q_new_points(name, q):
     assert torch.equal(one, space.snap(one))
 
 
+@pytest.mark.slow
 def test_levels_follow_the_density():
     space = SearchSpace({"x": Real(0, 1), "c": Categorical(list("abcd"))})
 

@@ -124,6 +124,7 @@ def test_global_streams_stay_as_they_were(make):
     assert torch.equal(before[1], torch.random.get_rng_state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidates", [None, DifferentialEvolution(evaluations=500)], ids=["local", "evolution"])
 @pytest.mark.parametrize("make", TREES.values(), ids=TREES)
 def test_they_optimise(make, candidates):
