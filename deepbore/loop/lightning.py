@@ -1,9 +1,9 @@
 """The border with Lightning: whatever relies on more than its documented interface stands here, and nowhere else.
 
-Each of these has a test in `tests/test_lightning.py` that says what is relied on:
+Each of these has a test in `tests/test_border.py` that says what is relied on:
 
 - `trainer.fit_loop.max_epochs` may be set between two fits, so that one Trainer runs some epochs at a time;
-- a `fit` that Ctrl-C ends leaves by `SystemExit` with the `KeyboardInterrupt` as its context, and SIGINT ignored;
+- a `fit` that Ctrl-C ends leaves by `SystemExit` with the `KeyboardInterrupt` as its context;
 - `trainer.callbacks` is a list, asked anew at every hook;
 - the launcher of other ranks logs under a name of its own.
 """
@@ -105,7 +105,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Gives Ctrl-C back to the caller: Lightning catches it, ends its fit, has SIGINT ignored, and exits."""
+    """Gives Ctrl-C back to the caller: Lightning catches it, ignores another one while it ends its fit, and exits."""
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT) if is_main else None
     try:
