@@ -62,11 +62,10 @@ def test_a_fit_that_ctrl_c_ends_leaves_by_an_exit_with_the_interrupt_behind_it(h
 
     before = signal.signal(signal.SIGINT, handler)
     try:
+        plain = dict.fromkeys(["logger", "enable_checkpointing", "enable_progress_bar"], False)
+        trainer = Trainer(callbacks=[Pressing()], max_epochs=2, accelerator="cpu", **plain)
         with quiet(), pytest.raises(SystemExit) as ended:  # what Lightning makes of it
-            plain = dict.fromkeys(["logger", "enable_checkpointing", "enable_progress_bar"], False)
-            Trainer(callbacks=[Pressing()], max_epochs=2, accelerator="cpu", **plain).fit(
-                KernelPLS(), datamodule=data()
-            )
+            trainer.fit(KernelPLS(), datamodule=data())
         assert isinstance(ended.value.__context__, KeyboardInterrupt)
         signal.signal(signal.SIGINT, handler)
         trainer = new_trainer()
