@@ -20,7 +20,6 @@ from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
 JITTER = 1e-8
-NEGLIGIBLE = 1e-3  # the weight of rows that are left out
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
@@ -114,8 +113,8 @@ class KernelPLS(Classifier):
 
     @torch.no_grad()
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        # to the evidence a row is a row, however little it weighs: it would make lambda smaller
-        batch = batch.coreset(self.rows, self.generator, above=NEGLIGIBLE)
+        # light rows stay out: to the evidence a row is a row, however little it weighs, and makes lambda smaller
+        batch = batch.coreset(self.rows, self.generator)
         labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
         self._keep(_x=self.coordinates(batch.points), _data=labels)
         found = minimize(

@@ -16,6 +16,7 @@ from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.stacked import Members, StackedMLP
 from deepbore.compute.devices import generator_on
 from deepbore.labels import LabelledBatch
+from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.space import SearchSpace
 
 NetworkFactory = Callable[[int, int], nn.Module]
@@ -228,7 +229,8 @@ class NetworkClassifier(Classifier):
 
 
 def with_mean_weight_of(batch: LabelledBatch, rows: LabelledBatch) -> LabelledBatch:
-    """Rows of a batch with its mean weight: their loss, a mean, stays as large as before there was a coreset."""
+    """Rows of a batch with the mean weight of all that count: their loss, a mean, is as large as without a coreset."""
     if len(rows) == len(batch):
         return rows
-    return replace(rows, weight=rows.weight * (batch.weight.mean() / rows.weight.mean()))
+    mean = batch.weight.sum() / (batch.weight > NEGLIGIBLE).sum()
+    return replace(rows, weight=rows.weight * (mean / rows.weight.mean()))

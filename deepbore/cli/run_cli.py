@@ -95,7 +95,7 @@ class RunCLI(LightningCLI):
             datamodule_class=LabelSettings,
             args=list(args),
             run=False,
-            parser_kwargs={"exit_on_error": False},
+            parser_kwargs={"exit_on_error": False, "prog": "deepbore fit"},
             auto_configure_optimizers=False,
             seed_everything_default=False,  # the run's own stream is the only one
             save_config_callback=None,  # it saves where the logger does; ours belongs into the run directory

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+NEGLIGIBLE = 1e-3  # the weight of rows that nothing is learned from, such as pending ones
 LEAST_WEIGHT = 1e-2  # of rows chosen by label: among very many rows they still show where it is good
 
 

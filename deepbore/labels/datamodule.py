@@ -10,7 +10,7 @@ from torch import Tensor
 
 from deepbore.data.observations import Observations
 from deepbore.labels.base import Labelling
-from deepbore.labels.coreset import coreset
+from deepbore.labels.coreset import NEGLIGIBLE, coreset
 from deepbore.labels.defaults import default_labels
 from deepbore.space import SearchSpace
 
@@ -42,7 +42,7 @@ class LabelledBatch:
         """The batch of some rows only, given by number."""
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
 
-    def coreset(self, size: int, generator: torch.Generator, above: float = 0.0) -> "LabelledBatch":
+    def coreset(self, size: int, generator: torch.Generator, above: float = NEGLIGIBLE) -> "LabelledBatch":
         """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
 
         So what a suggestion costs need not grow with n. Rows chosen by label weigh less than those drawn at random, so
@@ -52,7 +52,7 @@ class LabelledBatch:
         Args:
             size: of the coreset, >= 1.
             generator: what is drawn with.
-            above: rows must weigh more than that.
+            above: rows must weigh more than that: pending ones take nobody's place.
 
         Returns:
             The batch itself if it is small enough; else rows by age, their weights times those of the coreset.
