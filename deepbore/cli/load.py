@@ -11,7 +11,6 @@ from deepbore.acquisition import ClassProbability, LogExpectedImprovement
 from deepbore.candidates import GreedyBatch
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.cli.run_directory import CONFIG, journal_of
-from deepbore.data.history import replay
 from deepbore.data.journal import Journal
 from deepbore.errors import SettingError
 from deepbore.labels import Labelling, ValueGradedLabels
@@ -36,7 +35,7 @@ def load_run(run: Path) -> Study:
         SettingError: if a configuration of version 0.1 names what cannot be made.
     """
     journal, config = journal_of(run), run / CONFIG
-    described = replay(Journal(journal)).header.get("recipe")
+    described = next(Journal(journal).read()).get("recipe")  # the first line only: the study reads the rest
     if described is not None:
         return Study.load(journal, **_in_place_of_others(described))
     return Study.load(journal, **(_parts(config.read_text(encoding="utf-8")) if config.exists() else {}))

@@ -14,11 +14,8 @@ def as_device(device: Device) -> torch.device:
         SettingError: for a name that torch does not know, or a device that is not there.
     """
     if device == "auto":
-        return (
-            torch.accelerator.current_accelerator() or torch.device("cpu")
-            if torch.accelerator.is_available()
-            else torch.device("cpu")
-        )
+        there = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return there or torch.device("cpu")
     try:
         found = torch.device(device)
         torch.empty(0, device=found)

@@ -6,7 +6,7 @@ import torch
 from lightning.pytorch import Trainer
 from torch import Tensor
 
-from deepbore.errors import SpaceExhausted
+from deepbore.candidates.walk import require_room
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import new_trainer, run_and_then
 
@@ -30,21 +30,13 @@ class Asker:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
         state = self.state
-        self._check_left(q)
+        # before anything is reserved, so that no trial is left pending that nobody was given
+        require_room(state.observations, q - len(state.unclaimed))
         state.unclaimed += self.engine.reserve_queued(max(0, q - len(state.unclaimed)))
         if (missing := q - len(state.unclaimed)) > 0:
             self._reserve_new(missing)
         rows, state.unclaimed = state.unclaimed[:q], state.unclaimed[q:]
         return rows
-
-    def _check_left(self, q: int) -> None:
-        """Before anything is reserved, so that no trial is left pending that nobody was given."""
-        observations = self.state.observations
-        if observations.n_left + len(self.state.unclaimed) < q:
-            raise SpaceExhausted(
-                f"{q} new configurations were asked for, but {observations.n_distinct} of all "
-                f"{observations.space.cardinality:.0f} are evaluated or pending."
-            )
 
     def _reserve_new(self, q: int) -> None:
         """Reserves q new points; if that fails the state is as it was, but for trials that are in the journal."""

@@ -20,7 +20,7 @@ def restore(state: RunState, history: History) -> None:
         state: of the run, new but for the observations.
         history: what the journal says.
     """
-    state.queue, state.unfinished = list(history.queue), history.observations.pending_rows.tolist()
+    state.unfinished = history.observations.pending_rows.tolist()
     try:
         _take(state, history)
     except JournalError as error:
