@@ -1,0 +1,12 @@
+"""What `scripts/report_benchmark.py` is made of.
+
+rows         the runs in the files of results
+facts        what is known of each problem: suite, dimension, half, best possible value
+regrets      from values to regrets: what is subtracted, and below what all regrets count the same
+bootstrap    means over problems with their intervals
+comparison   methods at one number of evaluations: ranks, ratios of regrets, wins, targets reached
+tables       Markdown tables of comparisons
+ablation     the page for variants of one method
+pages        docs/results.md and the README's table
+pictures     curves of the share of targets reached
+"""

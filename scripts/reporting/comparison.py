@@ -1,0 +1,136 @@
+"""Methods compared at one number of evaluations: ranks, ratios of regrets, wins and targets reached."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from reporting import bootstrap
+from reporting.bootstrap import Estimate
+from reporting.facts import cluster_of
+from reporting.regrets import Scale
+from reporting.rows import Run
+
+Array = NDArray[np.float64]
+Pair = tuple[str, int]  # problem, seed
+MISSING = 0.2  # of the problems: who misses more is compared apart
+
+
+@dataclass(frozen=True)
+class Duel:
+    """A method against another, on the pairs (problem, seed) that both have.
+
+    Attributes:
+        ratio: log of the regret of the first by that of the second: mean over seeds, then over problems.
+        won, tied, lost: shares of the pairs; they sum to 1.
+        worst: the problem with the largest ratio.
+        worst_ratio: its geometric mean over the seeds.
+        problems: how many.
+    """
+
+    ratio: Estimate
+    won: float
+    tied: float
+    lost: float
+    worst: str
+    worst_ratio: float
+    problems: int
+
+
+class Comparison:
+    """The methods at k evaluations.
+
+    Args:
+        runs: of one suite, with one number of workers.
+        k: number of evaluations, >= 1.
+        scales: of each problem.
+        recommended: of what methods recommend, not of the best they saw.
+
+    Attributes:
+        regrets: (problem, seed) -> method -> regret. Of several runs of a method the shortest that is long enough
+            counts.
+        methods: all that have a run on a problem on which another has one, too: only these problems count.
+        main: the methods that have runs on at least 80 % of the problems; they are ranked together.
+        subset: the others.
+    """
+
+    def __init__(self, runs: Iterable[Run], k: int, scales: dict[str, Scale], recommended: bool = False):
+        self.k = k
+        self.scales = scales
+        self.regrets: dict[Pair, dict[str, float]] = defaultdict(dict)
+        for run in sorted(runs, key=lambda run: -run.n):
+            value = run.at(k, recommended)
+            if run.n >= k and not (recommended and value is None):
+                self.regrets[run.pair][run.method] = scales[run.problem].regret(value)
+        ran: dict[str, set[str]] = defaultdict(set)
+        for (problem, _), row in self.regrets.items():
+            ran[problem].update(row)
+        compared = [methods for methods in ran.values() if len(methods) > 1]
+        share = {method: np.mean([method in methods for methods in compared]) for method in set().union(*compared)}
+        self.methods = sorted(share)
+        self.main = [method for method in self.methods if share[method] >= 1 - MISSING]
+        self.subset = [method for method in self.methods if share[method] < 1 - MISSING]
+
+    def pairs(self, methods: Sequence[str]) -> list[Pair]:
+        """The pairs (problem, seed) on which all of these methods have runs."""
+        return sorted(pair for pair, row in self.regrets.items() if all(method in row for method in methods))
+
+    def ranks(self, methods: Sequence[str] | None = None) -> dict[str, Estimate]:
+        """Average rank of each method (default: the main ones) among these, 1 the best; ties share their ranks."""
+        methods = self.main if methods is None else methods
+        pairs = self.pairs(methods)
+        if len(methods) < 2 or not pairs:
+            return {}
+        table = rankdata([[self.regrets[pair][method] for method in methods] for pair in pairs], axis=1)
+        return dict(zip(methods, _over_seeds_and_problems(table, pairs), strict=True))
+
+    def best_of(self, methods: Iterable[str]) -> str | None:
+        """The one with the best average rank among all the main ones."""
+        ranks = self.ranks()
+        return min((method for method in methods if method in ranks), key=lambda name: ranks[name].mean, default=None)
+
+    def duel(self, first: str, second: str) -> Duel | None:
+        """One method against another; None if they have no pair in common."""
+        pairs = self.pairs([first, second])
+        if not pairs:
+            return None
+        ratios = np.log([self.regrets[pair][first] / self.regrets[pair][second] for pair in pairs])
+        of_problems, names = _over_seeds(ratios[:, None], pairs)
+        (ratio,) = bootstrap.means(of_problems, [cluster_of(name) for name in names])
+        worst = int(of_problems.argmax())
+        return Duel(
+            ratio=ratio,
+            won=float((ratios < 0).mean()),
+            tied=float((ratios == 0).mean()),
+            lost=float((ratios > 0).mean()),
+            worst=names[worst],
+            worst_ratio=float(np.exp(of_problems[worst, 0])),
+            problems=len(names),
+        )
+
+    def reached(self) -> dict[str, Estimate]:
+        """Share of (problem, seed, target) that each main method has reached."""
+        pairs = self.pairs(self.main)
+        if not pairs:
+            return {}
+        shares = [
+            [float((self.scales[pair[0]].targets >= self.regrets[pair][method]).mean()) for method in self.main]
+            for pair in pairs
+        ]
+        return dict(zip(self.main, _over_seeds_and_problems(np.array(shares), pairs), strict=True))
+
+
+def _over_seeds(values: Array, pairs: Sequence[Pair]) -> tuple[Array, list[str]]:
+    """Means over the seeds of a problem: rows of pairs -> rows of problems, and their names."""
+    names, number = np.unique(np.array([problem for problem, _ in pairs]), return_inverse=True)
+    sums = np.zeros((len(names), values.shape[1]))
+    np.add.at(sums, number, values)
+    return sums / np.bincount(number)[:, None], [str(name) for name in names]
+
+
+def _over_seeds_and_problems(values: Array, pairs: Sequence[Pair]) -> list[Estimate]:
+    of_problems, names = _over_seeds(values, pairs)
+    return bootstrap.means(of_problems, [cluster_of(name) for name in names])

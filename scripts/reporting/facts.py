@@ -1,0 +1,115 @@
+"""What is known of a problem: its suite, its dimension, its half and its best possible value.
+
+Names say most of it; `deepbore.problems.suites` says the rest. Its answers are kept in docs/results/problems.json,
+so that a report needs neither torch nor tables of 62,208 configurations; delete the file to have it asked anew.
+"""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+COCO = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale")
+TABLES = ("hpolib", "nasbench201")
+NOISY = ("bbob-noisy", "noisy")
+ORDER = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale", "tables", "training", "noisy", "functions")
+INSTANCES_OF_DEVELOPMENT = range(1, 6)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a problem's name does not say.
+
+    Attributes:
+        optimum: the best possible value, in the sign that is minimised; None if unknown.
+        half: "development", "held_out", or "all" where nobody knows.
+    """
+
+    optimum: float | None
+    half: str
+
+
+def suite_of(problem: str) -> str:
+    """The suite of a problem.
+
+    Example:
+        >>> suite_of("bbob-mixint/f01/i01/d05"), suite_of("hpolib/naval_propulsion"), suite_of("branin")
+        ('bbob-mixint', 'tables', 'functions')
+    """
+    first, slash, _ = problem.partition("/")
+    if not slash:
+        return "functions"
+    return "tables" if first in TABLES else first
+
+
+def dimension_of(problem: str) -> int | None:
+    """The dimension of one of COCO's problems; None of others, whose dimensions differ within a suite."""
+    found = re.search(r"/d(\d+)$", problem)
+    return int(found[1]) if found and suite_of(problem) in COCO else None
+
+
+def cluster_of(problem: str) -> str:
+    """What the bootstrap draws: one of COCO's functions with all its instances, else a problem."""
+    return "/".join(problem.split("/")[:2]) if suite_of(problem) in COCO else problem
+
+
+def gather(problems: Iterable[str], kept: Path | None = None) -> dict[str, Fact]:
+    """What is known of each problem, from its name, from the file `kept`, or else from deepbore."""
+    known = read(kept) if kept else {}
+    return {problem: known[problem] if problem in known else _fact(problem) for problem in sorted(set(problems))}
+
+
+def read(path: Path) -> dict[str, Fact]:
+    """The facts in a file; none if there is no file."""
+    return {name: Fact(**fact) for name, fact in json.loads(path.read_text()).items()} if path.exists() else {}
+
+
+def write(facts: dict[str, Fact], path: Path) -> None:
+    """Keeps the facts that names do not say, beside those in the file already."""
+    told = {name: fact for name, fact in facts.items() if suite_of(name) not in COCO and fact.half != "all"}
+    lines = [f"{json.dumps(name)}: {json.dumps(asdict(fact))}" for name, fact in sorted((read(path) | told).items())]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n" if lines else "{}\n")
+
+
+def _fact(problem: str) -> Fact:
+    if suite_of(problem) in COCO:
+        instance = re.search(r"/i(\d+)/", problem)
+        seen = instance is None or int(instance[1]) in INSTANCES_OF_DEVELOPMENT
+        return Fact(0.0, "development" if seen else "held_out")
+    half = _half(problem)
+    return Fact(None if suite_of(problem) == "training" else _optimum(problem), half)
+
+
+def _half(problem: str) -> str:
+    suite = suite_of(problem)
+    if suite in ("noisy", "functions"):
+        return "development"
+    return next((half for half in ("development", "held_out") if problem in _members(suite, half)), "all")
+
+
+@cache
+def _members(suite: str, half: str) -> frozenset[str]:
+    try:
+        from deepbore.problems import suites  # noqa: PLC0415
+
+        return frozenset(suites.suite(suite, half=half))
+    except Exception as error:
+        print(f"the halves of {suite} are unknown: {type(error).__name__}: {error}", file=sys.stderr)
+        return frozenset()
+
+
+def _optimum(problem: str) -> float | None:
+    try:
+        from deepbore.problems import suites  # noqa: PLC0415
+
+        made = suites.problem(problem)
+        if made.optimum is None or not math.isfinite(made.optimum):
+            return None
+        return float(-made.optimum if made.direction == "maximize" else made.optimum)
+    except Exception as error:
+        print(f"the optimum of {problem} is unknown: {type(error).__name__}: {error}", file=sys.stderr)
+        return None
