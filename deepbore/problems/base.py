@@ -66,6 +66,11 @@ class Problem(ABC):
     def __call__(self, params: Params) -> float | Outcome:
         """What a configuration gives: its value in the user's sign, or an outcome with more to it."""
 
+    def true_value(self, params: Params) -> float:
+        """The value of the only objective without noise: what a call gives, where calls have none."""
+        value = self(params)
+        return float(value.values[0]) if isinstance(value, Outcome) else float(value)
+
     def prepare(self) -> None:  # noqa: B027  # most have nothing to look at
         """Looks before a run whether trials can be evaluated at all; raises SettingError if not."""
 
