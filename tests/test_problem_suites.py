@@ -8,7 +8,7 @@ import torch
 from scipy.stats import ks_2samp
 
 from deepbore.errors import PointError, SettingError
-from deepbore.problems import Branin, Coco, Problem
+from deepbore.problems import Branin, Coco, Problem, suites
 from deepbore.space import Real, SearchSpace
 
 COCO_FUNCTIONS = [
@@ -116,3 +116,67 @@ def test_a_coco_function_that_is_none_is_refused(settings):
 def test_a_true_value_is_what_a_call_gives_where_there_is_no_noise():
     assert Branin().true_value({"x0": 3.0, "x1": 2.0}) == Branin()({"x0": 3.0, "x1": 2.0})
     assert Problem.true_value is Branin.true_value
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+DEVELOPMENT = {
+    "tables": [
+        "hpolib/slice_localization",
+        "nasbench201/cifar10",
+        "nasbench201/cifar100",
+        "hpolib/protein_structure",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ["tables", "functions"])
+def test_every_name_makes_a_problem(name):
+    for each in suites.suite(name, half="all"):
+        assert isinstance(suites.problem(each), Problem)
+
+
+@pytest.mark.parametrize("name", list(Coco.DIMENSIONS))
+def test_a_coco_name_makes_its_function(name):
+    for each in suites.suite(name, dimensions=Coco.DIMENSIONS[name][1:2], instances=[3]):
+        made = suites.problem(each)
+        assert f"{made.suite}/f{made.function:02d}/i{made.instance:02d}/d{made.dimension:02d}" == each
+        assert len(made.space.names) == made.dimension
+
+
+@pytest.mark.parametrize("name", suites.SUITES)
+def test_halves_share_nothing_and_are_the_whole(name):
+    half = {half: suites.suite(name, half=half) for half in ("development", "held_out", "all")}
+    assert not set(half["development"]) & set(half["held_out"])
+    assert sorted(half["development"] + half["held_out"]) == sorted(half["all"])
+    assert len(set(half["all"])) == len(half["all"])
+
+
+@pytest.mark.parametrize("name", DEVELOPMENT)
+def test_the_half_for_development_stays_as_it_was_drawn(name):
+    assert suites.suite(name) == DEVELOPMENT[name]
+
+
+def test_cocos_instances_above_5_are_held_out():
+    instances = {int(each.split("/")[2][1:]) for each in suites.suite("bbob", half="held_out")}
+    assert instances == set(range(6, 16))
+    assert suites.suite("bbob", half="held_out", dimensions=[2], instances=[71])[0] == "bbob/f01/i71/d02"
+    assert suites.suite("bbob-noisy", dimensions=[5], instances=[1])[-1] == "bbob-noisy/f130/i01/d05"
+    for half, instance in [("development", 6), ("held_out", 5)]:
+        with pytest.raises(SettingError, match=f"but got instance={instance} for half='{half}'"):
+            suites.suite("bbob", half=half, instances=[instance])
+
+
+@pytest.mark.parametrize("name", ["bob/f01/i01/d05", "bbob/f1/i1/d5", "bbob/f01/i01/d04", "tables", "hpobench/x"])
+def test_a_name_that_no_problem_has_is_refused(name):
+    with pytest.raises(SettingError):
+        suites.problem(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("bob", {}), ("bbob", {"half": "test"}), ("bbob", {"dimensions": [4]}), ("tables", {"dimensions": [5]})],
+)
+def test_a_suite_that_is_none_is_refused(name, settings):
+    with pytest.raises(SettingError):
+        suites.suite(name, **settings)

@@ -7,6 +7,7 @@
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
     lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
+    suites         suite, problem: the problems of the benchmark by name, for development or held out
 
 The packages that single problems need come with `pip install 'deepbore[benchmarks]'`, and are imported when such a
 problem is made.
@@ -17,6 +18,7 @@ Example:
     0.2466
 """
 
+from deepbore.problems import suites
 from deepbore.problems.base import Problem, VectorProblem
 from deepbore.problems.coco import Coco
 from deepbore.problems.digits import Digits
@@ -51,4 +53,5 @@ __all__ = [
     "Rosenbrock",
     "SixHumpCamel",
     "VectorProblem",
+    "suites",
 ]

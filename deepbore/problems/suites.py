@@ -1,0 +1,146 @@
+"""The problems of the benchmark by name, in suites, each with a half to develop on and a half that is kept aside.
+
+    bbob, bbob-mixint, bbob-noisy, bbob-largescale   Coco: "bbob/f01/i01/d05" is function 1, instance 1, 5 dimensions
+    tables                                           "hpolib/protein_structure", "nasbench201/cifar10", ...
+    functions                                        "branin", "hartmann6", ...
+
+Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables the first half of the
+names, sorted by their SHA-256, is for development. All functions are: they are too well known to hold any out.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from itertools import product
+from typing import Literal
+
+from deepbore.checks import one_of, whole
+from deepbore.errors import SettingError
+from deepbore.problems.base import Problem
+from deepbore.problems.coco import Coco
+from deepbore.problems.synthetic import (
+    Ackley,
+    Branin,
+    Hartmann,
+    Levy,
+    Michalewicz,
+    Rosenbrock,
+    SixHumpCamel,
+)
+from deepbore.problems.tables import HPOLib, NASBench201
+
+Half = Literal["development", "held_out", "all"]
+
+DEVELOPMENT_INSTANCES = range(1, 6)
+HELD_OUT_INSTANCES = range(6, 16)  # with those for development the 15 that COCO's experiments take
+COCO_NAME = re.compile(r"(?P<suite>[a-z-]+)/f(?P<function>\d{2,3})/i(?P<instance>\d{2,})/d(?P<dimension>\d{2,3})")
+
+FUNCTIONS: dict[str, Callable[[], Problem]] = {
+    "branin": Branin,
+    "camel": SixHumpCamel,
+    "hartmann3": lambda: Hartmann(3),
+    "hartmann6": lambda: Hartmann(6),
+    "ackley10": lambda: Ackley(10),
+    "rosenbrock5": lambda: Rosenbrock(5),
+    "levy10": lambda: Levy(10),
+    "michalewicz5": lambda: Michalewicz(5),
+}
+TABLES: dict[str, Callable[[], Problem]] = {
+    **{f"hpolib/{name}": lambda name=name: HPOLib(name) for name in HPOLib.names},  # type: ignore[misc]
+    **{f"nasbench201/{name}": lambda name=name: NASBench201(name) for name in NASBench201.names},  # type: ignore[misc]
+}
+HALVED = {"tables": TABLES}
+WHOLE = {"functions": FUNCTIONS}
+SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE)
+
+
+def problem(name: str, seed: int = 0) -> Problem:
+    """A problem of the benchmark.
+
+    Args:
+        name: as `suite` gives it.
+        seed: of the noise, >= 0, where there is any.
+
+    Raises:
+        SettingError: for a name that no problem has.
+        MissingPackage: without the package that the problem needs.
+
+    Example:
+        >>> problem("bbob/f01/i01/d05").space.names
+        ['x0', 'x1', 'x2', 'x3', 'x4']
+    """
+    whole(0, seed=seed)
+    for makers in (*HALVED.values(), *WHOLE.values()):
+        if name in makers:
+            return makers[name]()
+    if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
+        return Coco(match["suite"], int(match["function"]), int(match["instance"]), int(match["dimension"]), seed)
+    raise SettingError(f"name must be that of a problem, but got {name!r}. See `suite`, e.g. suite('bbob').")
+
+
+def suite(
+    name: str,
+    half: Half = "development",
+    dimensions: Sequence[int] | None = None,
+    instances: Sequence[int] | None = None,
+) -> list[str]:
+    """The names of a suite's problems, in a fixed order.
+
+    Args:
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, tables or functions.
+        half: "development", "held_out" or "all".
+        dimensions: which dimensions of a COCO suite, d each; None for all.
+        instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.
+
+    Raises:
+        SettingError: for an unknown suite, half or dimension, an instance of the other half, or dimensions or instances
+            of another suite than COCO's.
+
+    Example:
+        >>> suite("bbob", dimensions=[5], instances=[1])[:2]
+        ['bbob/f01/i01/d05', 'bbob/f02/i01/d05']
+        >>> suite("functions", half="held_out")
+        []
+    """
+    one_of(SUITES, name=name)
+    one_of(("development", "held_out", "all"), half=half)
+    if name in Coco.DIMENSIONS:
+        return _coco_names(name, _dimensions(name, dimensions), _instances(half, instances))
+    if dimensions is not None or instances is not None:
+        raise SettingError(
+            f"dimensions and instances are of COCO's suites, but got the suite {name!r}. Leave them out."
+        )
+    if name in WHOLE:
+        return [] if half == "held_out" else list(WHOLE[name])
+    return halves(HALVED[name])[half]
+
+
+def halves(names: Iterable[str]) -> dict[Half, list[str]]:
+    """Names sorted by their SHA-256, cut in the middle; of an odd number, one more is for development."""
+    drawn = sorted(names, key=lambda name: sha256(name.encode()).hexdigest())
+    middle = (len(drawn) + 1) // 2
+    return {"development": drawn[:middle], "held_out": drawn[middle:], "all": drawn}
+
+
+def _coco_names(name: str, dimensions: Iterable[int], instances: Iterable[int]) -> list[str]:
+    numbers = product(dimensions, instances, Coco.functions(name))
+    return [f"{name}/f{function:02d}/i{instance:02d}/d{dimension:02d}" for dimension, instance, function in numbers]
+
+
+def _dimensions(name: str, dimensions: Sequence[int] | None) -> Sequence[int]:
+    for dimension in dimensions or ():
+        one_of(Coco.DIMENSIONS[name], dimension=dimension)
+    return Coco.DIMENSIONS[name] if dimensions is None else dimensions
+
+
+def _instances(half: Half, instances: Sequence[int] | None) -> Sequence[int]:
+    """The instances asked for, or all of the half. Raises SettingError for one of the other half."""
+    if instances is None:
+        held_out, development = list(HELD_OUT_INSTANCES), list(DEVELOPMENT_INSTANCES)
+        return {"development": development, "held_out": held_out, "all": development + held_out}[half]
+    for instance in instances:
+        whole(1, instance=instance)
+        if half != "all" and (instance in DEVELOPMENT_INSTANCES) != (half == "development"):
+            rule = "instances 1 to 5 are for development, those above are held out"
+            raise SettingError(f"{rule}, but got instance={instance} for half={half!r}.")
+    return instances
