@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from reporting import ablation, facts as known, regrets, rows
+from reporting import ablation, facts as known, pages, pictures, regrets, rows
 
 ROOT = Path(__file__).parent.parent
 
@@ -35,14 +35,34 @@ def main() -> int:
     folder = results / "benchmark"
     committed = rows.read([folder] if folder.is_dir() else [])
     ran = rows.read(given.rows) if given.rows else committed
-    everything = list({run.key: run for run in [*committed, *ran]}.values())
     names = {run.problem for run in ran}
     facts = known.gather(names, results / "problems.json")
-    scales = regrets.scales((run for run in everything if run.problem in names), facts)
+    everything = {run.key: run for run in [*committed, *ran] if run.problem in names}
+    scales = regrets.scales(everything.values(), facts)
     if given.rows:
         print(ablation.page(ran, facts, scales, given.reference))
         return 0
+    folder = None if given.check else given.root / "docs" / "pictures"
+    drawn = pictures.draw_all(ran, facts, scales, given.reference, folder)
+    readme = given.root / "README.md"
+    texts = {
+        given.root / "docs" / "results.md": pages.document(ran, facts, scales, given.reference, drawn),
+        readme: pages.with_table(readme.read_text(), pages.readme(ran, facts, scales, given.reference)),
+    }
+    if given.check:
+        return check(texts)
+    known.write(facts, results / "problems.json")
+    for path, text in texts.items():
+        path.write_text(text)
     return 0
+
+
+def check(texts: dict[Path, str]) -> int:
+    """1 and their names on stderr if documents are not what the runs say, else 0."""
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        print(f"{path.name} is out of date: run python scripts/report_benchmark.py", file=sys.stderr)
+    return int(bool(stale))
 
 
 if __name__ == "__main__":

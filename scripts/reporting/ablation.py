@@ -48,7 +48,7 @@ def _table(comparisons: list[Comparison], reference: str, ratios: Ratios) -> str
                 method,
                 str(last.problems if last else 0),
                 *(tables.ratio(duel.ratio if duel and method != reference else None) for duel in duels),
-                *(tables.rank(of.get(method)).partition(" ")[0] for of in ranks),
+                *(tables.rank(of.get(method), interval=False) for of in ranks),
                 f"{tables.wins(last)} ({k})" if last and method != reference else tables.NONE,
                 f"{last.worst} {tables.short(last.worst_ratio)}" if last and method != reference else tables.NONE,
             ]

@@ -50,8 +50,8 @@ class Comparison:
         recommended: of what methods recommend, not of the best they saw.
 
     Attributes:
-        regrets: (problem, seed) -> method -> regret. Of several runs of a method the shortest that is long enough
-            counts.
+        runs: (problem, seed) -> method -> its run. Of several runs the shortest that is long enough counts.
+        regrets: the same, with the regrets.
         methods: all that have a run on a problem on which another has one, too: only these problems count.
         main: the methods that have runs on at least 80 % of the problems; they are ranked together.
         subset: the others.
@@ -60,11 +60,14 @@ class Comparison:
     def __init__(self, runs: Iterable[Run], k: int, scales: dict[str, Scale], recommended: bool = False):
         self.k = k
         self.scales = scales
-        self.regrets: dict[Pair, dict[str, float]] = defaultdict(dict)
+        self.runs: dict[Pair, dict[str, Run]] = defaultdict(dict)
         for run in sorted(runs, key=lambda run: -run.n):
-            value = run.at(k, recommended)
-            if run.n >= k and not (recommended and value is None):
-                self.regrets[run.pair][run.method] = scales[run.problem].regret(value)
+            if run.n >= k and not (recommended and run.at(k, recommended) is None):
+                self.runs[run.pair][run.method] = run
+        self.regrets = {
+            pair: {method: scales[pair[0]].regret(run.at(k, recommended)) for method, run in row.items()}
+            for pair, row in self.runs.items()
+        }
         ran: dict[str, set[str]] = defaultdict(set)
         for (problem, _), row in self.regrets.items():
             ran[problem].update(row)
@@ -77,6 +80,10 @@ class Comparison:
     def pairs(self, methods: Sequence[str]) -> list[Pair]:
         """The pairs (problem, seed) on which all of these methods have runs."""
         return sorted(pair for pair, row in self.regrets.items() if all(method in row for method in methods))
+
+    def problems(self) -> list[str]:
+        """The problems on which all main methods have runs with the same seeds."""
+        return sorted({problem for problem, _ in self.pairs(self.main)})
 
     def ranks(self, methods: Sequence[str] | None = None) -> dict[str, Estimate]:
         """Average rank of each method (default: the main ones) among these, 1 the best; ties share their ranks."""

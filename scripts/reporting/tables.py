@@ -31,8 +31,7 @@ class Section:
 
     @property
     def half_title(self) -> str:
-        half = {"all": "all problems"}.get(self.half, self.half.replace("_", " "))
-        return half + (f", {self.workers} workers" if self.workers > 1 else "")
+        return half_title(self.half) + (f", {self.workers} workers" if self.workers > 1 else "")
 
     @property
     def title(self) -> str:
@@ -50,6 +49,11 @@ def sections(runs: Iterable[Run], facts: dict[str, Fact]) -> dict[Section, list[
     return {section: found[section] for section in sorted(found)}
 
 
+def half_title(half: str) -> str:
+    """A half in words."""
+    return {"all": "all problems"}.get(half, half.replace("_", " "))
+
+
 def short(value: float) -> str:
     """A number in few characters.
 
@@ -60,12 +64,14 @@ def short(value: float) -> str:
     if value != 0 and not 1e-2 <= abs(value) < 1e5:
         digits, exponent = f"{value:.1e}".split("e")
         return f"{digits}e{int(exponent)}"
-    return f"{value:.0f}" if abs(value) >= 9.95 else f"{value:.1f}" if abs(value) >= 1 else f"{value:.2f}"
+    return f"{value:.0f}" if abs(value) >= 99.5 else f"{value:#.2g}".rstrip(".")
 
 
-def rank(estimate: Estimate | None, bold: bool = False) -> str:
+def rank(estimate: Estimate | None, bold: bool = False, interval: bool = True) -> str:
     """An average rank and its interval."""
-    return NONE if estimate is None else _bold(f"{estimate.mean:.2f}", bold) + _interval(estimate, "{:.2f}".format)
+    if estimate is None:
+        return NONE
+    return _bold(f"{estimate.mean:.2f}", bold) + (_interval(estimate, "{:.2f}".format) if interval else "")
 
 
 def ratio(estimate: Estimate | None) -> str:

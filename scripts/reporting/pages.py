@@ -1,0 +1,169 @@
+"""docs/results.md, and the README's table between its markers."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import groupby
+
+from reporting import bootstrap, tables
+from reporting.comparison import Comparison
+from reporting.facts import NOISY, Fact
+from reporting.regrets import Scale
+from reporting.rows import Run
+from reporting.runs_table import time_table, versions_table
+from reporting.section import section_tables
+from reporting.tables import Section
+
+MARKERS = ("<!-- results -->\n", "<!-- /results -->")
+K = 100  # evaluations of the tables that give one figure for a suite
+
+HEAD = """# Results
+
+Written by `python scripts/report_benchmark.py` from the runs in `docs/results/benchmark/`; do not edit.
+"""
+
+NOTHING = """
+There are no runs yet.
+"""
+
+METHOD = """
+Every method has the same problems, seeds, number of initial evaluations and cores.
+
+- **Average rank.** The methods that have runs on at least 80 % of the problems are ranked by their regret on each
+  problem and seed that all of them have (1 is best, ties share their ranks); the mean is over seeds, then problems.
+  Methods with fewer problems are compared on those they have, below.
+- **Regret** is the value minus the best possible one. Of real training runs nobody knows that, so it is the value minus
+  the best one that any run here has seen. Regrets below {floor} count as {floor}, or, for functions, as what the last
+  digit of the values is worth; on tables and training runs, whose values are steps, below a tenth of the smallest
+  regret above 0 that any run there has seen.
+- **Ratios** are geometric means over seeds, then problems, of regrets with the same seed; below 1, `{reference}` is
+  ahead. The best peer is the one with the best average rank at that number of evaluations.
+- **Targets** are 51 regrets, evenly spread over their logarithms: from 100 to 1e-8 on COCO's functions, elsewhere from
+  the median regret of random search after 10 evaluations to the smallest that counts.
+- **Intervals** hold 95 % of 2000 bootstrap samples of the problems; the instances of one of COCO's functions are drawn
+  together.
+- **Halves.** Only the development half was looked at while deepbore's defaults were chosen: COCO's instances 1 to 5,
+  and half of the tables and training runs, drawn by a hash of their names.
+"""
+
+
+def document(
+    runs: list[Run], facts: dict[str, Fact], scales: dict[str, Scale], reference: str, pictures: Iterable[str] = ()
+) -> str:
+    """The page of results.
+
+    Args:
+        runs: all runs.
+        facts, scales: of their problems.
+        reference: the method that others are compared with.
+        pictures: names of the files in docs/pictures, in the order of the suites they show.
+    """
+    if not runs:
+        return HEAD + NOTHING
+    found = tables.sections(runs, facts)
+    parts = [HEAD, METHOD.strip().format(floor="1e-8", reference=reference) + "\n"]
+    parts.append(overview(found, scales, reference))
+    for suite, of_suite in groupby(found, key=lambda section: section.suite):
+        parts.append(f"## {suite}\n")
+        parts += [_picture(name, suite) for name in pictures if name.split("-targets")[0] == suite]
+        for section in of_suite:
+            parts += section_tables(section, found[section], scales, reference)
+    parts += [time_table(runs, reference), versions_table(runs, reference)]
+    return "\n".join(parts)
+
+
+def overview(found: dict[Section, list[Run]], scales: dict[str, Scale], reference: str) -> str:
+    """For each half: average ranks after `K` evaluations, and the ratio to the best peer at each checkpoint."""
+    parts = ["## Overview\n"]
+    for half in tables.HALVES:
+        of_half = {section: runs for section, runs in found.items() if (section.half, section.workers) == (half, 1)}
+        compared = {
+            section: {k: Comparison(runs, k, scales, _recommended(section, runs, k)) for k in tables.CHECKPOINTS}
+            for section, runs in of_half.items()
+        }
+        ranked = {_named(section): by_k[K] for section, by_k in compared.items() if by_k[K].ranks()}
+        if ranked:
+            title = tables.half_title(half)
+            parts.append(f"### {title.capitalize()}\n\nAverage rank after {K} evaluations:\n")
+            parts.append(_ranks_by_suite(ranked, reference, overall=True))
+            parts.append(_against_best({_named(section): by_k for section, by_k in compared.items()}, reference))
+    return "\n".join(parts)
+
+
+def readme(runs: list[Run], facts: dict[str, Fact], scales: dict[str, Scale], reference: str) -> str | None:
+    """The README's table: average ranks by suite, all dimensions and both halves together; None without runs."""
+    pooled: dict[Section, list[Run]] = {}
+    for section, ran in tables.sections(runs, facts).items():
+        if section.workers == 1:
+            pooled.setdefault(replace(section, dimension=0, half="all"), []).extend(ran)
+    compared = {
+        f"{_named(section)} ({len(comparison.problems())})": comparison
+        for section, ran in pooled.items()
+        if (comparison := Comparison(ran, K, scales, _recommended(section, ran, K))).ranks()
+    }
+    if not compared:
+        return None
+    return (
+        f"Average rank after {K} evaluations (1 is best), by suite, with the number of problems; one set of defaults."
+        "\n[All results](docs/results.md), with intervals, other budgets and how they were made:\n\n"
+        + _ranks_by_suite(compared, reference)
+    )
+
+
+def with_table(text: str, table: str | None) -> str:
+    """A README with the table between its markers; as it is where there is no table or no markers."""
+    before, opening, rest = text.partition(MARKERS[0])
+    _, closing, after = rest.partition(MARKERS[1])
+    return f"{before}{opening}\n{table}\n{closing}{after}" if table is not None and closing else text
+
+
+def _recommended(section: Section, runs: list[Run], k: int) -> bool:
+    """Whether overviews compare what methods recommend: on noisy problems, once they say so."""
+    return section.suite in NOISY and any(run.at(k, recommended=True) is not None for run in runs)
+
+
+def _named(section: Section) -> str:
+    return section.suite_title
+
+
+def _ranks_by_suite(compared: dict[str, Comparison], reference: str, overall: bool = False) -> str:
+    """Suites by methods."""
+    ranks = {title: comparison.ranks() for title, comparison in compared.items()}
+    methods = tables.ordered({method for of in ranks.values() for method in of}, reference)
+    lines = []
+    for title, of in ranks.items():
+        first = tables.best(of)
+        lines.append([title, *(tables.rank(of.get(name), name in first, interval=False) for name in methods)])
+    if overall and len(ranks) > 1:
+        means = {
+            name: bootstrap.average([of[name] for of in ranks.values()])
+            for name in methods
+            if all(name in of for of in ranks.values())
+        }
+        first = tables.best(means)
+        lines.append(["mean of these", *(tables.rank(means.get(name), name in first) for name in methods)])
+    return tables.table(["suite", *methods], lines)
+
+
+def _against_best(compared: dict[str, dict[int, Comparison]], reference: str) -> str:
+    """Suites by checkpoints: the ratio of regrets to the best peer's."""
+    ks = [k for k in tables.CHECKPOINTS if any(reference in by_k[k].main for by_k in compared.values())]
+    ratios: dict[int, list[bootstrap.Estimate]] = {k: [] for k in ks}
+    lines = []
+    for title, by_k in compared.items():
+        cells = []
+        for k in ks:
+            peer = by_k[k].best_of(name for name in by_k[k].main if name != reference)
+            duel = by_k[k].duel(reference, peer) if peer else None
+            if duel:
+                ratios[k].append(duel.ratio)
+            cells.append(f"{tables.ratio(duel.ratio)} {peer}" if duel else tables.NONE)
+        lines.append([title, *cells])
+    if len(lines) > 1:
+        means = [bootstrap.average(of) if of else None for of in ratios.values()]
+        lines.append(["mean of these", *map(tables.ratio, means)])
+    head = f"Regret of `{reference}` by that of the best peer, at the number of evaluations:\n\n"
+    return head + tables.table(["suite", *map(str, ks)], lines)
+
+
+def _picture(name: str, suite: str) -> str:
+    return f"![Share of the targets reached on {suite} against the number of evaluations](pictures/{name})\n"

@@ -1,0 +1,118 @@
+"""Curves of the share of targets reached against the number of evaluations, as COCO draws them."""
+
+from collections import defaultdict
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image
+
+from reporting import tables
+from reporting.comparison import Comparison
+from reporting.facts import Fact
+from reporting.regrets import Scale
+from reporting.rows import Run
+from reporting.tables import Section
+
+SHORT = 200  # evaluations: longer runs have pictures of their own
+BLIND = {"random": "#9aa0a6", "sobol": "#bfc4c9"}
+COLOURS = ("#d9822b", "#1f3b73", "#8e44ad", "#c0392b", "#2f9bd6", "#7a5c3e", "#e377c2", "#a8a100")
+DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
+
+
+def draw_all(
+    runs: list[Run], facts: dict[str, Fact], scales: dict[str, Scale], reference: str, folder: Path | None
+) -> list[str]:
+    """Draws a picture for each suite, number of workers and length of runs; gives their names in order.
+
+    Args:
+        runs: all runs.
+        facts, scales: of their problems.
+        reference: the method that stands out.
+        folder: where the pictures go; None to have the names alone.
+    """
+    pictures: dict[str, dict[Section, Comparison]] = defaultdict(dict)
+    styles = _styles({run.method for run in runs}, reference)
+    for section, ran in tables.sections(runs, facts).items():
+        for length, ks in (("", _up_to(SHORT)), ("-long", set(tables.CHECKPOINTS) - _up_to(SHORT))):
+            there = [c for k in sorted(ks) if len((c := Comparison(ran, k, scales)).ranks()) > 1]
+            if there:
+                workers = f"-{section.workers}" if section.workers > 1 else ""
+                pictures[f"{section.suite}-targets{workers}{length}.png"][section] = there[-1]
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, panels in pictures.items():
+            _save(_figure(panels, styles), folder / name)
+    return list(pictures)
+
+
+def curve(comparison: Comparison, method: str, ks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Share of (problem, seed, target) that a method has reached after each of `ks` evaluations."""
+    shares: dict[str, list[NDArray[np.float64]]] = defaultdict(list)
+    for problem, seed in comparison.pairs(comparison.main):
+        scale, run = comparison.scales[problem], comparison.runs[problem, seed][method]
+        regrets = np.array([scale.regret(run.at(int(k))) for k in ks])
+        shares[problem].append((scale.targets >= regrets[:, None]).mean(1))
+    return np.mean([np.mean(of, axis=0) for of in shares.values()], axis=0)
+
+
+def _up_to(limit: int) -> set[int]:
+    return {k for k in tables.CHECKPOINTS if k <= limit}
+
+
+def _styles(methods: set[str], reference: str) -> dict[str, dict[str, object]]:
+    """The same look of a method in all pictures."""
+    colours, styles = cycle(COLOURS), {}
+    for number, method in enumerate(tables.ordered(methods, reference)):
+        if method == reference:
+            styles[method] = {"color": "#1a7f5a", "lw": 2.8, "zorder": 5}
+        elif method in BLIND:
+            styles[method] = {"color": BLIND[method], "lw": 1.2}
+        else:
+            styles[method] = {"color": next(colours), "ls": DASHES[(number - 1) // len(COLOURS) % 3], "lw": 1.2}
+    return styles
+
+
+def _figure(panels: dict[Section, Comparison], styles: dict[str, dict[str, object]]) -> Figure:
+    """Columns are dimensions, rows are halves."""
+    columns = sorted({section.dimension for section in panels})
+    rows = [half for half in tables.HALVES if any(section.half == half for section in panels)]
+    figure = Figure(figsize=(max(2.3 * len(columns), 5), 1.9 * len(rows) + 1.1), layout="constrained")
+    axes = figure.subplots(len(rows), len(columns), squeeze=False, sharey=True)
+    for panel in axes.flat:
+        panel.set_axis_off()
+    for section, comparison in panels.items():
+        panel = axes[rows.index(section.half), columns.index(section.dimension)]
+        panel.set_axis_on()
+        _panel(panel, comparison, styles)
+        where = f"{section.dimension}-D, " if section.dimension else ""
+        panel.set_title(where + section.half_title, fontsize=8)
+    named = {method for comparison in panels.values() for method in comparison.main}
+    handles = [axes.flat[0].plot([], [], label=name, **style)[0] for name, style in styles.items() if name in named]
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=7)
+    figure.supylabel("share of targets reached", fontsize=8)
+    for panel in axes[-1]:
+        panel.set_xlabel("evaluations", fontsize=8)
+    return figure
+
+
+def _panel(axes: Axes, comparison: Comparison, styles: dict[str, dict[str, object]]) -> None:
+    ks = np.unique(np.geomspace(1, comparison.k, 60).round().astype(int))
+    for method, style in styles.items():
+        if method in comparison.main:
+            axes.step(ks, curve(comparison, method, ks), where="post", **style)
+    axes.set(xscale="log", xlim=(1, comparison.k), ylim=(0, None))
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    """Writes a picture of few colours, and so of few bytes."""
+    figure.set_dpi(110)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(64).save(path, optimize=True)
