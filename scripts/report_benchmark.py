@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from reporting import ablation, facts as known, pages, pictures, regrets, rows
+from reporting.sections import Comparisons
 
 ROOT = Path(__file__).parent.parent
 
@@ -39,19 +40,19 @@ def main() -> int:
     facts = known.gather(names, results / "problems.json")
     everything = {run.key: run for run in [*committed, *ran] if run.problem in names}
     scales = regrets.scales(everything.values(), facts)
+    compared = Comparisons(ran, facts, scales)
     if given.rows:
-        print(ablation.page(ran, facts, scales, given.reference))
+        print(ablation.page(compared, given.reference))
         return 0
-    folder = None if given.check else given.root / "docs" / "pictures"
-    drawn = pictures.draw_all(ran, facts, scales, given.reference, folder)
-    readme = given.root / "README.md"
+    readme, planned = given.root / "README.md", pictures.plan(compared)
     texts = {
-        given.root / "docs" / "results.md": pages.document(ran, facts, scales, given.reference, drawn),
-        readme: pages.with_table(readme.read_text(), pages.readme(ran, facts, scales, given.reference)),
+        given.root / "docs" / "results.md": pages.document(compared, given.reference, planned),
+        readme: pages.with_table(readme.read_text(), pages.readme(compared, given.reference)),
     }
     if given.check:
         return check(texts)
     known.write(facts, results / "problems.json")
+    pictures.draw(planned, given.reference, given.root / "docs" / "pictures")
     for path, text in texts.items():
         path.write_text(text)
     return 0

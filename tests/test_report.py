@@ -16,6 +16,7 @@ sys.path.append(str(ROOT / "scripts"))
 from reporting import ablation, bootstrap, facts as known, pages, pictures, regrets, rows, tables  # noqa: E402
 from reporting.comparison import Comparison  # noqa: E402
 from reporting.facts import Fact  # noqa: E402
+from reporting.sections import Comparisons  # noqa: E402
 
 
 def load_script():
@@ -291,9 +292,10 @@ def test_an_ablation_compares_with_its_reference(repository, monkeypatch, capsys
 
 def test_an_ablation_of_incomplete_runs():
     runs = runs_of(row(A, "deepbore", n=100), row(A, "variant", n=50), row(B, "other"), row(C, "deepbore"))
-    page = ablation.page(runs, known.gather(r.problem for r in runs), scaled(runs), "deepbore")
+    page = ablation.page(Comparisons(runs, known.gather(r.problem for r in runs), scaled(runs)), "deepbore")
     assert "| variant | 1 | 1.0 | 1.0 | 1.50 | 1.50 | 0 / 100 / 0 (50) |" in page
-    assert "No run of another method" in ablation.page(runs[-1:], known.gather([C]), scaled(runs), "deepbore")
+    alone = Comparisons(runs[-1:], known.gather([C]), scaled(runs))
+    assert "No run of another method" in ablation.page(alone, "deepbore")
 
 
 def test_a_readme_without_markers_stays():

@@ -1,19 +1,16 @@
 """The page for variants of one method: each against a reference."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 from reporting import bootstrap, tables
 from reporting.bootstrap import Estimate
 from reporting.comparison import Comparison
-from reporting.facts import NOISY, Fact
-from reporting.regrets import Scale
-from reporting.rows import Run
+from reporting.sections import Comparisons
 
 Ratios = dict[tuple[str, int], list[Estimate]]  # (method, evaluations) -> one of each section
 
 
-def page(runs: Iterable[Run], facts: dict[str, Fact], scales: dict[str, Scale], reference: str) -> str:
+def page(compared: Comparisons, reference: str) -> str:
     """Ratios of regrets to the reference's, ranks and wins, of each section of the runs and over all of them."""
     parts = [
         f"Regret by that of `{reference}`: geometric mean over seeds and problems (below 1: better than it) and 95 % "
@@ -21,17 +18,16 @@ def page(runs: Iterable[Run], facts: dict[str, Fact], scales: dict[str, Scale], 
         f"won / tied / lost against `{reference}`, in percent, and the worst problem, at the last checkpoint.\n"
     ]
     ratios: Ratios = defaultdict(list)
-    for section, ran in tables.sections(runs, facts).items():
-        for recommended in (False, True) if section.suite in NOISY else (False,):
-            comparisons = [Comparison(ran, k, scales, recommended) for k in tables.CHECKPOINTS]
+    for section in compared.runs:
+        for recommended in (False, True) if section.noisy else (False,):
             title = section.title + (", recommended" if recommended else "")
-            parts.append(f"### {title}\n\n{_table(comparisons, reference, ratios)}")
+            parts.append(f"### {title}\n\n{_table(compared.of(section, recommended), reference, ratios)}")
     return "\n".join([*parts, *_overall(ratios, reference)])
 
 
 def _table(comparisons: list[Comparison], reference: str, ratios: Ratios) -> str:
     """One section; its ratios are added to `ratios`."""
-    there = [c for c in tables.compared(comparisons) if reference in c.methods]
+    there = [c for c in comparisons if reference in c.methods]
     if not there:
         return f"No run of another method to compare with `{reference}`.\n"
     ks = [str(c.k) for c in there]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,8 @@ def means(values: Array, clusters: Sequence[str]) -> list[Estimate]:
     names, number = np.unique(np.asarray(clusters), return_inverse=True)
     sums = np.zeros((len(names), values.shape[1]))
     np.add.at(sums, number, values)
-    sizes = np.bincount(number, minlength=len(names)).astype(float)
-    times = np.random.default_rng(SEED).multinomial(len(names), np.full(len(names), 1 / len(names)), size=DRAWS)
+    sizes = np.bincount(number).astype(float)
+    times = _times_drawn(len(names))
     draws = (times @ sums) / (times @ sizes)[:, None]
     return [Estimate(float(mean), draw) for mean, draw in zip(values.mean(0), draws.T, strict=True)]
 
@@ -52,3 +53,10 @@ def average(estimates: Sequence[Estimate]) -> Estimate:
     stream = np.random.default_rng(SEED)
     draws = np.mean([stream.permutation(estimate.draws) for estimate in estimates], axis=0)
     return Estimate(float(np.mean([estimate.mean for estimate in estimates])), draws)
+
+
+@cache
+def _times_drawn(clusters: int) -> Array:
+    """How often each cluster is in each sample: draws x clusters."""
+    stream = np.random.default_rng(SEED)
+    return stream.multinomial(clusters, np.full(clusters, 1 / clusters), size=DRAWS).astype(float)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,7 @@ class Comparison:
         ran: dict[str, set[str]] = defaultdict(set)
         for (problem, _), row in self.regrets.items():
             ran[problem].update(row)
+        self._pairs: dict[tuple[str, ...], list[Pair]] = {}
         compared = [methods for methods in ran.values() if len(methods) > 1]
         share = {method: np.mean([method in methods for methods in compared]) for method in set().union(*compared)}
         self.methods = sorted(share)
@@ -79,7 +81,11 @@ class Comparison:
 
     def pairs(self, methods: Sequence[str]) -> list[Pair]:
         """The pairs (problem, seed) on which all of these methods have runs."""
-        return sorted(pair for pair, row in self.regrets.items() if all(method in row for method in methods))
+        key = tuple(methods)
+        if key not in self._pairs:
+            wanted = set(methods)
+            self._pairs[key] = sorted(pair for pair, row in self.regrets.items() if wanted <= row.keys())
+        return self._pairs[key]
 
     def problems(self) -> list[str]:
         """The problems on which all main methods have runs with the same seeds."""
@@ -87,17 +93,25 @@ class Comparison:
 
     def ranks(self, methods: Sequence[str] | None = None) -> dict[str, Estimate]:
         """Average rank of each method (default: the main ones) among these, 1 the best; ties share their ranks."""
-        methods = self.main if methods is None else methods
+        return self._main_ranks if methods is None else self._ranks(methods)
+
+    @cached_property
+    def _main_ranks(self) -> dict[str, Estimate]:
+        return self._ranks(self.main)
+
+    def _ranks(self, methods: Sequence[str]) -> dict[str, Estimate]:
         pairs = self.pairs(methods)
         if len(methods) < 2 or not pairs:
             return {}
         table = rankdata([[self.regrets[pair][method] for method in methods] for pair in pairs], axis=1)
         return dict(zip(methods, _over_seeds_and_problems(table, pairs), strict=True))
 
-    def best_of(self, methods: Iterable[str]) -> str | None:
-        """The one with the best average rank among all the main ones."""
+    def against_best(self, method: str) -> tuple[str, Duel] | None:
+        """The other main method with the best average rank, and the duel with it; None without either."""
         ranks = self.ranks()
-        return min((method for method in methods if method in ranks), key=lambda name: ranks[name].mean, default=None)
+        peer = min((name for name in ranks if name != method), key=lambda name: ranks[name].mean, default=None)
+        duel = self.duel(method, peer) if peer else None
+        return (peer, duel) if peer and duel else None
 
     def duel(self, first: str, second: str) -> Duel | None:
         """One method against another; None if they have no pair in common."""
@@ -123,10 +137,7 @@ class Comparison:
         pairs = self.pairs(self.main)
         if not pairs:
             return {}
-        shares = [
-            [float((self.scales[pair[0]].targets >= self.regrets[pair][method]).mean()) for method in self.main]
-            for pair in pairs
-        ]
+        shares = [self.scales[pair[0]].reached([self.regrets[pair][method] for method in self.main]) for pair in pairs]
         return dict(zip(self.main, _over_seeds_and_problems(np.array(shares), pairs), strict=True))
 
 

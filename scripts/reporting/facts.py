@@ -45,6 +45,11 @@ def suite_of(problem: str) -> str:
     return "tables" if first in TABLES else first
 
 
+def place_of(suite: str) -> int:
+    """Where a suite stands in a report; unknown ones come last."""
+    return ORDER.index(suite) if suite in ORDER else len(ORDER)
+
+
 def dimension_of(problem: str) -> int | None:
     """The dimension of one of COCO's problems; None of others, whose dimensions differ within a suite."""
     found = re.search(r"/d(\d+)$", problem)

@@ -1,17 +1,13 @@
 """docs/results.md, and the README's table between its markers."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import groupby
 
 from reporting import bootstrap, tables
 from reporting.comparison import Comparison
-from reporting.facts import NOISY, Fact
-from reporting.regrets import Scale
-from reporting.rows import Run
 from reporting.runs_table import time_table, versions_table
 from reporting.section import section_tables
-from reporting.tables import Section
+from reporting.sections import CHECKPOINTS, HALVES, Comparisons, Section, half_title
 
 MARKERS = ("<!-- results -->\n", "<!-- /results -->")
 K = 100  # evaluations of the tables that give one figure for a suite
@@ -46,66 +42,51 @@ Every method has the same problems, seeds, number of initial evaluations and cor
 """
 
 
-def document(
-    runs: list[Run], facts: dict[str, Fact], scales: dict[str, Scale], reference: str, pictures: Iterable[str] = ()
-) -> str:
+def document(compared: Comparisons, reference: str, pictures: Iterable[str] = ()) -> str:
     """The page of results.
 
     Args:
-        runs: all runs.
-        facts, scales: of their problems.
+        compared: the comparisons of all runs.
         reference: the method that others are compared with.
-        pictures: names of the files in docs/pictures, in the order of the suites they show.
+        pictures: names of the files in docs/pictures; each begins with its suite.
     """
-    if not runs:
+    if not compared.runs:
         return HEAD + NOTHING
-    found = tables.sections(runs, facts)
-    parts = [HEAD, METHOD.strip().format(floor="1e-8", reference=reference) + "\n"]
-    parts.append(overview(found, scales, reference))
-    for suite, of_suite in groupby(found, key=lambda section: section.suite):
+    parts = [HEAD, METHOD.strip().format(floor="1e-8", reference=reference) + "\n", overview(compared, reference)]
+    for suite, sections in groupby(compared.runs, key=lambda section: section.suite):
         parts.append(f"## {suite}\n")
         parts += [_picture(name, suite) for name in pictures if name.split("-targets")[0] == suite]
-        for section in of_suite:
-            parts += section_tables(section, found[section], scales, reference)
-    parts += [time_table(runs, reference), versions_table(runs, reference)]
-    return "\n".join(parts)
+        for section in sections:
+            parts += section_tables(section, compared, reference)
+    runs = [run for ran in compared.runs.values() for run in ran]
+    return "\n".join([*parts, time_table(runs, reference), versions_table(runs, reference)])
 
 
-def overview(found: dict[Section, list[Run]], scales: dict[str, Scale], reference: str) -> str:
+def overview(compared: Comparisons, reference: str) -> str:
     """For each half: average ranks after `K` evaluations, and the ratio to the best peer at each checkpoint."""
     parts = ["## Overview\n"]
-    for half in tables.HALVES:
-        of_half = {section: runs for section, runs in found.items() if (section.half, section.workers) == (half, 1)}
-        compared = {
-            section: {k: Comparison(runs, k, scales, _recommended(section, runs, k)) for k in tables.CHECKPOINTS}
-            for section, runs in of_half.items()
-        }
-        ranked = {_named(section): by_k[K] for section, by_k in compared.items() if by_k[K].ranks()}
+    for half in HALVES:
+        sections = [section for section in compared.runs if (section.half, section.workers) == (half, 1)]
+        ranked = {section.suite_title: compared.summary(section, K) for section in sections}
+        ranked = {title: comparison for title, comparison in ranked.items() if comparison.ranks()}
         if ranked:
-            title = tables.half_title(half)
-            parts.append(f"### {title.capitalize()}\n\nAverage rank after {K} evaluations:\n")
+            parts.append(f"### {half_title(half).capitalize()}\n\nAverage rank after {K} evaluations:\n")
             parts.append(_ranks_by_suite(ranked, reference, overall=True))
-            parts.append(_against_best({_named(section): by_k for section, by_k in compared.items()}, reference))
+            parts.append(_against_best(compared, sections, reference))
     return "\n".join(parts)
 
 
-def readme(runs: list[Run], facts: dict[str, Fact], scales: dict[str, Scale], reference: str) -> str | None:
+def readme(compared: Comparisons, reference: str) -> str | None:
     """The README's table: average ranks by suite, all dimensions and both halves together; None without runs."""
-    pooled: dict[Section, list[Run]] = {}
-    for section, ran in tables.sections(runs, facts).items():
-        if section.workers == 1:
-            pooled.setdefault(replace(section, dimension=0, half="all"), []).extend(ran)
-    compared = {
-        f"{_named(section)} ({len(comparison.problems())})": comparison
-        for section, ran in pooled.items()
-        if (comparison := Comparison(ran, K, scales, _recommended(section, ran, K))).ranks()
-    }
-    if not compared:
+    pooled = compared.pooled()
+    summaries = {s.suite_title: pooled.summary(s, K) for s in pooled.runs if s.workers == 1}
+    ranked = {f"{suite} ({len(c.problems())})": c for suite, c in summaries.items() if c.ranks()}
+    if not ranked:
         return None
     return (
         f"Average rank after {K} evaluations (1 is best), by suite, with the number of problems; one set of defaults."
         "\n[All results](docs/results.md), with intervals, other budgets and how they were made:\n\n"
-        + _ranks_by_suite(compared, reference)
+        + _ranks_by_suite(ranked, reference)
     )
 
 
@@ -114,15 +95,6 @@ def with_table(text: str, table: str | None) -> str:
     before, opening, rest = text.partition(MARKERS[0])
     _, closing, after = rest.partition(MARKERS[1])
     return f"{before}{opening}\n{table}\n{closing}{after}" if table is not None and closing else text
-
-
-def _recommended(section: Section, runs: list[Run], k: int) -> bool:
-    """Whether overviews compare what methods recommend: on noisy problems, once they say so."""
-    return section.suite in NOISY and any(run.at(k, recommended=True) is not None for run in runs)
-
-
-def _named(section: Section) -> str:
-    return section.suite_title
 
 
 def _ranks_by_suite(compared: dict[str, Comparison], reference: str, overall: bool = False) -> str:
@@ -144,25 +116,22 @@ def _ranks_by_suite(compared: dict[str, Comparison], reference: str, overall: bo
     return tables.table(["suite", *methods], lines)
 
 
-def _against_best(compared: dict[str, dict[int, Comparison]], reference: str) -> str:
+def _against_best(compared: Comparisons, sections: list[Section], reference: str) -> str:
     """Suites by checkpoints: the ratio of regrets to the best peer's."""
-    ks = [k for k in tables.CHECKPOINTS if any(reference in by_k[k].main for by_k in compared.values())]
-    ratios: dict[int, list[bootstrap.Estimate]] = {k: [] for k in ks}
-    lines = []
-    for title, by_k in compared.items():
-        cells = []
-        for k in ks:
-            peer = by_k[k].best_of(name for name in by_k[k].main if name != reference)
-            duel = by_k[k].duel(reference, peer) if peer else None
-            if duel:
+    ratios: dict[int, list[bootstrap.Estimate]] = {k: [] for k in CHECKPOINTS}
+    lines = {section.suite_title: [tables.NONE] * len(CHECKPOINTS) for section in sections}
+    for section in sections:
+        for column, k in enumerate(CHECKPOINTS):
+            if found := compared.summary(section, k).against_best(reference):
+                peer, duel = found
                 ratios[k].append(duel.ratio)
-            cells.append(f"{tables.ratio(duel.ratio)} {peer}" if duel else tables.NONE)
-        lines.append([title, *cells])
+                lines[section.suite_title][column] = f"{tables.ratio(duel.ratio)} {peer}"
     if len(lines) > 1:
-        means = [bootstrap.average(of) if of else None for of in ratios.values()]
-        lines.append(["mean of these", *map(tables.ratio, means)])
+        lines["mean of these"] = [tables.ratio(bootstrap.average(of) if of else None) for of in ratios.values()]
+    shown = [column for column, k in enumerate(CHECKPOINTS) if ratios[k]]
+    body = [[title, *(cells[column] for column in shown)] for title, cells in lines.items()]
     head = f"Regret of `{reference}` by that of the best peer, at the number of evaluations:\n\n"
-    return head + tables.table(["suite", *map(str, ks)], lines)
+    return head + tables.table(["suite", *(str(CHECKPOINTS[column]) for column in shown)], body)
 
 
 def _picture(name: str, suite: str) -> str:

@@ -13,41 +13,36 @@ from PIL import Image
 
 from reporting import tables
 from reporting.comparison import Comparison
-from reporting.facts import Fact
-from reporting.regrets import Scale
-from reporting.rows import Run
-from reporting.tables import Section
+from reporting.sections import HALVES, SHORT, Comparisons, Section
 
-SHORT = 200  # evaluations: longer runs have pictures of their own
 BLIND = {"random": "#9aa0a6", "sobol": "#bfc4c9"}
 COLOURS = ("#d9822b", "#1f3b73", "#8e44ad", "#c0392b", "#2f9bd6", "#7a5c3e", "#e377c2", "#a8a100")
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
 
-def draw_all(
-    runs: list[Run], facts: dict[str, Fact], scales: dict[str, Scale], reference: str, folder: Path | None
-) -> list[str]:
-    """Draws a picture for each suite, number of workers and length of runs; gives their names in order.
+Pictures = dict[str, dict[Section, Comparison]]  # file name -> the comparison of each panel
 
-    Args:
-        runs: all runs.
-        facts, scales: of their problems.
-        reference: the method that stands out.
-        folder: where the pictures go; None to have the names alone.
-    """
-    pictures: dict[str, dict[Section, Comparison]] = defaultdict(dict)
-    styles = _styles({run.method for run in runs}, reference)
-    for section, ran in tables.sections(runs, facts).items():
-        for length, ks in (("", _up_to(SHORT)), ("-long", set(tables.CHECKPOINTS) - _up_to(SHORT))):
-            there = [c for k in sorted(ks) if len((c := Comparison(ran, k, scales)).ranks()) > 1]
+
+def plan(comparisons: Comparisons) -> Pictures:
+    """A picture for each suite and number of workers; one more where some runs are long."""
+    pictures: Pictures = defaultdict(dict)
+    for section in comparisons.runs:
+        ranked = [comparison for comparison in comparisons.of(section) if comparison.ranks()]
+        for name, long in (("", False), ("-long", True)):
+            there = [comparison for comparison in ranked if (comparison.k > SHORT) == long]
             if there:
                 workers = f"-{section.workers}" if section.workers > 1 else ""
-                pictures[f"{section.suite}-targets{workers}{length}.png"][section] = there[-1]
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, panels in pictures.items():
-            _save(_figure(panels, styles), folder / name)
-    return list(pictures)
+                pictures[f"{section.suite}-targets{workers}{name}.png"][section] = there[-1]
+    return dict(pictures)
+
+
+def draw(pictures: Pictures, reference: str, folder: Path) -> None:
+    """Draws what is planned, into a folder; the reference stands out."""
+    panels = [comparison for of in pictures.values() for comparison in of.values()]
+    styles = _styles({method for comparison in panels for method in comparison.main}, reference)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, of in pictures.items():
+        _save(_figure(of, styles), folder / name)
 
 
 def curve(comparison: Comparison, method: str, ks: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -55,13 +50,8 @@ def curve(comparison: Comparison, method: str, ks: NDArray[np.int64]) -> NDArray
     shares: dict[str, list[NDArray[np.float64]]] = defaultdict(list)
     for problem, seed in comparison.pairs(comparison.main):
         scale, run = comparison.scales[problem], comparison.runs[problem, seed][method]
-        regrets = np.array([scale.regret(run.at(int(k))) for k in ks])
-        shares[problem].append((scale.targets >= regrets[:, None]).mean(1))
+        shares[problem].append(scale.reached([scale.regret(run.at(k)) for k in ks.tolist()]))
     return np.mean([np.mean(of, axis=0) for of in shares.values()], axis=0)
-
-
-def _up_to(limit: int) -> set[int]:
-    return {k for k in tables.CHECKPOINTS if k <= limit}
 
 
 def _styles(methods: set[str], reference: str) -> dict[str, dict[str, object]]:
@@ -80,7 +70,7 @@ def _styles(methods: set[str], reference: str) -> dict[str, dict[str, object]]:
 def _figure(panels: dict[Section, Comparison], styles: dict[str, dict[str, object]]) -> Figure:
     """Columns are dimensions, rows are halves."""
     columns = sorted({section.dimension for section in panels})
-    rows = [half for half in tables.HALVES if any(section.half == half for section in panels)]
+    rows = [half for half in HALVES if any(section.half == half for section in panels)]
     figure = Figure(figsize=(max(2.3 * len(columns), 5), 1.9 * len(rows) + 1.1), layout="constrained")
     axes = figure.subplots(len(rows), len(columns), squeeze=False, sharey=True)
     for panel in axes.flat:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,11 @@ class Scale:
     def regret(self, value: float | None) -> float:
         """The regret of a value, >= the floor."""
         return self.worst if value is None else max(value - self.best, self.floor)
+
+    def reached(self, regrets: Sequence[float]) -> NDArray[np.float64]:
+        """The share of the targets that each regret reaches."""
+        harder = np.searchsorted(self.targets[::-1], regrets)  # than what is reached
+        return 1 - harder / len(self.targets)
 
 
 def scales(runs: Iterable[Run], facts: dict[str, Fact]) -> dict[str, Scale]:

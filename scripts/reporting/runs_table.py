@@ -4,10 +4,9 @@ from collections import defaultdict
 from statistics import median
 
 from reporting import tables
-from reporting.facts import ORDER, suite_of
+from reporting.facts import place_of, suite_of
 from reporting.rows import Run
-
-SHORT = 200  # evaluations: longer runs have a column of their own
+from reporting.sections import SHORT
 
 
 def time_table(runs: list[Run], reference: str) -> str:
@@ -16,8 +15,7 @@ def time_table(runs: list[Run], reference: str) -> str:
     for run in runs:
         if run.seconds is not None:
             suite = suite_of(run.problem)
-            place = ORDER.index(suite) if suite in ORDER else len(ORDER)
-            column = (place, suite, run.workers, run.n if run.n > SHORT else 0)
+            column = (place_of(suite), suite, run.workers, run.n if run.n > SHORT else 0)
             found[column][run.method].append(1000 * run.seconds / run.n)
     columns = sorted(found)
     methods = tables.ordered({method for times in found.values() for method in times}, reference)

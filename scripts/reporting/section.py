@@ -5,19 +5,14 @@ from collections.abc import Callable
 from reporting import tables
 from reporting.bootstrap import Estimate
 from reporting.comparison import Comparison
-from reporting.facts import NOISY
-from reporting.regrets import Scale
-from reporting.rows import Run
-from reporting.tables import Section
+from reporting.sections import Comparisons, Section
 
 
-def section_tables(section: Section, runs: list[Run], scales: dict[str, Scale], reference: str) -> list[str]:
+def section_tables(section: Section, compared: Comparisons, reference: str) -> list[str]:
     """Ranks, ratios, wins and targets; on noisy problems also of what methods recommend."""
     parts = []
-    for recommended in (False, True) if section.suite in NOISY else (False,):
-        all_of_them = [Comparison(runs, k, scales, recommended) for k in tables.CHECKPOINTS]
-        comparisons = tables.compared(all_of_them)
-        if comparisons:
+    for recommended in (False, True) if section.noisy else (False,):
+        if comparisons := compared.of(section, recommended):
             parts.append(f"### {section.title}{_what(section, recommended)}\n")
             parts += [_ranks(comparisons, reference), _subset(comparisons, reference)]
             parts += [_ratios(comparisons, reference), _wins(comparisons, reference), _reached(comparisons, reference)]
@@ -25,7 +20,7 @@ def section_tables(section: Section, runs: list[Run], scales: dict[str, Scale], 
 
 
 def _what(section: Section, recommended: bool) -> str:
-    if section.suite not in NOISY:
+    if not section.noisy:
         return ""
     return ", what is recommended" if recommended else ", the best that was seen"
 
@@ -82,8 +77,7 @@ def _ratios(comparisons: list[Comparison], reference: str) -> str:
     lines, worst = [], []
     best = []
     for comparison in comparisons:
-        peer = comparison.best_of(name for name in comparison.main if name != reference)
-        duel = comparison.duel(reference, peer) if peer else None
+        peer, duel = comparison.against_best(reference) or ("", None)
         best.append(f"{tables.ratio(duel.ratio)} {peer}" if duel else tables.NONE)
         if duel:
             worst.append(f"{tables.short(duel.worst_ratio)} on {duel.worst} after {comparison.k}")

@@ -1,57 +1,12 @@
-"""Markdown: sections of runs, numbers, and tables."""
+"""Markdown: numbers and tables."""
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from reporting.bootstrap import Estimate
-from reporting.comparison import Comparison, Duel
-from reporting.facts import ORDER, Fact, dimension_of, suite_of
-from reporting.rows import Run
+from reporting.comparison import Duel
 
-CHECKPOINTS = (25, 50, 100, 200, 1000, 5000)
-HALVES = ("development", "held_out", "all")
 NONE = "–"
-
-
-@dataclass(frozen=True, order=True)
-class Section:
-    """Runs that belong into one table: of one suite, dimension, half and number of workers."""
-
-    place: int
-    suite: str
-    dimension: int
-    half: str
-    workers: int
-
-    @property
-    def suite_title(self) -> str:
-        return f"{self.suite}, {self.dimension}-D" if self.dimension else self.suite
-
-    @property
-    def half_title(self) -> str:
-        return half_title(self.half) + (f", {self.workers} workers" if self.workers > 1 else "")
-
-    @property
-    def title(self) -> str:
-        return f"{self.suite_title}: {self.half_title}"
-
-
-def sections(runs: Iterable[Run], facts: dict[str, Fact]) -> dict[Section, list[Run]]:
-    """The runs by their sections, in the order of a report."""
-    found: dict[Section, list[Run]] = defaultdict(list)
-    for run in runs:
-        suite = suite_of(run.problem)
-        place = ORDER.index(suite) if suite in ORDER else len(ORDER)
-        half = facts[run.problem].half
-        found[Section(place, suite, dimension_of(run.problem) or 0, half, run.workers)].append(run)
-    return {section: found[section] for section in sorted(found)}
-
-
-def half_title(half: str) -> str:
-    """A half in words."""
-    return {"all": "all problems"}.get(half, half.replace("_", " "))
 
 
 def short(value: float) -> str:
@@ -111,11 +66,6 @@ def best(estimates: dict[str, Estimate], low: bool = True) -> set[str]:
 def ordered(methods: Iterable[str], reference: str) -> list[str]:
     """The reference, then the others by name, blind searches last."""
     return sorted(methods, key=lambda name: (name != reference, name in ("random", "sobol"), name.lower()))
-
-
-def compared(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Those at which at least two methods have runs."""
-    return [comparison for comparison in comparisons if len(comparison.methods) > 1]
 
 
 def _bold(text: str, bold: bool) -> str:
