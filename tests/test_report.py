@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+from deepbore.problems import suites
+
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "scripts"))
 
 from reporting import ablation, bootstrap, facts as known, pages, pictures, regrets, rows, tables  # noqa: E402
 from reporting.comparison import Comparison  # noqa: E402
 from reporting.facts import Fact  # noqa: E402
+from reporting.runs_table import commands  # noqa: E402
 from reporting.sections import Comparisons  # noqa: E402
 
 
@@ -138,10 +141,12 @@ def test_cocos_regrets_end_at_its_final_target():
 
 
 def test_a_table_ends_at_a_tenth_of_the_smallest_regret_seen():
-    runs = finals({("hpolib/x", "deepbore", 0): 0.221379, ("hpolib/x", "random", 0): 0.221479})
-    scale = scaled(runs, {"hpolib/x": Fact(0.22137901, "development")})["hpolib/x"]
+    optimum = 0.2213790123456789
+    found = float(f"{optimum:.12g}")  # less than it, by rounding
+    runs = finals({("hpolib/x", "deepbore", 0): found, ("hpolib/x", "random", 0): found + 1e-4})
+    scale = scaled(runs, {"hpolib/x": Fact(optimum, "development")})["hpolib/x"]
     assert scale.floor == pytest.approx(1e-5)
-    assert scale.regret(0.221379) == scale.floor  # found: the optimum is rounded as the rows are
+    assert scale.regret(found) == scale.floor
     assert scale.targets[[0, -1]] == pytest.approx([1e-4, 1e-5])  # from the value of random search
 
 
@@ -151,8 +156,10 @@ def test_without_a_known_optimum_the_best_of_all_runs_is_it():
 
 
 def test_differences_finer_than_the_digits_of_the_rows_do_not_count():
-    runs = finals({("hartmann6", "deepbore", 0): -3.32237})
-    assert scaled(runs, {"hartmann6": Fact(-3.3223680, "development")})["hartmann6"].floor == pytest.approx(1e-5)
+    runs = finals({("far", "deepbore", 0): 123456.0, ("hartmann6", "deepbore", 0): -3.32236801})
+    scales = scaled(runs, {"far": Fact(123456.0, "development"), "hartmann6": Fact(-3.32236801141551, "development")})
+    assert scales["far"].floor == pytest.approx(1e-6)
+    assert scales["hartmann6"].floor == 1e-8
 
 
 def test_a_run_that_has_seen_nothing_has_the_worst_regret():
@@ -207,6 +214,13 @@ def test_who_misses_many_problems_is_compared_apart():
     assert set(comparison.ranks()) == {"deepbore", "tpe"}
     assert comparison.ranks(["deepbore", "smac"])["smac"].mean == 1
     assert comparison.duel("deepbore", "smac").problems == 1
+
+
+def test_the_best_peer_is_the_best_of_others():
+    values = {(A, name, 0): float(v) for v, name in enumerate(["deepbore, asynchronous", "tpe", "deepbore", "random"])}
+    peer, duel = compared(finals(values)).against_best("deepbore")
+    assert (peer, duel.worst_ratio) == ("tpe", pytest.approx(2))
+    assert compared(finals({(A, "deepbore", 0): 1.0})).against_best("deepbore") is None
 
 
 def test_only_seeds_that_all_have_are_ranked():
@@ -264,6 +278,20 @@ def test_a_report_is_written_and_stays_as_it_is(repository, monkeypatch, capsys)
     assert 3_000 < drawn.stat().st_size < 60_000
 
 
+def test_the_page_says_how_its_runs_are_made():
+    given = [row(f"bbob/f01/i{i:02d}/d05", m, s, n=n) for i in (1, 6) for m in ("tpe", "deepbore") for s in (2, 3)
+             for n in (200, 1000)]  # fmt: skip
+    given.append(row("hpolib/x", "deepbore, asynchronous", workers=8))
+    assert commands(runs_of(*given), "deepbore") == [
+        "python scripts/benchmark.py --suite bbob --half all --dimensions 5 --instances 1 6 --methods deepbore tpe "
+        f"--first-seed 2 --seeds 2 --trials {n}"
+        for n in (200, 1000)
+    ] + [
+        "python scripts/benchmark.py --suite tables --half all --methods deepbore --seeds 1 --trials 200 --workers 8 "
+        "--asynchronous"
+    ]
+
+
 def test_new_runs_make_the_documents_stale(repository, monkeypatch):
     report(monkeypatch, "--root", repository)
     with (repository / "docs" / "results" / "benchmark" / "new.jsonl").open("w") as file:
@@ -312,3 +340,16 @@ def test_numbers_are_short(value, text):
 
 def test_the_committed_documents_are_those_of_the_committed_runs(monkeypatch):
     assert report(monkeypatch, "--check") == 0
+
+
+def test_the_committed_facts_are_those_of_the_suites():
+    kept = known.read(ROOT / "docs" / "results" / "problems.json")
+    assert kept
+    halved = {suite for suite in ("tables", "training") if suite in suites.SUITES}
+    halves = {
+        name: half for suite in halved for half in ("development", "held_out") for name in suites.suite(suite, half)
+    }
+    for name, fact in kept.items():
+        assert fact.half == halves.get(name, "development"), f"{name}: delete docs/results/problems.json, report anew"
+        if "/" not in name:
+            assert fact.optimum == suites.problem(name).optimum

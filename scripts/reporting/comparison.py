@@ -107,9 +107,13 @@ class Comparison:
         return dict(zip(methods, _over_seeds_and_problems(table, pairs), strict=True))
 
     def against_best(self, method: str) -> tuple[str, Duel] | None:
-        """The other main method with the best average rank, and the duel with it; None without either."""
-        ranks = self.ranks()
-        peer = min((name for name in ranks if name != method), key=lambda name: ranks[name].mean, default=None)
+        """The main method of others with the best average rank, and the duel with it; None without either.
+
+        A method's own variants, "deepbore:..." and "deepbore, ...", are not others.
+        """
+        ranks, own = self.ranks(), (f"{method}:", f"{method},")
+        others = [name for name in ranks if name != method and not name.startswith(own)]
+        peer = min(others, key=lambda name: ranks[name].mean, default=None)
         duel = self.duel(method, peer) if peer else None
         return (peer, duel) if peer and duel else None
 

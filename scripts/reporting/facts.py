@@ -56,6 +56,12 @@ def dimension_of(problem: str) -> int | None:
     return int(found[1]) if found and suite_of(problem) in COCO else None
 
 
+def instance_of(problem: str) -> int | None:
+    """The instance of one of COCO's problems; None of others."""
+    found = re.search(r"/i(\d+)/", problem)
+    return int(found[1]) if found and suite_of(problem) in COCO else None
+
+
 def cluster_of(problem: str) -> str:
     """What the bootstrap draws: one of COCO's functions with all its instances, else a problem."""
     return "/".join(problem.split("/")[:2]) if suite_of(problem) in COCO else problem
@@ -81,8 +87,7 @@ def write(facts: dict[str, Fact], path: Path) -> None:
 
 def _fact(problem: str) -> Fact:
     if suite_of(problem) in COCO:
-        instance = re.search(r"/i(\d+)/", problem)
-        seen = instance is None or int(instance[1]) in INSTANCES_OF_DEVELOPMENT
+        seen = instance_of(problem) in (None, *INSTANCES_OF_DEVELOPMENT)
         return Fact(0.0, "development" if seen else "held_out")
     try:
         return _told(problem)
@@ -96,8 +101,7 @@ def _told(problem: str) -> Fact:
     from deepbore.problems import suites  # noqa: PLC0415  # most reports do without
 
     suite = suite_of(problem)
-    held_out = suite in ("tables", "training") and problem in suites.suite(suite, half="held_out")
-    half = "held_out" if held_out else "development"
+    half = next(half for half in ("development", "held_out") if problem in suites.suite(suite, half=half))
     if suite == "training":
         return Fact(None, half)
     made = suites.problem(problem)

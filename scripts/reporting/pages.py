@@ -28,13 +28,13 @@ Every method has the same problems, seeds, number of initial evaluations and cor
   problem and seed that all of them have (1 is best, ties share their ranks); the mean is over seeds, then problems.
   Methods with fewer problems are compared on those they have, below.
 - **Regret** is the value minus the best possible one. Of real training runs nobody knows that, so it is the value minus
-  the best one that any run here has seen. Regrets below {floor} count as {floor}, or, for functions, as what the last
-  digit of the values is worth; on tables and training runs, whose values are steps, below a tenth of the smallest
-  regret above 0 that any run there has seen.
+  the best one that any run here has seen. Regrets below 1e-8 count as 1e-8; on tables and training runs, whose values
+  are steps, those below a tenth of the smallest regret above 0 that any run there has seen count as that.
 - **Ratios** are geometric means over seeds, then problems, of regrets with the same seed; below 1, `{reference}` is
   ahead. The best peer is the one with the best average rank at that number of evaluations.
 - **Targets** are 51 regrets, evenly spread over their logarithms: from 100 to 1e-8 on COCO's functions, elsewhere from
-  the median regret of random search after 10 evaluations to the smallest that counts.
+  the median regret of random search after 10 evaluations to the smallest that counts. Pictures show the best that was
+  seen.
 - **Intervals** hold 95 % of 2000 bootstrap samples of the problems; the instances of one of COCO's functions are drawn
   together.
 - **Halves.** Only the development half was looked at while deepbore's defaults were chosen: COCO's instances 1 to 5,
@@ -52,7 +52,7 @@ def document(compared: Comparisons, reference: str, pictures: Iterable[str] = ()
     """
     if not compared.runs:
         return HEAD + NOTHING
-    parts = [HEAD, METHOD.strip().format(floor="1e-8", reference=reference) + "\n", overview(compared, reference)]
+    parts = [HEAD, METHOD.strip().format(reference=reference) + "\n", overview(compared, reference)]
     for suite, sections in groupby(compared.runs, key=lambda section: section.suite):
         parts.append(f"## {suite}\n")
         parts += [_picture(name, suite) for name in pictures if name.split("-targets")[0] == suite]

@@ -26,7 +26,7 @@ Pictures = dict[str, dict[Section, Comparison]]  # file name -> the comparison o
 def plan(comparisons: Comparisons) -> Pictures:
     """A picture for each suite and number of workers; one more where some runs are long."""
     pictures: Pictures = defaultdict(dict)
-    for section in comparisons.runs:
+    for section in sorted(comparisons.runs, key=lambda section: (section.place, section.workers)):
         ranked = [comparison for comparison in comparisons.of(section) if comparison.ranks()]
         for name, long in (("", False), ("-long", True)):
             there = [comparison for comparison in ranked if (comparison.k > SHORT) == long]
@@ -68,15 +68,17 @@ def _styles(methods: set[str], reference: str) -> dict[str, dict[str, object]]:
 
 
 def _figure(panels: dict[Section, Comparison], styles: dict[str, dict[str, object]]) -> Figure:
-    """Columns are dimensions, rows are halves."""
-    columns = sorted({section.dimension for section in panels})
-    rows = [half for half in HALVES if any(section.half == half for section in panels)]
+    """Columns are dimensions, rows are halves; without dimensions, columns are halves."""
+    dimensions = sorted({section.dimension for section in panels})
+    halves = [half for half in HALVES if any(section.half == half for section in panels)]
+    rows, columns = (halves, dimensions) if len(dimensions) > 1 else (dimensions, halves)
     figure = Figure(figsize=(max(2.3 * len(columns), 5), 1.9 * len(rows) + 1.1), layout="constrained")
     axes = figure.subplots(len(rows), len(columns), squeeze=False, sharey=True)
     for panel in axes.flat:
         panel.set_axis_off()
     for section, comparison in panels.items():
-        panel = axes[rows.index(section.half), columns.index(section.dimension)]
+        place = halves.index(section.half), dimensions.index(section.dimension)
+        panel = axes[place if rows is halves else place[::-1]]
         panel.set_axis_on()
         _panel(panel, comparison, styles)
         where = f"{section.dimension}-D, " if section.dimension else ""

@@ -12,7 +12,7 @@ from reporting.facts import COCO, Fact, suite_of
 from reporting.rows import Run
 
 FLOOR = 1e-8  # COCO's final target
-DIGITS = 6  # significant ones of the values in the rows
+DIGITS = 12  # significant ones that scripts/benchmark.py keeps of values whose optimum is not 0
 COCO_TARGETS = np.geomspace(1e2, 1e-8, 51)
 DESIGN = 10  # evaluations of random search after which the easiest relative target is due
 

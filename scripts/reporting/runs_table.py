@@ -4,9 +4,11 @@ from collections import defaultdict
 from statistics import median
 
 from reporting import tables
-from reporting.facts import place_of, suite_of
+from reporting.facts import dimension_of, instance_of, place_of, suite_of
 from reporting.rows import Run
 from reporting.sections import SHORT
+
+ASYNCHRONOUS = ", asynchronous"  # how the name of a method ends that was asked as soon as one evaluation was done
 
 
 def time_table(runs: list[Run], reference: str) -> str:
@@ -40,14 +42,50 @@ def versions_table(runs: list[Run], reference: str) -> str:
         own = [run for run in runs if run.method == method]
         versions = ", ".join(sorted({run.version for run in own if run.version})) or tables.NONE
         lines.append([method, versions, f"{len(own)}", f"{sum(run.n for run in own)}", f"{sum(r.failed for r in own)}"])
-    header = ["method", "version", "runs", "evaluations", "failed"]
-    return f"## Versions and runs\n\n{tables.table(header, lines)}\n{REPRODUCE}"
+    table = tables.table(["method", "version", "runs", "evaluations", "failed"], lines)
+    made = "\n".join(f"    {command}" for command in commands(runs, reference))
+    return f"## Versions and runs\n\n{table}\n{REPRODUCE.format(commands=made)}"
 
 
-REPRODUCE = """To make it again: `python scripts/benchmark.py --help` says how runs are made; a run that stands in
-docs/results/benchmark/ already is not done again. Then `python scripts/report_benchmark.py` writes this page, its
-pictures and the README's table, and with `--check` says whether they are up to date.
+REPRODUCE = """The runs are made by the following, which leaves out those that are in docs/results/benchmark/ already;
+runs that took too long are missing.
+
+{commands}
+
+Then `python scripts/report_benchmark.py` writes this page, its pictures and the README's table; with `--check` it says
+whether they are up to date.
 """
+
+
+def commands(runs: list[Run], reference: str) -> list[str]:
+    """What makes the runs: a command for each suite, number of evaluations and number of workers."""
+    found: dict[tuple[int, str, int, int, bool], list[Run]] = defaultdict(list)
+    for run in runs:
+        suite = suite_of(run.problem)
+        found[place_of(suite), suite, run.n, run.workers, run.method.endswith(ASYNCHRONOUS)].append(run)
+    return [_command(key[1], found[key], reference) for key in sorted(found)]
+
+
+def _command(suite: str, runs: list[Run], reference: str) -> str:
+    problems = {run.problem for run in runs}
+    dimensions = sorted({d for problem in problems if (d := dimension_of(problem))})
+    instances = sorted({i for problem in problems if (i := instance_of(problem))})
+    seeds = {run.seed for run in runs}
+    methods = tables.ordered({run.method.removesuffix(ASYNCHRONOUS) for run in runs}, reference)
+    settings: dict[str, list[object]] = {
+        "suite": [suite],
+        "half": ["all"],
+        "dimensions": [*dimensions],
+        "instances": [*instances],
+        "methods": [*methods],
+        "first-seed": [min(seeds)] if min(seeds) else [],
+        "seeds": [max(seeds) - min(seeds) + 1],
+        "trials": [runs[0].n],
+        "workers": [runs[0].workers] if runs[0].workers > 1 else [],
+    }
+    given = [f"--{name} {' '.join(map(str, values))}" for name, values in settings.items() if values]
+    last = ["--asynchronous"] if runs[0].method.endswith(ASYNCHRONOUS) else []
+    return " ".join(["python scripts/benchmark.py", *given, *last])
 
 
 def _milliseconds(times: list[float]) -> str:
