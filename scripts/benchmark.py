@@ -1,238 +1,342 @@
 #!/usr/bin/env python
-"""Runs methods on problems over several seeds and writes their regret curves.
+"""Runs methods on problems over several seeds and keeps what they found, one run a line.
 
-    python scripts/benchmark.py --problems hpolib/protein_structure branin --methods deepbore random --seeds 5 \
-        --out results.json
+    python scripts/benchmark.py --suite bbob --dimensions 5 --instances 1 2 --methods deepbore optuna-tpe --seeds 5
+    python scripts/benchmark.py --problems branin hpolib/protein_structure --methods deepbore random --trials 200
+    python scripts/benchmark.py --methods help     # lists the methods; scripts/peers/README.md describes them
 
-Every run is added to the file as soon as it is done, and a run that stands in it already is not done again, so an
-interrupted benchmark goes on where it stopped. One process per core, one thread each. Rows:
-{"problem", "method", "seed", "regret_after": {"10": ..., ...}, "ms_per_trial"}; regret is the simple regret,
-best value so far minus the optimum, and 0 from the evaluation that finds it, where the run ends.
+Rows go to docs/results/benchmark/SUITE.jsonl, or to --out, as soon as a run is done. What is there for at least as many
+evaluations is not run again, so an interrupted benchmark goes on where it stopped. One process a core, one thread each;
+a run that fails, or takes longer than --limit, is reported, and the exit code is 1 at the end. A row:
+
+    problem, method, seed, workers
+    n             evaluations; fewer were made only if a finite space had no more
+    best          [[evaluations, value], ...] where it changes: the true value of the best configuration seen so far.
+                  Values are minimised: those of a problem that is maximised are negated
+    recommended   the same of what the method recommends, at some checkpoints; only where values are noisy
+    seconds       of ask and tell, over the whole run
+    failed        evaluations that failed
+    version       of the method's packages
 """
 
 import argparse
+import itertools
 import json
+import math
 import multiprocessing
 import os
+import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MKL_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
 import torch
 
-import deepbore as db
-from deepbore import Study, problems
-from deepbore.candidates import Candidates
-from deepbore.classifiers import Classifier
-from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Outcome
+from deepbore.problems import Problem
+from deepbore.problems.suites import SUITES, problem as problem_of, suite as suite_of
+from deepbore.space import Params
+from peers import methods
+from peers.base import Peer
 
-PROBLEMS: dict[str, Callable[[], problems.Problem]] = {
-    **{
-        f"hpolib/{name}": lambda name=name: problems.HPOLib(name)
-        for name in ("naval_propulsion", "parkinsons_telemonitoring", "protein_structure", "slice_localization")
-    },
-    **{
-        f"nasbench201/{name}": lambda name=name: problems.NASBench201(name)
-        for name in ("cifar10", "cifar100", "imagenet")
-    },
-    "branin": problems.Branin,
-    "camel": problems.SixHumpCamel,
-    "hartmann3": lambda: problems.Hartmann(3),
-    "hartmann6": lambda: problems.Hartmann(6),
-    "ackley10": lambda: problems.Ackley(10),
-    "rosenbrock5": lambda: problems.Rosenbrock(5),
-    "levy10": lambda: problems.Levy(10),
-    "michalewicz5": lambda: problems.Michalewicz(5),
-}
-SUITES = {
-    "tables": [name for name in PROBLEMS if "/" in name],
-    "continuous": [name for name in PROBLEMS if "/" not in name],
-    "all": list(PROBLEMS),
-}
-Settings = dict[str, object]
-
-
-def bore(classifier: Classifier, searched_by: Candidates | None = None) -> Settings:
-    """A head with BORE's labels and acquisition: one threshold at gamma 1/3, the class probability."""
-    settings = {"classifier": classifier, "labels": db.ThresholdLabels(1 / 3), "acquisition": db.ClassProbability()}
-    return settings | ({"candidates": searched_by} if searched_by else {})
-
-
-METHODS: dict[str, Callable[[], Settings]] = {
-    "deepbore": dict,  # the defaults: KernelPLS
-    "random": dict,  # see `trials`
-    # the default classifier with other batches
-    "top": lambda: {"candidates": db.LocalSearch()},
-    "Thompson": lambda: {"candidates": db.ThompsonBatch()},
-    "SVGD": lambda: {"candidates": db.SVGDCandidates()},
-    "BoTorchBatch": lambda: {"candidates": db.BoTorchBatch()},
-    # every other head with its defaults
-    "DeepPLS": lambda: {"classifier": db.DeepPLS()},
-    "DeepEnsemble": lambda: {"classifier": db.DeepEnsemble()},
-    "HyperDeepEnsemble": lambda: {"classifier": db.HyperDeepEnsemble()},
-    "MCDropout": lambda: {"classifier": db.MCDropout()},
-    "LaplaceGGN": lambda: {"classifier": db.LaplaceGGN()},
-    "FourierLogistic": lambda: {"classifier": db.FourierLogistic()},
-    "GPClassifier": lambda: {"classifier": db.GPClassifier()},
-    "RandomForest": lambda: {"classifier": db.RandomForest()},
-    "XGBoost": lambda: {"classifier": db.XGBoost()},
-    "Calibrated": lambda: {"classifier": db.Calibrated(db.DeepEnsemble())},
-    # the papers' methods
-    "BORE-MLP": lambda: bore(db.MLPClassifier(training=db.Training(learning_rate=1e-3)), db.LocalSearch(neighbours=0)),
-    "BORE-RF": lambda: bore(db.RandomForest(), db.RandomSearch(500)),
-    "BORE-XGB": lambda: bore(db.XGBoost(), db.RandomSearch(500)),
-    "BORE-PLS": lambda: bore(db.KernelPLS()),
-    "BORE++": lambda: bore(db.KernelPLS()) | {"acquisition": db.UpperConfidenceBound(3)},
-    "BOGGN": lambda: (
-        bore(
-            db.LaplaceGGN(activation="relu", training=db.Training(batch_size=32, learning_rate=1e-3)),
-            db.EpsilonGreedy(db.LocalSearch(neighbours=0)),
-        )
-        | {"acquisition": db.ExpectedProbability()}
-    ),
-}
-CHECKPOINTS = (10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200)
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "benchmark"
+CHECKPOINTS = (25, 50, 100, 200, 500, 1000, 2000, 5000)  # at which recommendations are asked for
+NOISY = ("bbob-noisy/", "noisy/")  # how the names of noisy problems begin
 Row = dict[str, object]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run: what is optimised how, and how many trials are evaluated at the same time."""
+    """One run: what is optimised how, and how many configurations are evaluated at the same time."""
 
     problem: str
     method: str
     seed: int
     trials: int
     workers: int = 1
+    initial: int = 10
     asynchronous: bool = False
+    limit: float = math.inf  # seconds
 
     @property
     def label(self) -> str:
         """The method's name in the results."""
-        kind = "workers" if self.asynchronous else "batch"
-        return self.method if self.workers == 1 else f"{self.method}, {kind} of {self.workers}"
+        return self.method + ", asynchronous" * self.asynchronous
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        """What tells it from other runs, but for their length."""
+        return self.problem, self.label, self.seed, self.workers
 
 
-def trials(problem: problems.Problem, job: Job) -> np.ndarray:
-    """All values of one run, in the order of evaluation; it ends early when the optimum is found."""
-    if job.method == "random":
-        points = problem.space.sample(job.trials, torch.Generator().manual_seed(job.seed))
-        return np.array([problem(params) for params in problem.space.decode(points)])
-    study = Study(problem.space, direction=problem.direction, seed=job.seed, **METHODS[job.method]())
-    pending: list[Trial] = []
-    while (left := job.trials - study.observations.n_complete) > 0:
-        room = min(job.workers, left) - len(pending)
+class TimeUp(BaseException):
+    """A run has had its time; nothing in between should catch it."""
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+class Ledger:
+    """What a run has found so far, by the true values of configurations, in the sign that is minimised."""
+
+    def __init__(self, problem: Problem):
+        self.problem, self.sign = problem, -1.0 if problem.direction == "maximize" else 1.0
+        self.digits = 12 if problem.optimum else 6  # the regret is a small difference where the optimum is not 0
+        self.least, self.n, self.failed = math.inf, 0, 0
+        self.best = list[tuple[int, float]]()
+        self.recommended = list[tuple[int, float]]()
+
+    def evaluate(self, params: Params) -> float | None:
+        """The value that the method is told; None for a failure."""
+        value = evaluated(self.problem, params)
+        self.n += 1
+        if value is None:
+            self.failed += 1
+            return None
+        if self.sign * value < self.least:
+            self.least = self.sign * value
+            true = self.true_value(params)
+            if not self.best or self.best[-1][1] != true:
+                self.best.append((self.n, true))
+        return self.sign * value
+
+    def recommend(self, params: Params) -> None:
+        """Notes the true value of a recommended configuration."""
+        self.recommended.append((self.n, self.true_value(params)))
+
+    def true_value(self, params: Params) -> float:
+        """The value without noise, rounded."""
+        return float(f"{self.sign * self.problem.true_value(params):.{self.digits}g}")
+
+
+def evaluated(problem: Problem, params: Params) -> float | None:
+    """The observed value; None where the evaluation raises, or gives no finite number."""
+    try:
+        value = problem(params)
+    except Exception:
+        return None
+    if isinstance(value, Outcome):
+        value = math.nan if value.has_failed else value.values[0]
+    return float(value) if math.isfinite(value) else None
+
+
+def optimise(peer: Peer, ledger: Ledger, job: Job) -> float:
+    """Runs to the end; returns the seconds that the peer took."""
+    seconds, pending = 0.0, list[Params]()
+    noisy = peer.noisy
+    while (left := job.trials - ledger.n) > 0:
+        started = time.perf_counter()
         if job.asynchronous or not pending:
-            pending += study.ask(room) if room > 0 else []
-        trial = pending.pop(0)
-        value = problem(trial.params)
-        study.tell(trial, value)
-        if problem.regret(value) <= 0 or study.observations.n_left == 0:
+            room = min(job.workers, left) - len(pending)
+            pending += peer.ask(room) if room > 0 else []
+        seconds += time.perf_counter() - started
+        if not pending:  # nothing is left to try
             break
-    told = [trial.value for trial in study.trials if trial.value is not None]
-    return np.array(told)
+        params = pending.pop(0)
+        value = ledger.evaluate(params)
+        started = time.perf_counter()
+        peer.tell(params, value)
+        seconds += time.perf_counter() - started
+        if noisy and ledger.n in CHECKPOINTS:
+            ledger.recommend(peer.recommend())
+    return seconds
 
 
 def run(job: Job) -> Row:
     """One run as a row of the results."""
+    problem = problem_of(job.problem, seed=job.seed)
+    noisy = job.problem.startswith(NOISY)
+    ledger = Ledger(problem)
+    peer = methods.make(job.method, problem.space, job.seed, n_initial=job.initial, noisy=noisy, workers=job.workers)
+    try:
+        seconds = optimise(peer, ledger, job)
+        return {
+            "problem": job.problem,
+            "method": job.label,
+            "seed": job.seed,
+            "workers": job.workers,
+            "n": job.trials,
+            "best": ledger.best,
+            "recommended": ledger.recommended,
+            "seconds": round(seconds, 3),
+            "failed": ledger.failed,
+            "version": peer.version,
+        }
+    finally:
+        peer.close()
+
+
+# --- many runs --------------------------------------------------------------------------------------------------------
+
+
+def prepare() -> None:
+    """What each process of the pool does first: Ctrl-C is for the main process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, time_up)
     torch.set_num_threads(1)
-    problem = PROBLEMS[job.problem]()
-    started = time.perf_counter()
-    values = trials(problem, job)
-    seconds = time.perf_counter() - started
-    regret = np.fmin.accumulate(problem.regret(values))
-    return {
-        "problem": job.problem,
-        "method": job.label,
-        "seed": job.seed,
-        "regret_after": {str(k): float(regret[min(k, len(regret)) - 1]) for k in CHECKPOINTS if k <= job.trials},
-        "ms_per_trial": 1e3 * seconds / len(values),
-    }
+    warnings.simplefilter("ignore")
 
 
-def chosen(names: list[str]) -> list[str]:
-    """Problems by name or suite."""
-    wanted = [problem for name in names for problem in SUITES.get(name, [name])]
-    if unknown := [name for name in wanted if name not in PROBLEMS]:
-        sys.exit(f"unknown problems {unknown}; there are {', '.join([*PROBLEMS, *SUITES])}")
-    return list(dict.fromkeys(wanted))
+def time_up(*_: object) -> None:
+    raise TimeUp
 
 
-def report(rows: list[Row]) -> None:
-    """Prints mean, spread and all seeds of the last common checkpoint."""
+def attempt(job: Job) -> Row | str:
+    """The row of a run, or why there is none."""
+    try:
+        if math.isfinite(job.limit):
+            signal.setitimer(signal.ITIMER_REAL, job.limit, 1)  # and again, should a library have swallowed it
+        return run(job)
+    except TimeUp:
+        return f"took longer than {job.limit:g} s"
+    except Exception:
+        return traceback.format_exc()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def finished(jobs: list[Job], processes: int) -> Iterator[tuple[Job, Row | str]]:
+    """Each job with its row, as they are done."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=prepare)
+    try:
+        futures = {pool.submit(attempt, job): job for job in jobs}
+        for future in as_completed(futures):
+            yield futures[future], outcome(future)
+    finally:
+        workers = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.terminate()
+
+
+def outcome(future: "Future[Row | str]") -> Row | str:
+    """What `attempt` gave; a process that was killed takes the whole pool with it."""
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        return str(error)
+
+
+def place(job: Job, out: Path | None) -> Path:
+    """The file that a job's row goes to."""
+    if out is not None:
+        return out
+    family = job.problem.split("/")[0]
+    return RESULTS / f"{family if family in SUITES else 'tables' if '/' in job.problem else 'functions'}.jsonl"
+
+
+def read(path: Path) -> list[Row]:
+    """All rows of a file; none if there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def append(path: Path, row: Row) -> None:
+    """Adds a row, in one write: several benchmarks may share a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(row, separators=(",", ":")) + "\n")
+
+
+def left(jobs: Iterable[Job], out: Path | None) -> list[Job]:
+    """The jobs whose rows are not there yet."""
+    done = dict[Path, dict[tuple[object, ...], int]]()
+    for path in {place(job, out) for job in jobs}:
+        longest = done.setdefault(path, {})
+        for row in read(path):
+            key = (row["problem"], row["method"], row["seed"], row["workers"])
+            longest[key] = max(longest.get(key, 0), row["n"])
+    return [job for job in jobs if done[place(job, out)].get(job.key, 0) < job.trials]
+
+
+def summary(rows: list[Row]) -> str:
+    """A line for each problem: each method's best value, the median over the seeds; then the time of each method."""
+    lines = []
+    names = list(dict.fromkeys(row["method"] for row in rows))
     for problem in dict.fromkeys(row["problem"] for row in rows):
-        print(problem)
-        for method in dict.fromkeys(row["method"] for row in rows if row["problem"] == problem):
-            runs = [row for row in rows if (row["problem"], row["method"]) == (problem, method)]
-            last = max(set.intersection(*(set(row["regret_after"]) for row in runs)), key=int)
-            ends = [row["regret_after"][last] for row in sorted(runs, key=lambda row: row["seed"])]
-            spread = statistics.stdev(ends) if len(ends) > 1 else 0.0
-            seeds = " ".join(f"{end:.2e}" for end in ends)
-            ms = statistics.median(row["ms_per_trial"] for row in runs)
-            print(
-                f"  {method:12s} after {last}: {statistics.mean(ends):.2e} +- {spread:.1e} [{seeds}] {ms:.0f} ms/trial"
-            )
+        ends = []
+        for method in names:
+            runs = [row["best"] for row in rows if (row["problem"], row["method"]) == (problem, method)]
+            values = [best[-1][1] for best in runs if best]
+            ends += [f"{method} {statistics.median(values):.4g} ({len(runs)})"] if values else []
+        lines.append(f"{problem}: " + ", ".join(ends))
+    for method in names:
+        times = [1e3 * row["seconds"] / row["n"] for row in rows if row["method"] == method]
+        lines.append(f"{method}: {statistics.median(times):.0f} ms an evaluation")
+    return "\n".join(lines)
 
 
-def markdown(rows: list[Row], checkpoints: tuple[str, ...] = ("50", "100", "200")) -> str:
-    """Tables of mean regrets, a method a row and a problem a column, one for each checkpoint."""
-    names, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("problem", "method"))
-    tables = []
-    for k in checkpoints:
-        lines = [f"After {k} evaluations:", "", "| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-        for method in methods:
-            cells = []
-            for name in names:
-                ends = [
-                    row["regret_after"][k]
-                    for row in rows
-                    if (row["problem"], row["method"]) == (name, method) and k in row["regret_after"]
-                ]
-                cells.append(f"{statistics.mean(ends):.2g}" if ends else "")
-            if any(cells):
-                lines.append(f"| {method} | " + " | ".join(cells) + " |")
-        tables.append("\n".join(lines))
-    return "\n\n".join(tables)
+def progress(started: float, count: int, total: int, failures: int) -> str:
+    """How far it is, and when it will end."""
+    minutes = (time.monotonic() - started) / count * (total - count) / 60
+    return f"\r{count} of {total} runs, {failures} failed, {minutes:.0f} min left "
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", nargs="+", default=["all"], help=f"names, or the suites {', '.join(SUITES)}")
-    parser.add_argument("--methods", nargs="+", default=["deepbore"], choices=METHODS)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--workers", type=int, default=1, help="trials evaluated at the same time")
+    parser.add_argument("--suite", choices=SUITES, help="all its problems")
+    parser.add_argument("--dimensions", type=int, nargs="+", help="of COCO's suites")
+    parser.add_argument("--instances", type=int, nargs="+", help="of COCO's suites")
+    parser.add_argument("--half", choices=("development", "held_out", "all"), default="development")
+    parser.add_argument("--problems", nargs="+", default=[], help="single problems, by name")
+    names = [*methods.names(), "help"]
+    parser.add_argument("--methods", nargs="+", default=["deepbore"], choices=names, metavar="NAME", help="by name")
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--trials", type=int, default=100, help="evaluations a run")
+    parser.add_argument("--initial", type=int, default=10, help="evaluations of the initial design")
+    parser.add_argument("--workers", type=int, default=1, help="how many configurations are evaluated at the same time")
     parser.add_argument("--asynchronous", action="store_true", help="ask as soon as one is done, not for whole batches")
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
-    arguments = parser.parse_args()
-    rows: list[Row] = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
-    done = {(row["problem"], row["method"], row["seed"]) for row in rows}
-    jobs = [
-        job
-        for method in arguments.methods
-        for problem in chosen(arguments.problems)
-        for seed in range(arguments.seeds)
-        for job in [Job(problem, method, seed, arguments.trials, arguments.workers, arguments.asynchronous)]
-        if (problem, job.label, seed) not in done
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at the same time")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds that a run may take")
+    parser.add_argument("--out", type=Path, help="a file for all rows")
+    return parser.parse_args()
+
+
+def main() -> int:
+    given = arguments()
+    if "help" in given.methods:
+        print("\n".join(methods.names()))
+        return 0
+    problems = list(given.problems)
+    if given.suite:
+        problems += suite_of(given.suite, half=given.half, dimensions=given.dimensions, instances=given.instances)
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    how = given.trials, given.workers, given.initial, given.asynchronous, given.limit
+    every = [
+        Job(problem, method, seed, *how)
+        for seed, problem, method in itertools.product(seeds, dict.fromkeys(problems), given.methods)
     ]
-    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-        for count, row in enumerate(pool.imap_unordered(run, jobs), 1):
-            rows.append(row)
-            part = arguments.out.with_suffix(".part")
-            part.write_text(json.dumps(rows, indent=1))
-            part.replace(arguments.out)
-            print(f"\r{count} of {len(jobs)} runs", end="", file=sys.stderr, flush=True)
+    jobs, failures, started = left(every, given.out), 0, time.monotonic()
+    try:
+        for count, (job, row) in enumerate(finished(jobs, given.processes), 1):
+            if isinstance(row, str):
+                failures += 1
+                print(f"\n{job.problem}, {job.label}, seed {job.seed}: {row}", file=sys.stderr)
+            else:
+                append(place(job, given.out), row)
+            print(progress(started, count, len(jobs), failures), end="", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on from here", file=sys.stderr)
+        return 130
     print(file=sys.stderr)
-    print(markdown(rows)) if arguments.markdown else report(rows)
+    keys = {job.key for job in every}
+    files = dict.fromkeys(place(job, given.out) for job in every)
+    rows = [row for path in files for row in read(path)]
+    print(summary([row for row in rows if (row["problem"], row["method"], row["seed"], row["workers"]) in keys]))
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -21,9 +21,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from benchmark import PROBLEMS, Job
+from benchmark import Job
 from deepbore import Study
 from deepbore.problems import Problem
+from deepbore.problems.suites import problem as problem_of
 from deepbore.space import Params
 
 SHARE = 0.3
@@ -107,14 +108,14 @@ METHODS: dict[str, Callable[[Crashing, int, int], None]] = {
 def run(job: Job) -> list[float]:
     """The regret of each evaluation, NaN where it crashed."""
     torch.set_num_threads(1)
-    crashing = Crashing(PROBLEMS[job.problem](), job.seed)
+    crashing = Crashing(problem_of(job.problem), job.seed)
     METHODS[job.method](crashing, job.trials, job.seed)
     return crashing.regrets
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", nargs="+", default=["branin"], choices=PROBLEMS)
+    parser.add_argument("--problems", nargs="+", default=["branin"], help="by name")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--processes", type=int, default=os.cpu_count())

@@ -1,0 +1,17 @@
+"""The methods that scripts/benchmark.py compares, each as a peer: ask, tell, recommend.
+
+    base              Peer: what all share; PointPeer: for methods that work on points of the unit cube
+    methods           the table of names, and `make`, which makes a peer from its name
+    deepbore_methods  deepbore with its defaults, other heads, other batches, and recipes of the papers
+    chance            random search and a Sobol sequence
+    optuna_samplers   TPE, GP and CMA-ES of Optuna
+    cma_es            CMA-ES of the package cma with restarts
+    density_ratio     BORE and LFBO with trees and BORE with a network, as published
+    botorch_gp        GP with LogEI, or qLogNEI for noise and batches
+    turbo             TuRBO-1, as BoTorch's tutorial describes it
+    smac_facade       SMAC3
+    hebo_optimizer    HEBO
+    venvs, process, serve  packages that fight with deepbore's: a virtual environment and a process of their own
+
+All peers minimise. README.md beside this file says how they are installed and how each is set.
+"""

@@ -1,0 +1,108 @@
+"""`Peer`: an optimiser that the benchmark drives; `PointPeer`: one that works on points of the unit cube."""
+
+from abc import ABC, abstractmethod
+from importlib.metadata import version
+
+import torch
+from torch import Tensor
+
+from deepbore.space import Params, SearchSpace
+
+
+class Peer(ABC):
+    """An optimiser that minimises, driven by ask and tell.
+
+    Args:
+        space: where to search.
+        seed: of everything random.
+        n_initial: evaluations of its own initial design.
+        noisy: whether the same configuration may give another value next time.
+        workers: how many configurations are asked for at a time.
+    """
+
+    packages: tuple[str, ...] = ()  # whose versions stand in the results
+
+    def __init__(self, space: SearchSpace, seed: int, n_initial: int = 10, noisy: bool = False, workers: int = 1):
+        self.space, self.seed, self.n_initial, self.noisy, self.workers = space, seed, n_initial, noisy, workers
+        self.params = list[Params]()  # what was told, in this order
+        self.values = list[float | None]()  # None for a failure
+
+    @abstractmethod
+    def ask(self, q: int) -> list[Params]:
+        """The next q configurations; fewer, or none, where a finite space has no more."""
+
+    def tell(self, params: Params, value: float | None) -> None:
+        """Takes the value of a configuration that was asked for; None if it failed."""
+        self.params.append(params)
+        self.values.append(value)
+
+    def recommend(self) -> Params:
+        """What it would choose now: the best observed configuration, unless the method knows better."""
+        complete = [(value, row) for row, value in enumerate(self.values) if value is not None]
+        return self.params[min(complete)[1] if complete else 0]
+
+    @property
+    def version(self) -> str:
+        """The packages that it runs, with their versions."""
+        return ", ".join(f"{package} {version(package)}" for package in self.packages)
+
+    def close(self) -> None:  # noqa: B027  # most have started nothing
+        """Ends what it has started."""
+
+    def filled(self) -> list[float]:
+        """The values told, failures as bad as the worst value seen."""
+        seen = [value for value in self.values if value is not None]
+        worst = max(seen, default=0.0)
+        return [worst if value is None else value for value in self.values]
+
+
+class PointPeer(Peer):
+    """A peer that sees points of the unit cube.
+
+    Level k = 0 ... K - 1 of an ordinal or a category stands at k / (K - 1), an inactive parameter at 0. The initial
+    design is a scrambled Sobol sequence.
+    """
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        self.generator = torch.Generator().manual_seed(self.seed)
+        self.upper = self.space.bounds[1]
+        self.points = torch.empty(0, len(self.space), dtype=torch.float64)  # scaled, in the order of `values`
+        self.seen = set()  # identities of what was asked
+        self.designed = 0
+
+    @abstractmethod
+    def propose(self, q: int) -> Tensor:
+        """The next q points after the design, q x d in the unit cube; they need not lie on levels."""
+
+    def ask(self, q: int) -> list[Params]:
+        from_design = q if not self.values else min(q, max(0, self.n_initial - self.designed))
+        points = self.space.sobol(from_design, self.seed, skip=self.designed)
+        self.designed += from_design
+        if from_design < q:
+            proposed = self.space.snap(self.propose(q - from_design).double() * self.upper)
+            points = torch.cat([points, proposed])
+        self.seen.update(self.space.identify(points))
+        return self.space.decode(points)
+
+    def tell(self, params: Params, value: float | None) -> None:
+        super().tell(params, value)
+        self.points = torch.cat([self.points, self.space.encode([params]) / self.upper])
+
+    def random(self, n: int) -> Tensor:
+        """n random configurations (n x d in the unit cube)."""
+        return self.space.sample(n, self.generator) / self.upper
+
+    def is_seen(self, points: Tensor) -> list[bool]:
+        """Which of the points (n x d in the unit cube) were asked for before, once rounded to levels."""
+        return [name in self.seen for name in self.space.identify(self.space.snap(points * self.upper))]
+
+    def fresh(self, points: Tensor, tries: int = 100) -> Tensor:
+        """The points with random new ones in place of those that were asked for before, if any are found."""
+        points = points.clone()
+        for row, seen in enumerate(self.is_seen(points)):
+            pool = self.random(tries) if seen else points[:0]
+            new = [index for index, known in enumerate(self.is_seen(pool)) if not known]
+            if new:
+                points[row] = pool[new[0]]
+        return points

@@ -1,0 +1,86 @@
+"""BoTorch's Gaussian process with its default priors, and log expected improvement."""
+
+import warnings
+
+import torch
+from botorch import fit_gpytorch_mll
+from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement, qLogNoisyExpectedImprovement
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.models import MixedSingleTaskGP, SingleTaskGP
+from botorch.models.gpytorch import GPyTorchModel
+from botorch.optim import optimize_acqf, optimize_acqf_discrete, optimize_acqf_mixed_alternating
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+
+from deepbore.space import Params
+from peers.base import PointPeer
+
+RESTARTS, RAW_SAMPLES = 10, 512
+LARGEST_LIST = 5000  # configurations up to which a finite space is searched one by one
+
+
+class BoTorch(PointPeer):
+    """`SingleTaskGP`, with a mixed kernel where there are categories; LogEI, and qLogNEI under noise.
+
+    Batches without noise are by qLogEI, point after point. Real spaces are searched by `optimize_acqf`, small finite
+    ones configuration by configuration, others by `optimize_acqf_mixed_alternating`. Failures are as bad as the worst
+    value, inactive parameters at their first value.
+    """
+
+    packages = ("botorch", "gpytorch", "torch")
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        warnings.simplefilter("ignore")
+        columns = list(enumerate(self.space.parameters.values()))
+        self.grids = {
+            i: (p.encode(p.decode(p.from_level(torch.arange(p.levels, dtype=torch.float64)))) / p.upper).tolist()
+            for i, p in columns
+            if p.levels is not None
+        }
+        self.categories = [i for i, p in columns if p.kind == "categorical"]
+        few = self.space.cardinality <= LARGEST_LIST
+        self.everything = self.space.enumerate() / self.upper if few else None
+
+    def propose(self, q: int) -> Tensor:
+        torch.manual_seed(self.seed + 1000 * len(self.values))
+        model = self.model()
+        return self.fresh(self.maximised(self.acquisition(model, q), q))
+
+    def model(self) -> GPyTorchModel:
+        """The Gaussian process of minus the values."""
+        y = -torch.tensor(self.filled(), dtype=torch.float64)[:, None]
+        if self.categories:
+            model = MixedSingleTaskGP(self.points, y, cat_dims=self.categories)
+        else:
+            model = SingleTaskGP(self.points, y)
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        return model
+
+    def acquisition(self, model: GPyTorchModel, q: int) -> AcquisitionFunction:
+        """What is maximised."""
+        best = -min(self.filled())
+        if self.noisy:
+            return qLogNoisyExpectedImprovement(model, self.points, prune_baseline=True)
+        return LogExpectedImprovement(model, best) if q == 1 else qLogExpectedImprovement(model, best)
+
+    def maximised(self, acquisition: AcquisitionFunction, q: int) -> Tensor:
+        """The best q points (q x d in the unit cube)."""
+        if self.everything is not None:
+            left = self.everything[[not seen for seen in self.is_seen(self.everything)]]
+            return optimize_acqf_discrete(acquisition, q, left if len(left) >= q else self.everything)[0]
+        bounds = torch.stack([torch.zeros_like(self.upper), torch.ones_like(self.upper)])
+        effort = {"num_restarts": RESTARTS, "raw_samples": RAW_SAMPLES, "sequential": True}
+        if not self.grids:
+            return optimize_acqf(acquisition, bounds, q, **effort)[0]
+        discrete = {i: grid for i, grid in self.grids.items() if i not in self.categories}
+        categorical = {i: self.grids[i] for i in self.categories}
+        return optimize_acqf_mixed_alternating(acquisition, bounds, discrete, categorical, q=q, **effort)[0]
+
+    def recommend(self) -> Params:
+        """The evaluated configuration with the best posterior mean where values are noisy."""
+        if not self.noisy or len(self.values) < 2:
+            return super().recommend()
+        with torch.no_grad():
+            mean = self.model().posterior(self.points).mean
+        return self.params[int(mean.argmax())]

@@ -1,0 +1,64 @@
+"""The table of methods, and `make`: from a name to a peer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from deepbore.space import SearchSpace
+from peers.base import Peer
+
+
+@dataclass(frozen=True)
+class Method:
+    """Where a peer's class is, what it is set to, and the virtual environment that it needs, if any."""
+
+    place: str  # "module:Class" in this package
+    settings: Mapping[str, object] = field(default_factory=dict)
+    venv: str | None = None
+
+    def make(self, space: SearchSpace, seed: int, n_initial: int, noisy: bool, workers: int) -> Peer:
+        """The peer, in this process."""
+        module, kind = self.place.split(":")
+        made: Peer = getattr(import_module(f"peers.{module}"), kind)(
+            space, seed, n_initial=n_initial, noisy=noisy, workers=workers, **self.settings
+        )
+        return made
+
+
+PEERS: dict[str, Method] = {
+    "random": Method("chance:RandomSearch"),
+    "sobol": Method("chance:SobolSearch"),
+    "optuna-tpe": Method("optuna_samplers:TPE"),
+    "optuna-gp": Method("optuna_samplers:GP"),
+    "cma-es": Method("cma_es:CMAES"),
+    "smac": Method("smac_facade:SMAC", venv="smac"),
+    "hebo": Method("hebo_optimizer:HEBO", venv="hebo"),
+    "botorch": Method("botorch_gp:BoTorch"),
+    "turbo": Method("turbo:TuRBO"),
+    "lfbo-rf": Method("density_ratio:Trees", {"classifier": "rf", "weighted": True}),
+    "lfbo-xgb": Method("density_ratio:Trees", {"classifier": "xgb", "weighted": True}),
+    "bore-rf": Method("density_ratio:Trees", {"classifier": "rf", "weighted": False}),
+    "bore-xgb": Method("density_ratio:Trees", {"classifier": "xgb", "weighted": False}),
+    "bore-mlp": Method("density_ratio:Network"),
+}
+
+
+def names() -> list[str]:
+    """All methods, deepbore's first."""
+    from peers.deepbore_methods import METHODS  # noqa: PLC0415  # the processes of peers do without
+
+    return [*METHODS, *PEERS]
+
+
+def make(name: str, space: SearchSpace, seed: int, n_initial: int = 10, noisy: bool = False, workers: int = 1) -> Peer:
+    """The peer of a name, in a process of its own if its packages need that.
+
+    Raises:
+        RuntimeError: if its virtual environment can't be made, or its process ends.
+    """
+    method = PEERS.get(name) or Method("deepbore_methods:DeepBore", {"settings": name})
+    if method.venv is None:
+        return method.make(space, seed, n_initial, noisy, workers)
+    from peers.process import ProcessPeer  # noqa: PLC0415
+
+    return ProcessPeer(name, method.venv, space, seed, n_initial=n_initial, noisy=noisy, workers=workers)

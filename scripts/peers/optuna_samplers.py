@@ -1,0 +1,96 @@
+"""Samplers of Optuna, by its own ask and tell; conditional parameters are suggested only where they are active."""
+
+import logging
+import warnings
+from abc import abstractmethod
+
+import optuna
+from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, TPESampler
+
+from deepbore.space import Params, SearchSpace
+from peers.base import Peer
+
+
+class Sampled(Peer):
+    """A sampler of Optuna with its defaults. Failures are told as such (`TrialState.FAIL`)."""
+
+    packages = ("optuna",)
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        optuna.logging.set_verbosity(logging.ERROR)
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        self.study = optuna.create_study(sampler=self.sampler())
+        self.pending = list[tuple[Params, optuna.Trial]]()
+
+    @abstractmethod
+    def sampler(self) -> BaseSampler:
+        """The sampler."""
+
+    def ask(self, q: int) -> list[Params]:
+        asked = []
+        for _ in range(q):
+            trial = self.study.ask()
+            asked.append((suggest(trial, self.space), trial))
+        self.pending += asked
+        return [params for params, _ in asked]
+
+    def tell(self, params: Params, value: float | None) -> None:
+        super().tell(params, value)
+        entry = next(entry for entry in self.pending if entry[0] == params)
+        self.pending.remove(entry)
+        state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
+        self.study.tell(entry[1], value, state=state)
+
+
+class TPE(Sampled):
+    """Multivariate TPE in groups of conditional parameters; pending trials count as bad where several are asked."""
+
+    def sampler(self) -> BaseSampler:
+        return TPESampler(
+            seed=self.seed,
+            n_startup_trials=self.n_initial,
+            multivariate=True,
+            group=True,
+            constant_liar=self.workers > 1,
+        )
+
+
+class GP(Sampled):
+    """Optuna's Gaussian process with LogEI; with noise inferred where the objective is noisy."""
+
+    def sampler(self) -> BaseSampler:
+        return GPSampler(seed=self.seed, n_startup_trials=self.n_initial, deterministic_objective=not self.noisy)
+
+
+class CMA(Sampled):
+    """CMA-ES with margin for whole numbers and ordinals; categories and conditional parameters are drawn at random."""
+
+    packages = ("optuna", "cmaes")
+
+    def sampler(self) -> BaseSampler:
+        return CmaEsSampler(seed=self.seed, with_margin=True, warn_independent_sampling=False)
+
+
+def suggest(trial: optuna.Trial, space: SearchSpace) -> Params:
+    """A configuration, parents before their children; ordinals are integers to Optuna."""
+    params: Params = {}
+    waiting = dict(space.parameters)
+    while waiting:
+        for name, p in list(waiting.items()):
+            if p.when is not None and p.when.parent in waiting:
+                continue
+            del waiting[name]
+            if p.when is None or (p.when.parent in params and params[p.when.parent] in p.when.values):
+                params[name] = _suggested(trial, name, p)
+    return {name: params[name] for name in space.names if name in params}
+
+
+def _suggested(trial: optuna.Trial, name: str, p) -> object:
+    if p.kind == "real":
+        return trial.suggest_float(name, p.low, p.high, log=p.log)
+    if p.kind == "integer":
+        return trial.suggest_int(name, p.low, p.high, log=p.log)
+    if p.kind == "ordinal":
+        return p.choices[trial.suggest_int(name, 0, p.levels - 1)]
+    return trial.suggest_categorical(name, list(p.choices))

@@ -1,0 +1,112 @@
+"""SMAC3's facade for hyperparameters: a forest, log expected improvement, and random configurations in between."""
+
+import logging
+import math
+import tempfile
+
+from ConfigSpace import (
+    CategoricalHyperparameter,
+    Configuration,
+    ConfigurationSpace,
+    Float,
+    InCondition,
+    Integer,
+    OrdinalHyperparameter,
+)
+from smac import HyperparameterOptimizationFacade as Facade, Scenario
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
+
+from deepbore.space import Params, SearchSpace
+from peers.base import Peer
+
+ENDLESS = 10**6  # trials; the benchmark says when it ends
+
+
+class SMAC(Peer):
+    """The facade's defaults, with the given number of initial configurations.
+
+    Failures are crashes to it. Where values are noisy it evaluates good configurations up to three times, and
+    recommends its incumbent. Choices are told by their numbers.
+    """
+
+    packages = ("smac", "ConfigSpace", "scikit-learn")
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        self.folder = tempfile.TemporaryDirectory()
+        scenario = Scenario(
+            as_config_space(self.space, self.seed),
+            output_directory=self.folder.name,
+            deterministic=not self.noisy,
+            n_trials=ENDLESS,
+            seed=self.seed,
+        )
+        self.facade = Facade(
+            scenario,
+            uncalled,
+            initial_design=Facade.get_initial_design(scenario, n_configs=self.n_initial),
+            logging_level=logging.ERROR,
+            overwrite=True,
+        )
+        self.pending = list[tuple[Params, TrialInfo]]()
+
+    def ask(self, q: int) -> list[Params]:
+        asked = []
+        for _ in range(q):
+            try:
+                info = self.facade.ask()
+            except StopIteration:
+                break
+            asked.append((self.native(info.config), info))
+        self.pending += asked
+        return [params for params, _ in asked]
+
+    def tell(self, params: Params, value: float | None) -> None:
+        super().tell(params, value)
+        entry = next(entry for entry in self.pending if entry[0] == params)
+        self.pending.remove(entry)
+        status = StatusType.CRASHED if value is None else StatusType.SUCCESS
+        self.facade.tell(entry[1], TrialValue(math.inf if value is None else value, status=status), save=False)
+
+    def recommend(self) -> Params:
+        incumbents = self.facade.intensifier.get_incumbents() if self.noisy else []
+        return self.native(incumbents[0]) if incumbents else super().recommend()
+
+    def native(self, config: Configuration) -> Params:
+        """SMAC's configuration -> ours."""
+        values, params = dict(config), {}
+        for name, p in self.space.parameters.items():
+            if name in values:
+                value = values[name]
+                kind = {"real": float, "integer": int}.get(p.kind)
+                params[name] = kind(value) if kind else p.choices[int(value)]
+        return self.space.decode(self.space.encode([params]))[0]  # with the digits that native values have
+
+    def close(self) -> None:
+        self.folder.cleanup()
+
+
+def uncalled(config: Configuration, seed: int = 0) -> float:
+    """The objective that the facade wants to see; ask and tell never call it."""
+    raise NotImplementedError
+
+
+def as_config_space(space: SearchSpace, seed: int) -> ConfigurationSpace:
+    """Our space -> ConfigSpace's."""
+    config_space = ConfigurationSpace(seed=seed)
+    for name, p in space.parameters.items():
+        if p.kind == "real":
+            config_space.add(Float(name, (p.low, p.high), log=p.log))
+        elif p.kind == "integer":
+            config_space.add(Integer(name, (p.low, p.high), log=p.log))
+        elif p.kind == "ordinal":
+            config_space.add(OrdinalHyperparameter(name, list(range(p.levels))))
+        else:
+            config_space.add(CategoricalHyperparameter(name, list(range(p.levels))))
+    for name, p in space.parameters.items():
+        if p.when is not None:
+            parent = space.parameters[p.when.parent]
+            values = [v if parent.kind == "integer" else list(parent.choices).index(v) for v in p.when.values]
+            config_space.add(InCondition(config_space[name], config_space[p.when.parent], values))
+    return config_space

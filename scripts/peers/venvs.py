@@ -1,0 +1,44 @@
+#!/usr/bin/env python
+"""Virtual environments for peers whose packages fight with deepbore's.
+
+    python scripts/peers/venvs.py          # makes them all, if they are missing
+    python scripts/peers/venvs.py hebo     # this one
+
+Each has the packages of `requirements-NAME.txt`, pinned, in `.venvs/NAME`. What these don't bring, torch above all, it
+takes from the environment that runs this script: torch alone is gigabytes.
+"""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def python(name: str) -> Path:
+    """The interpreter of an environment, made now if it is missing or out of date.
+
+    Raises:
+        CalledProcessError: if its packages can't be installed.
+    """
+    folder, requirements = HERE / ".venvs" / name, HERE / f"requirements-{name}.txt"
+    interpreter, stamp = folder / "bin" / "python", folder / "installed-from"
+    wanted = requirements.read_text()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return interpreter
+    print(f"installing {requirements.name} into {folder}", file=sys.stderr)
+    venv.create(folder, clear=True, with_pip=True)
+    quiet = ["--quiet", "--disable-pip-version-check"]
+    install = [interpreter, "-m", "pip", "install", *quiet, "--no-deps", "--requirement", requirements]
+    subprocess.run(install, check=True, stdout=sys.stderr)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "zz-shared.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")  # comes after its own packages
+    stamp.write_text(wanted)
+    return interpreter
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or sorted(path.stem.split("-", 1)[1] for path in HERE.glob("requirements-*.txt")):
+        print(python(chosen))
