@@ -1,6 +1,7 @@
 """The problems of the benchmark: COCO, real training runs, noisy functions, and their names."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import torch
 from scipy.stats import ks_2samp
 
 from deepbore.errors import PointError, SettingError
-from deepbore.problems import Branin, Coco, Problem, suites
+from deepbore.problems import Branin, Coco, Problem, TrainingRun, suites
+from deepbore.problems.training import RUNS
 from deepbore.space import Real, SearchSpace
 
 COCO_FUNCTIONS = [
@@ -118,6 +120,96 @@ def test_a_true_value_is_what_a_call_gives_where_there_is_no_noise():
     assert Problem.true_value is Branin.true_value
 
 
+# --- training runs ---------------------------------------------------------------------------------------------------
+
+
+def outcome_of(problem, params):
+    """A value, or the name of the error that there is in its place."""
+    try:
+        return problem(params)
+    except Exception as error:  # whatever scikit-learn raises
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_training_run_gives_a_value_or_fails_by_itself_and_always_the_same(name):
+    problem, again = TrainingRun(name), TrainingRun(name)
+    sobol = problem.space.decode(problem.space.sobol(3, seed=0))
+    start = time.process_time()
+    values = [outcome_of(problem, params) for params in sobol]
+    assert time.process_time() - start < 3 * 2.0
+    assert [value for value in values if isinstance(value, float)]
+    assert {value for value in values if isinstance(value, str)} <= {
+        "ValueError",
+        "AttributeError",
+        "NotImplementedError",
+    }
+    torch.manual_seed(5)
+    np.random.seed(5)
+    assert repr(outcome_of(again, sobol[0])) == repr(values[0])
+    assert problem.optimum is None
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "bar"),
+    [
+        ("svm-digits", {"kernel": "rbf", "C": 10.0, "gamma": 1e-3}, 0.96),
+        (
+            "mlp-wine",
+            {"scaler": "standard", "width": 32, "depth": 1, "activation": "tanh", "alpha": 1e-2, "solver": "lbfgs"},
+            0.95,
+        ),
+        ("pipeline-digits", {"model": "bayes", "scaler": "none", "components": 20, "bayes_var_smoothing": 1e-9}, 0.85),
+    ],
+)
+def test_a_good_model_is_good(name, params, bar):
+    assert bar < TrainingRun(name)(params) < 1.0
+
+
+def test_a_training_run_is_what_scikit_learn_gives():
+    from sklearn.datasets import load_iris
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.svm import SVC
+
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    scores = cross_val_score(
+        SVC(C=0.7, kernel="poly", gamma=0.2, degree=3, coef0=1.0), *load_iris(return_X_y=True), cv=folds
+    )
+    params = {"kernel": "poly", "C": 0.7, "gamma": 0.2, "degree": 3, "coef0": 1.0}
+    assert TrainingRun("svm-iris")(params) == pytest.approx(scores.mean(), rel=1e-12)
+
+
+def test_settings_that_do_not_go_together_fail_with_scikit_learns_errors():
+    logistic = {"scaler": "standard", "solver": "sag", "class_weight": None, "max_iter": 50}
+    with pytest.raises(ValueError, match="Solver sag supports only 'l2' or None penalties"):
+        TrainingRun("logistic-cancer")(logistic | {"penalty": "l1", "C": 1.0})
+    assert TrainingRun("logistic-cancer")(logistic | {"penalty": "none"}) < 0.2
+    with pytest.raises(NotImplementedError, match="shrinkage not supported"):
+        TrainingRun("pipeline-wine")(
+            {
+                "model": "linear",
+                "scaler": "none",
+                "components": 5,
+                "linear_solver": "svd",
+                "linear_shrinks": True,
+                "linear_shrinkage": 0.5,
+            }
+        )
+
+
+def test_training_that_diverges_is_reported_as_it_is():
+    wild = {"learning_rate": 1.0, "width": 64, "depth": 3, "activation": "relu", "batch_size": 32, "dropout": 0.0}
+    wild |= {"weight_decay": 0.1, "optimizer": "sgd", "momentum": 0.99}
+    assert not np.isfinite(TrainingRun("network-diabetes")(wild))
+
+
+def test_a_training_run_that_is_none_is_refused():
+    with pytest.raises(SettingError, match="name must be one of"):
+        TrainingRun("svm")
+    with pytest.raises(PointError):
+        TrainingRun("svm-iris")({"kernel": "linear", "C": 1.0, "gamma": 1.0})
+
+
 # --- names -----------------------------------------------------------------------------------------------------------
 
 DEVELOPMENT = {
@@ -127,10 +219,24 @@ DEVELOPMENT = {
         "nasbench201/cifar100",
         "hpolib/protein_structure",
     ],
+    "training": [
+        "training/network-cancer",
+        "training/boosting-cancer",
+        "training/svm-diabetes",
+        "training/logistic-digits",
+        "training/pipeline-diabetes",
+        "training/logistic-cancer",
+        "training/knn-cancer",
+        "training/mlp-diabetes",
+        "training/knn-digits",
+        "training/svm-digits",
+        "training/pipeline-digits",
+        "training/descent-wine",
+    ],
 }
 
 
-@pytest.mark.parametrize("name", ["tables", "functions"])
+@pytest.mark.parametrize("name", ["tables", "training", "functions"])
 def test_every_name_makes_a_problem(name):
     for each in suites.suite(name, half="all"):
         assert isinstance(suites.problem(each), Problem)

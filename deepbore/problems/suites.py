@@ -2,10 +2,12 @@
 
     bbob, bbob-mixint, bbob-noisy, bbob-largescale   Coco: "bbob/f01/i01/d05" is function 1, instance 1, 5 dimensions
     tables                                           "hpolib/protein_structure", "nasbench201/cifar10", ...
+    training                                         TrainingRun: "training/svm-digits", ...
     functions                                        "branin", "hartmann6", ...
 
-Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables the first half of the
-names, sorted by their SHA-256, is for development. All functions are: they are too well known to hold any out.
+Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, and of the training
+runs, the first half of the names, sorted by their SHA-256, is for development. All functions are: they are too well
+known to hold any out.
 """
 
 import re
@@ -28,6 +30,7 @@ from deepbore.problems.synthetic import (
     SixHumpCamel,
 )
 from deepbore.problems.tables import HPOLib, NASBench201
+from deepbore.problems.training import RUNS, TrainingRun
 
 Half = Literal["development", "held_out", "all"]
 
@@ -49,7 +52,11 @@ TABLES: dict[str, Callable[[], Problem]] = {
     **{f"hpolib/{name}": lambda name=name: HPOLib(name) for name in HPOLib.names},  # type: ignore[misc]
     **{f"nasbench201/{name}": lambda name=name: NASBench201(name) for name in NASBench201.names},  # type: ignore[misc]
 }
-HALVED = {"tables": TABLES}
+TRAINING: dict[str, Callable[[], Problem]] = {
+    f"training/{name}": lambda name=name: TrainingRun(name)  # type: ignore[misc]
+    for name in RUNS
+}
+HALVED = {"tables": TABLES, "training": TRAINING}
 WHOLE = {"functions": FUNCTIONS}
 SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE)
 
@@ -87,7 +94,7 @@ def suite(
     """The names of a suite's problems, in a fixed order.
 
     Args:
-        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, tables or functions.
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, tables, training or functions.
         half: "development", "held_out" or "all".
         dimensions: which dimensions of a COCO suite, d each; None for all.
         instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.
