@@ -63,4 +63,6 @@ PROBLEMS = {
     "Branin": problems.Branin,
     "Hartmann": lambda: problems.Hartmann(6),
     "Rosenbrock": lambda: problems.Rosenbrock(4),
+    "Coco": lambda: problems.Coco("bbob-mixint", 3, 1, 5),
+    "TrainingRun": lambda: problems.TrainingRun("svm-iris"),
 }
