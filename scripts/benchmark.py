@@ -14,7 +14,7 @@ a run that fails, or takes longer than --limit, is reported, and the exit code i
     best          [[evaluations, value], ...] where it changes: the true value of the best configuration seen so far.
                   Values are minimised: those of a problem that is maximised are negated
     recommended   the same of what the method recommends, at some checkpoints; only where values are noisy
-    seconds       of ask and tell, over the whole run
+    seconds       of processor time in ask and tell, over the whole run
     failed        evaluations that failed
     version       of the method's packages
 """
@@ -49,6 +49,7 @@ from deepbore.problems.suites import SUITES, problem as problem_of, suite as sui
 from deepbore.space import Params
 from peers import methods
 from peers.base import Peer
+from reporting.rows import Run, read
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "benchmark"
 CHECKPOINTS = (25, 50, 100, 200, 500, 1000, 2000, 5000)  # at which recommendations are asked for
@@ -132,23 +133,22 @@ def evaluated(problem: Problem, params: Params) -> float | None:
 
 
 def optimise(peer: Peer, ledger: Ledger, job: Job) -> float:
-    """Runs to the end; returns the seconds that the peer took."""
+    """Runs to the end; returns the seconds of processor time that the peer took."""
     seconds, pending = 0.0, list[Params]()
-    noisy = peer.noisy
     while (left := job.trials - ledger.n) > 0:
-        started = time.perf_counter()
+        started = peer.clock()
         if job.asynchronous or not pending:
             room = min(job.workers, left) - len(pending)
             pending += peer.ask(room) if room > 0 else []
-        seconds += time.perf_counter() - started
+        seconds += peer.clock() - started
         if not pending:  # nothing is left to try
             break
         params = pending.pop(0)
         value = ledger.evaluate(params)
-        started = time.perf_counter()
+        started = peer.clock()
         peer.tell(params, value)
-        seconds += time.perf_counter() - started
-        if noisy and ledger.n in CHECKPOINTS:
+        seconds += peer.clock() - started
+        if peer.noisy and ledger.n in CHECKPOINTS:
             ledger.recommend(peer.recommend())
     return seconds
 
@@ -237,42 +237,46 @@ def place(job: Job, out: Path | None) -> Path:
     return RESULTS / f"{family if family in SUITES else 'tables' if '/' in job.problem else 'functions'}.jsonl"
 
 
-def read(path: Path) -> list[Row]:
-    """All rows of a file; none if there is no file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def append(path: Path, row: Row) -> None:
     """Adds a row, in one write: several benchmarks may share a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.write(json.dumps(row, separators=(",", ":")) + "\n")
+    with path.open("a+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(end - 1, 0))
+        torn = file.read(1) not in (b"", b"\n")  # one who wrote here was killed
+        file.write(b"\n" * torn + json.dumps(row, separators=(",", ":")).encode() + b"\n")
 
 
-def left(jobs: Iterable[Job], out: Path | None) -> list[Job]:
-    """The jobs whose rows are not there yet."""
-    done = dict[Path, dict[tuple[object, ...], int]]()
-    for path in {place(job, out) for job in jobs}:
-        longest = done.setdefault(path, {})
-        for row in read(path):
-            key = (row["problem"], row["method"], row["seed"], row["workers"])
-            longest[key] = max(longest.get(key, 0), row["n"])
-    return [job for job in jobs if done[place(job, out)].get(job.key, 0) < job.trials]
+def known(jobs: Iterable[Job], out: Path | None) -> list[Run]:
+    """The runs that the jobs' files hold."""
+    return read(path for path in {place(job, out): None for job in jobs} if path.exists())
 
 
-def summary(rows: list[Row]) -> str:
+def key(run: Run) -> tuple[str, str, int, int]:
+    """What tells a run from others, but for its length."""
+    return run.problem, run.method, run.seed, run.workers
+
+
+def left(jobs: list[Job], out: Path | None) -> list[Job]:
+    """The jobs that are not done: no run of as many evaluations is there."""
+    longest = dict[tuple[str, str, int, int], int]()
+    for run in known(jobs, out):
+        longest[key(run)] = max(longest.get(key(run), 0), run.n)
+    return [job for job in jobs if longest.get(job.key, 0) < job.trials]
+
+
+def summary(runs: list[Run]) -> str:
     """A line for each problem: each method's best value, the median over the seeds; then the time of each method."""
     lines = []
-    names = list(dict.fromkeys(row["method"] for row in rows))
-    for problem in dict.fromkeys(row["problem"] for row in rows):
+    names = list(dict.fromkeys(run.method for run in runs))
+    for problem in dict.fromkeys(run.problem for run in runs):
         ends = []
         for method in names:
-            runs = [row["best"] for row in rows if (row["problem"], row["method"]) == (problem, method)]
-            values = [best[-1][1] for best in runs if best]
-            ends += [f"{method} {statistics.median(values):.4g} ({len(runs)})"] if values else []
+            values = [run.best[-1][1] for run in runs if (run.problem, run.method) == (problem, method) and run.best]
+            ends += [f"{method} {statistics.median(values):.4g} ({len(values)})"] if values else []
         lines.append(f"{problem}: " + ", ".join(ends))
     for method in names:
-        times = [1e3 * row["seconds"] / row["n"] for row in rows if row["method"] == method]
+        times = [1e3 * run.seconds / run.n for run in runs if run.method == method]
         lines.append(f"{method}: {statistics.median(times):.0f} ms an evaluation")
     return "\n".join(lines)
 
@@ -332,9 +336,7 @@ def main() -> int:
         return 130
     print(file=sys.stderr)
     keys = {job.key for job in every}
-    files = dict.fromkeys(place(job, given.out) for job in every)
-    rows = [row for path in files for row in read(path)]
-    print(summary([row for row in rows if (row["problem"], row["method"], row["seed"], row["workers"]) in keys]))
+    print(summary([run for run in known(every, given.out) if key(run) in keys]))
     return 1 if failures else 0
 
 

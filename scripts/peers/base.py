@@ -1,5 +1,6 @@
 """`Peer`: an optimiser that the benchmark drives; `PointPeer`: one that works on points of the unit cube."""
 
+import time
 from abc import ABC, abstractmethod
 from importlib.metadata import version
 
@@ -45,6 +46,10 @@ class Peer(ABC):
     def version(self) -> str:
         """The packages that it runs, with their versions."""
         return ", ".join(f"{package} {version(package)}" for package in self.packages)
+
+    def clock(self) -> float:
+        """Seconds of processor time so far: what else runs on the machine does not count."""
+        return time.process_time()
 
     def close(self) -> None:  # noqa: B027  # most have started nothing
         """Ends what it has started."""

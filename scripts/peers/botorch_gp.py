@@ -16,7 +16,8 @@ from deepbore.space import Params
 from peers.base import PointPeer
 
 RESTARTS, RAW_SAMPLES = 10, 512
-LARGEST_LIST = 5000  # configurations up to which a finite space is searched one by one
+MOST_LEVELS = 1000  # of a parameter; one with more is searched as if it were real, and rounded
+LARGEST_LIST = 100_000  # configurations up to which a finite space is searched one by one
 
 
 class BoTorch(PointPeer):
@@ -36,11 +37,12 @@ class BoTorch(PointPeer):
         self.grids = {
             i: (p.encode(p.decode(p.from_level(torch.arange(p.levels, dtype=torch.float64)))) / p.upper).tolist()
             for i, p in columns
-            if p.levels is not None
+            if p.levels is not None and p.levels <= MOST_LEVELS
         }
         self.categories = [i for i, p in columns if p.kind == "categorical"]
         few = self.space.cardinality <= LARGEST_LIST
         self.everything = self.space.enumerate() / self.upper if few else None
+        self.names = self.space.identify(self.space.enumerate()) if few else []
 
     def propose(self, q: int) -> Tensor:
         torch.manual_seed(self.seed + 1000 * len(self.values))
@@ -67,7 +69,7 @@ class BoTorch(PointPeer):
     def maximised(self, acquisition: AcquisitionFunction, q: int) -> Tensor:
         """The best q points (q x d in the unit cube)."""
         if self.everything is not None:
-            left = self.everything[[not seen for seen in self.is_seen(self.everything)]]
+            left = self.everything[[name not in self.seen for name in self.names]]
             return optimize_acqf_discrete(acquisition, q, left if len(left) >= q else self.everything)[0]
         bounds = torch.stack([torch.zeros_like(self.upper), torch.ones_like(self.upper)])
         effort = {"num_restarts": RESTARTS, "raw_samples": RAW_SAMPLES, "sequential": True}

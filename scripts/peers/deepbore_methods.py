@@ -87,5 +87,5 @@ class DeepBore(Peer):
             self.study.tell(trial, value)
 
     def recommend(self) -> Params:
-        trial = getattr(self.study, "recommended", None)
+        trial = self.study.recommended if self.noisy else self.study.best_trial
         return trial.params if trial else super().recommend()

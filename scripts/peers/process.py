@@ -34,6 +34,7 @@ class ProcessPeer(Peer):
             text=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(SCRIPTS), str(SCRIPTS.parent)])},
         )
+        self._clock = 0.0
         self._version = self.call(
             "make",
             name=name,
@@ -57,6 +58,9 @@ class ProcessPeer(Peer):
     def version(self) -> str:
         return self._version
 
+    def clock(self) -> float:
+        return super().clock() + self._clock
+
     def call(self, what: str, **settings: Any) -> Any:
         """What the peer answers.
 
@@ -75,6 +79,7 @@ class ProcessPeer(Peer):
         answer = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])
+        self._clock = answer["clock"]
         return answer["result"]
 
     def close(self) -> None:

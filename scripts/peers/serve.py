@@ -1,7 +1,7 @@
 """The other side of `ProcessPeer`: reads calls from standard input, writes answers to standard output, a line each.
 
 {"call": "make", "name": "smac", "space": {...}, "seed": 0, "n_initial": 10, "noisy": false, "workers": 1}
-{"call": "ask", "q": 1}                               -> {"result": [{...}]}
+{"call": "ask", "q": 1}                               -> {"result": [{...}], "clock": 1.2}
 {"call": "tell", "params": {...}, "value": 1.5}       -> {"result": null}
 {"call": "recommend"}                                 -> {"result": {...}}
 """
@@ -9,6 +9,7 @@
 import json
 import os
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -37,7 +38,7 @@ def main() -> None:
         settings = json.loads(line)
         try:
             peer, result = answered(peer, settings.pop("call"), settings)
-            answer = {"result": result}
+            answer = {"result": result, "clock": time.process_time()}
         except Exception:
             answer = {"error": traceback.format_exc()}
         answers.write(json.dumps(answer) + "\n")

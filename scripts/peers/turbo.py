@@ -42,13 +42,14 @@ class TuRBO(PointPeer):
         self.candidates = min(5000, max(2000, 200 * len(self.space)))
         self.length, self.wins, self.losses, self.best = FIRST, 0, 0, math.inf
         self.begun, self.counted = 0, 0  # rows at which the region began, and up to which improvements are counted
+        self.design = self.n_initial  # evaluations that a region begins with
 
     def ask(self, q: int) -> list[Params]:
         self.count()
         if self.length < SHORTEST:
             self.length, self.wins, self.losses, self.best = FIRST, 0, 0, math.inf
             self.begun = self.counted = len(self.values)
-            self.n_initial += self.designed
+            self.n_initial = self.designed + self.design
         return super().ask(q)
 
     def count(self) -> None:
@@ -56,11 +57,11 @@ class TuRBO(PointPeer):
         latest = self.filled()[self.counted :]
         if not latest:
             return
-        was_design, self.counted = self.best == math.inf or self.designed > self.counted, len(self.values)
-        improved = min(latest) < self.best - 1e-3 * abs(self.best) if math.isfinite(self.best) else True
-        self.best = min(self.best, *latest)
-        if was_design:
+        in_design, self.counted = self.counted - self.begun < self.design, len(self.values)
+        best, self.best = self.best, min(self.best, *latest)
+        if in_design:
             return
+        improved = self.best < best - 1e-3 * abs(best)
         self.wins, self.losses = (self.wins + 1, 0) if improved else (0, self.losses + 1)
         if self.wins == SUCCESSES:
             self.length, self.wins = min(2 * self.length, LONGEST), 0

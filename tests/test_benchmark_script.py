@@ -1,0 +1,361 @@
+"""scripts/benchmark.py: what a run's row says, and what is not run again; what every peer asks and takes."""
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
+from deepbore.data.outcomes import Outcome
+from deepbore.problems import Problem
+from deepbore.problems.suites import problem as problem_of
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = ROOT / "scripts"
+sys.path.append(str(SCRIPTS))
+
+import benchmark  # noqa: E402
+from peers import methods, process, venvs  # noqa: E402
+from peers.base import Peer  # noqa: E402
+
+REAL = SearchSpace({"a": Real(-1, 2), "b": Real(1e-3, 1, log=True)})
+MIXED = SearchSpace(
+    {
+        "kind": Categorical(["x", "y", None]),
+        "width": Integer(2, 200, log=True),
+        "depth": Ordinal([1, 2, 4, 8]),
+        "rate": Real(1e-4, 1, log=True),
+        "share": Real(0, 1, when=Condition("kind", ["y", None])),
+        "power": Integer(1, 3, when=Condition("kind", "x")),
+        "flag": Categorical([True, False], when=Condition("power", [2, 3])),
+    }
+)
+FINITE = SearchSpace({"u": Ordinal([1, 2, 3]), "v": Categorical(["a", "b"])})
+QUICK = ["random", "sobol", "optuna-tpe", "cma-es", "lfbo-xgb", "bore-xgb", "bore-mlp", "deepbore"]
+SLOW = ["optuna-gp", "botorch", "turbo", "lfbo-rf", "bore-rf", "deepbore:BORE-RF"]
+APART = [name for name, method in methods.PEERS.items() if method.venv]
+EVERY = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in [*SLOW, *APART])]
+NEEDS = {"cma-es": ("cma", "cmaes"), "lfbo-xgb": ("xgboost",), "bore-xgb": ("xgboost",)}
+
+
+def made(name, space, **settings):
+    for package in NEEDS.get(name, ()):
+        pytest.importorskip(package)
+    if name in APART and not (SCRIPTS / "peers" / ".venvs" / methods.PEERS[name].venv / "installed-from").exists():
+        pytest.skip("its virtual environment is not installed")
+    return methods.make(name, space, seed=3, **settings)
+
+
+def cost(params):
+    numbers = [value for value in params.values() if isinstance(value, float | int)]
+    return float(sum(numbers) + len(params))
+
+
+class Told(Peer):
+    """Goes through given values of x."""
+
+    packages = ("deepbore",)
+
+    def __init__(self, values, **settings):
+        super().__init__(SearchSpace({"x": Real(-10, 10)}), 0, **settings)
+        self.queue = list(values)
+
+    def ask(self, q):
+        taken, self.queue = self.queue[:q], self.queue[q:]
+        return [{"x": value} for value in taken]
+
+
+class Line(Problem):
+    """x itself; raises at -1, fails at -2, is not a number at -3."""
+
+    space = SearchSpace({"x": Real(-10, 10)})
+    optimum = 0.0
+
+    def __call__(self, params):
+        if params["x"] == -1:
+            raise ValueError("no")
+        return {-2: Outcome.failure("no"), -3: math.nan}.get(params["x"], params["x"])
+
+
+class Upwards(Line):
+    direction = "maximize"
+
+
+class Noisy(Line):
+    """Seen is 10 - x, true is x."""
+
+    def __call__(self, params):
+        return 10 - params["x"]
+
+    def true_value(self, params):
+        return params["x"]
+
+
+def job(trials, **settings):
+    return benchmark.Job("branin", "random", 0, trials, **settings)
+
+
+def ledger_of(problem, values, job_, **settings):
+    peer, ledger = Told(values, **settings), benchmark.Ledger(problem)
+    benchmark.optimise(peer, ledger, job_)
+    return peer, ledger
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_says_where_the_best_value_changes():
+    peer, ledger = ledger_of(Line(), [5, 7, 3.00000049, 3, 4], job(5))
+    assert ledger.best == [(1, 5.0), (3, 3.0)]  # six digits
+    assert peer.values == [5, 7, 3.00000049, 3, 4]
+    assert ledger.recommended == []
+
+
+def test_failures_of_all_sorts_are_told_as_none():
+    peer, ledger = ledger_of(Line(), [-1, -2, -3, 2], job(4))
+    assert peer.values == [None, None, None, 2]
+    assert ledger.failed == 3
+    assert ledger.best == [(4, 2.0)]
+    assert peer.recommend() == {"x": 2}
+    assert peer.filled() == [2, 2, 2, 2]
+
+
+def test_what_is_maximised_is_negated():
+    peer, ledger = ledger_of(Upwards(), [5, 7, 3], job(3))
+    assert peer.values == [-5, -7, -3]
+    assert ledger.best == [(1, -5.0), (2, -7.0)]
+
+
+def test_with_noise_true_values_are_kept_and_recommendations_asked_for():
+    _, ledger = ledger_of(Noisy(), [float(x % 9) for x in range(30)], job(30), noisy=True)
+    assert ledger.best == [(1, 0.0), (2, 1.0), *((n, n - 1.0) for n in range(3, 10))]
+    assert ledger.recommended == [(25, 8.0)]
+
+
+def test_a_run_ends_where_nothing_is_left():
+    _, ledger = ledger_of(Line(), [1, 2, 3], job(10, workers=2))
+    assert ledger.n == 3
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_batches_are_asked_for_together_and_told_one_by_one(asynchronous):
+    rounds = []
+
+    class Counted(Told):
+        def ask(self, q):
+            rounds.append((q, len(self.values)))
+            return super().ask(q)
+
+    peer = Counted(range(1, 11))
+    benchmark.optimise(peer, benchmark.Ledger(Line()), job(7, workers=3, asynchronous=asynchronous))
+    assert rounds == ([(3, 0), *((1, n) for n in range(1, 5))] if asynchronous else [(3, 0), (3, 3), (1, 6)])
+    assert len(peer.values) == 7
+
+
+def test_a_run_makes_the_row_of_the_contract():
+    row = benchmark.run(benchmark.Job("branin", "random", 1, 12))
+    assert " ".join(row) == "problem method seed workers n best recommended seconds failed version"
+    assert row["version"].startswith("deepbore ")
+    assert row["best"][0][0] == 1
+    assert row["best"] == sorted(row["best"], key=lambda pair: -pair[1])
+    assert row == benchmark.run(benchmark.Job("branin", "random", 1, 12)) | {"seconds": row["seconds"]}
+
+
+# --- many runs --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_there_for_long_enough_is_not_run_again(tmp_path):
+    out = tmp_path / "rows.jsonl"
+    jobs = [benchmark.Job("branin", "random", seed, 50) for seed in range(4)]
+    for seed, n in ((0, 50), (1, 100), (2, 49)):
+        row = {"problem": "branin", "method": "random", "seed": seed, "workers": 1, "n": n, "best": [[1, 2.0]]}
+        benchmark.append(out, row)
+    out.write_text(out.read_text() + '{"problem": "branin", "meth')  # one who was killed
+    benchmark.append(out, row | {"seed": 2, "n": 10})
+    assert [job.seed for job in benchmark.left(jobs, out)] == [2, 3]
+    batches = [benchmark.Job("branin", "random", 0, 50, workers=8)]
+    assert benchmark.left(batches, out) == batches
+
+
+def test_rows_go_to_the_file_of_their_suite():
+    names = {"bbob-mixint/f01/i01/d05": "bbob-mixint", "branin": "functions", "hpolib/protein_structure": "tables"}
+    for name, file in names.items():
+        assert benchmark.place(benchmark.Job(name, "random", 0, 1), None).name == f"{file}.jsonl"
+
+
+def script(*arguments):
+    command = [sys.executable, SCRIPTS / "benchmark.py", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.slow
+def test_the_script_writes_rows_goes_on_and_reports_failures(tmp_path):
+    out = tmp_path / "rows.jsonl"
+    given = ["--problems", "branin", "--methods", "random", "--trials", 12, "--processes", 1, "--out", out]
+    first = script(*given, "--seeds", 1)
+    assert first.returncode == 0, first.stderr
+    assert "branin: random" in first.stdout
+    again = script(*given, "--seeds", 2)
+    assert "1 of 1 runs" in again.stderr
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["seed"] for row in rows] == [0, 1]
+    failing = script(*given, "--seeds", 3, "--limit", 1e-6)
+    assert failing.returncode == 1
+    assert "took longer than" in failing.stderr
+    unknown = script("--problems", "nothing", *given[2:])
+    assert unknown.returncode == 1
+    assert "must be that of a problem" in unknown.stderr
+
+
+# --- peers ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("space", [REAL, MIXED], ids=["real", "mixed"])
+def test_a_peer_stays_in_the_space_and_lives_with_failures(name, space):
+    peer = made(name, space, n_initial=5)
+    try:
+        seen = []
+        for n in range(9):
+            (params,) = peer.ask(1)
+            space.encode([params])  # raises for anything that is not a configuration of the space
+            seen.append((None if n in (1, 6) else cost(params), params))
+            peer.tell(params, seen[-1][0])
+        best = min((value, n) for n, (value, _) in enumerate(seen) if value is not None)
+        assert peer.recommend() == seen[best[1]][1]
+        assert " " in peer.version
+        assert peer.clock() > 0
+    finally:
+        peer.close()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_batches_are_told_in_any_size(name):
+    peer = made(name, REAL, n_initial=5, workers=4, noisy=True)
+    try:
+        for _ in range(3):
+            batch = peer.ask(4)
+            assert len(batch) == 4
+            for params in batch:
+                peer.tell(params, cost(params))
+        REAL.encode([peer.recommend()])
+    finally:
+        peer.close()
+
+
+@pytest.mark.parametrize("name", ["lfbo-xgb", "bore-mlp", pytest.param("botorch", marks=pytest.mark.slow)])
+def test_models_try_no_configuration_twice_while_others_are_left(name):
+    peer = made(name, FINITE, n_initial=2)
+    for _ in range(5):
+        (params,) = peer.ask(1)
+        peer.tell(params, cost(params))
+    assert len({str(params) for params in peer.params[2:]}) == 3
+
+
+def test_deepbore_ends_with_a_finite_space():
+    peer = made("deepbore", FINITE)
+    for n in range(6):
+        (params,) = peer.ask(1)
+        peer.tell(params, float(n))
+    assert peer.ask(1) == []
+
+
+def test_cma_restarts_with_twice_the_population():
+    peer = made("cma-es", REAL)
+    for _ in range(600):
+        (params,) = peer.ask(1)
+        peer.tell(params, (params["a"] - 1) ** 2)
+        if peer.restarts:
+            break
+    assert peer.restarts == 1
+    assert peer.strategy.popsize == 2 * peer.population
+
+
+def test_turbo_halves_its_region_doubles_it_and_begins_anew():
+    turbo = made("turbo", REAL, n_initial=2)
+
+    def tell(value):
+        turbo.tell({"a": 0.5, "b": 0.5}, value)
+        turbo.count()
+
+    for value in (5.0, 4.0):
+        tell(value)
+    assert (turbo.wins, turbo.losses) == (0, 0)  # that was the design
+    for value in range(3, -7, -1):
+        tell(float(value))
+    assert turbo.length == 1.6
+    for _ in range(4 * 8):
+        tell(100.0)
+    assert turbo.length == 1.6 / 2**8
+    turbo.ask(1)
+    assert (turbo.length, turbo.begun) == (0.8, 44)
+    assert turbo.n_initial == 0 + 2
+
+
+def test_lfbo_weighs_good_rows_by_their_improvement(monkeypatch):
+    seen = {}
+
+    class Model:
+        def fit(self, x, labels, sample_weight):
+            seen.update(x=x, labels=labels, weights=sample_weight)
+
+        def predict_proba(self, x):
+            return x[:, :1] * [[1, -1]]
+
+    peer = made("lfbo-xgb", REAL, n_initial=4)
+    monkeypatch.setattr(peer, "model", Model)
+    for value in (0.0, 1.0, 4.0, 4.0, 4.0, 4.0):
+        (params,) = peer.ask(1) if len(peer.values) < 4 else REAL.decode(REAL.sample(1, peer.generator))[:1]
+        peer.tell(params, value)
+    peer.ask(1)
+    good, bad = seen["weights"][:2], seen["weights"][2:]
+    assert seen["labels"].tolist() == [1, 1, *[0] * 6]
+    assert good.sum() == pytest.approx(bad.sum())
+    tau = 1.0 + 0.65 * 3.0  # the quantile .33 of six values
+    assert good[0] / good[1] == pytest.approx(tau / (tau - 1))
+
+
+def test_a_peer_in_another_process_does_the_same(monkeypatch):
+    monkeypatch.setattr(venvs, "python", lambda name: sys.executable)
+    there = process.ProcessPeer("lfbo-xgb", "any", MIXED, 3, n_initial=3)
+    here = made("lfbo-xgb", MIXED, n_initial=3)
+    try:
+        for _ in range(5):
+            (params,) = here.ask(1)
+            assert there.ask(1) == [params]
+            for peer in (there, here):
+                peer.tell(params, cost(params))
+        assert there.recommend() == here.recommend()
+        assert there.version == here.version
+        assert there.clock() > here.clock()
+        with pytest.raises(RuntimeError, match="TypeError"):
+            there.ask(None)
+        there.process.kill()
+        with pytest.raises(RuntimeError, match="process has ended"):
+            there.ask(1)
+    finally:
+        there.close()
+
+
+def test_every_method_that_the_table_names_is_there():
+    for name, method in methods.PEERS.items():
+        module, kind = method.place.split(":")
+        source = (SCRIPTS / "peers" / f"{module}.py").read_text()
+        assert f" {kind}(" in source, name
+    assert len(set(methods.names())) == len(methods.names())
+    assert {method.venv for method in methods.PEERS.values() if method.venv} == {
+        path.stem.removeprefix("requirements-") for path in (SCRIPTS / "peers").glob("requirements-*.txt")
+    }
+
+
+def test_other_scripts_find_what_they_need():
+    spec = importlib.util.spec_from_file_location("failures", SCRIPTS / "failures.py")
+    failures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(failures)
+    crashing = failures.Crashing(problem_of("branin"), 0)
+    failures.by_chance(crashing, 10, 0)
+    assert len(crashing.regrets) == 10
