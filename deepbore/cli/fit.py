@@ -1,5 +1,6 @@
 """`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +11,14 @@ from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, JOURNAL
 from deepbore.cli.summary import summary
 from deepbore.data.csv_file import read_csv
+from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.evaluators import Evaluator
 from deepbore.loop.lightning import listening, quiet
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.study import Study
+
+log = logging.getLogger(__name__)
 
 
 def run_fit(args: Sequence[str]) -> None:
@@ -37,7 +41,7 @@ def run_fit(args: Sequence[str]) -> None:
         study.close()
     if not cli.trainer.is_global_zero:
         return
-    print(summary(study, cli.problem.optimum))
+    print(summary(study, cli.problem.optimum, None if interrupted else _recommended(study)))
     if interrupted:
         print(f"interrupted; go on with: deepbore fit --resume {cli.run}")
         raise KeyboardInterrupt
@@ -133,6 +137,15 @@ def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
     hidden = not (cli.shows_progress and cli.trainer.is_global_zero)
     with listening(cli.trainer, RunProgress(observations, goal, hidden)):
         study.optimize(evaluator, left, batch_size=loop.batch_size, trainer=cli.trainer)
+
+
+def _recommended(study: Study) -> Trial | None:
+    """What the study recommends; None, with a warning, where its classifier can't say."""
+    try:
+        return study.recommended
+    except SettingError as error:
+        log.warning("%s", error)
+        return None
 
 
 def _set_aside(metrics: Path) -> None:

@@ -25,6 +25,7 @@ from deepbore.loop.controller import LoopController
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import listening, new_trainer, run
 from deepbore.loop.recipe import Recipe
+from deepbore.loop.recommending import recommend
 from deepbore.loop.resume import restore
 from deepbore.loop.state import RunState
 from deepbore.space import Params, SearchSpace
@@ -90,6 +91,7 @@ class Study(StudyView):
         self._asker = Asker(Engine(state), self._device)
         state.observations.to(self._device)
         self._history: History | None = None  # what was loaded, until it is restored
+        self._recommended: tuple[tuple[int, ...], int | None] | None = None  # by what was known then
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -221,12 +223,21 @@ class Study(StudyView):
         with self._lock, as_usual():
             generator = self._state.generator
             stream = generator.get_state()  # the run's stream stays as it is
+            self._recommended = None
             try:
                 generator.manual_seed(self._state.seed)
                 run(new_trainer(self._device), self.classifier, self._state.data, epochs)
             finally:
                 generator.set_state(stream)
             return self.classifier
+
+    def _recommended_row(self) -> int | None:
+        with self._lock, as_usual():
+            self._restore()
+            known = len(self.observations), self.observations.n_complete, self.observations.n_failed
+            if self._recommended is None or self._recommended[0] != known:
+                self._recommended = known, recommend(self._state)
+            return self._recommended[1]
 
     def reseed(self, seed: int) -> None:
         """Goes on with another stream of random numbers, as copies of a study in several processes must."""

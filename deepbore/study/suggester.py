@@ -28,7 +28,8 @@ class Suggester:
         device: where points, classifier and search of this rank live.
 
     Attributes:
-        study: the study behind it, to look at; drive it by the methods here only.
+        study: the study behind it, to look at; drive it by the methods here only. `study.recommended` is the same on
+            every rank, and any may ask for it alone.
 
     Example::
 

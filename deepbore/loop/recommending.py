@@ -1,0 +1,98 @@
+"""What a run recommends: the configuration with the greatest expected label, not the luckiest value."""
+
+import copy
+import math
+
+import torch
+from torch import Tensor
+
+from deepbore.classifiers import Classifier
+from deepbore.compute.threads import one_thread
+from deepbore.data.observations import Observations
+from deepbore.errors import SettingError
+from deepbore.labels import LabelledObservations
+from deepbore.loop.lightning import new_trainer, run_and_then
+from deepbore.loop.state import RunState
+
+CONSIDERED = 1000  # trials of the best values, and as many of the newest: what a look costs does not grow with n
+TIE = 3e-3  # expected labels that differ by less than this share of the greatest are as good as equal
+UNCOPIED = (RuntimeError, TypeError, AttributeError, copy.Error)  # what `deepcopy` raises of what it can't copy
+
+
+def recommend(state: RunState) -> int | None:
+    """The row of the feasible trial whose configuration has the greatest expected label; None while there is none.
+
+    A copy of the classifier learns everything told so far, as it would for the next proposal; the run itself, its
+    stream of random numbers included, stays as it is. Of expected labels that are as good as equal the best value
+    decides. Before the end of the design, and while no value is better than another, it decides alone.
+
+    Raises:
+        SettingError: with several objectives; or for a classifier or labels that can't be copied.
+    """
+    best = state.observations.best
+    if best is None:
+        return None
+    if len(state.observations) < state.recipe.n_initial:
+        return best.id
+    rows = considered_rows(state.observations)
+    expected = expected_labels(state, rows)
+    if expected is None:
+        return best.id
+    expected = expected.nan_to_num(nan=-math.inf)
+    return rows[int((expected >= expected.max() * (1 - TIE)).nonzero()[0])]
+
+
+def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[int]:
+    """Rows of distinct configurations among this run's feasible trials, those of the best values first.
+
+    Args:
+        observations: of one objective.
+        most: so many of the best values are considered, and so many of the newest.
+
+    Returns:
+        For each configuration its best row, the first of equal ones.
+    """
+    values = observations.values[:, 0]
+    own = observations.feasible & (observations.tasks == 0)
+    ranked = torch.where(own, values, math.inf)
+    best = ranked.topk(min(most, len(ranked)), largest=False).indices
+    rows = torch.cat([best[own[best]], own.nonzero().squeeze(-1)[-most:]]).unique()  # ascending
+    rows = rows[values[rows].sort(stable=True).indices]
+    distinct: dict[object, int] = {}
+    for identity, row in zip(observations.space.identify(observations.points[rows]), rows.tolist(), strict=True):
+        distinct.setdefault(identity, row)
+    return list(distinct.values())
+
+
+def expected_labels(state: RunState, rows: list[int]) -> Tensor | None:
+    """The label that a newly trained copy of the classifier expects of each of m rows (m); None if it is not ready.
+
+    Raises:
+        SettingError: for a classifier that can't be copied.
+    """
+    classifier, data = _copies(state)
+
+    def look() -> Tensor | None:
+        if not classifier.ready:
+            return None
+        points = state.observations.points
+        with torch.no_grad(), one_thread():
+            return classifier.probability(points[torch.tensor(rows, device=points.device)])
+
+    trainer = new_trainer(state.observations.points.device)  # where the rows are, so that they stay there
+    return run_and_then(trainer, classifier, data, 1 + state.rehearsals, look)
+
+
+def _copies(state: RunState) -> tuple[Classifier, LabelledObservations]:
+    """Classifier and labels of a run, with a copy of its stream, and the observations themselves."""
+    stream = torch.Generator(state.generator.device)
+    stream.set_state(state.generator.get_state())
+    parts = state.classifier, state.recipe.labels
+    try:
+        classifier, labels = copy.deepcopy(parts, {id(state.generator): stream})
+    except UNCOPIED as error:
+        raise SettingError(
+            f"a recommendation needs a copy of the classifier and the labels, but {type(parts[0]).__name__} and "
+            f"{type(parts[1]).__name__} can't be copied: {error} See `copy.deepcopy`."
+        ) from error
+    return classifier, LabelledObservations(state.observations, labels)
