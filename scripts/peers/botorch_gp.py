@@ -15,6 +15,7 @@ from torch import Tensor
 from deepbore.space import Params
 from peers.base import PointPeer
 
+MOST_STEPS = 200  # of a mixed kernel's fit, whose amplitudes creep on for a thousand without getting likelier
 RESTARTS, RAW_SAMPLES = 10, 512
 MOST_LEVELS = 1000  # of a parameter; one with more is searched as if it were real, and rounded
 LARGEST_LIST = 100_000  # configurations up to which a finite space is searched one by one
@@ -52,11 +53,13 @@ class BoTorch(PointPeer):
     def model(self) -> GPyTorchModel:
         """The Gaussian process of minus the values."""
         y = -torch.tensor(self.filled(), dtype=torch.float64)[:, None]
-        if self.categories:
-            model = MixedSingleTaskGP(self.points, y, cat_dims=self.categories)
-        else:
+        if not self.categories:
             model = SingleTaskGP(self.points, y)
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            return model
+        model = MixedSingleTaskGP(self.points, y, cat_dims=self.categories)
+        most = {"options": {"maxiter": MOST_STEPS}}
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs=most)
         return model
 
     def acquisition(self, model: GPyTorchModel, q: int) -> AcquisitionFunction:

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from hebo.design_space.design_space import DesignSpace
 from hebo.optimizers.hebo import HEBO as Optimizer
+from pymoo.core.mixed import MixedVariableDuplicateElimination
 
 from deepbore.space import Params, SearchSpace
 from peers.base import Peer
@@ -24,6 +25,7 @@ class HEBO(Peer):
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
         warnings.simplefilter("ignore")
+        MixedVariableDuplicateElimination._do = duplicates
         torch.manual_seed(self.seed)
         np.random.seed(self.seed)  # HEBO and pymoo draw from it
         self.optimizer = Optimizer(as_design_space(self.space), rand_sample=self.n_initial, scramble_seed=self.seed)
@@ -54,6 +56,17 @@ class HEBO(Peer):
                 value = p.choices[int(value)]
             columns[name] = [value]
         return self.space.decode(self.space.encode_columns(columns))[0]
+
+
+def duplicates(_, pop, other, is_duplicate: np.ndarray) -> np.ndarray:
+    """What pymoo says of duplicates in its populations, by hashing: it compares every pair, half of HEBO's time."""
+    keys = [tuple(one.X.items()) for one in pop]
+    seen = {tuple(one.X.items()) for one in (() if other is None else other)}
+    for row in reversed(range(len(keys))):  # of equal ones in one population the last is none
+        is_duplicate[row] |= keys[row] in seen
+        if other is None:
+            seen.add(keys[row])
+    return is_duplicate
 
 
 def as_design_space(space: SearchSpace) -> DesignSpace:
