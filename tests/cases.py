@@ -44,6 +44,7 @@ CANDIDATES = {
     "DifferentialEvolution": lambda: candidates.DifferentialEvolution(evaluations=400, population=20),
     "BoTorchBatch": lambda: candidates.BoTorchBatch(restarts=2, samples=100, iterations=10),
     "GreedyBatch": candidates.GreedyBatch,
+    "Ambitious": lambda: candidates.Ambitious(share=0.5),
     "ThompsonBatch": candidates.ThompsonBatch,
     "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
 }

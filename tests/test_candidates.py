@@ -1,12 +1,14 @@
 """Searches for candidates, on acquisitions whose maximum is known."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 from cases import CANDIDATES
 from deepbore import (
+    Ambitious,
     Categorical,
     Condition,
     DifferentialEvolution,
@@ -20,18 +22,21 @@ from deepbore import (
     RandomSearch,
     Real,
     SearchSpace,
+    Study,
     SVGDCandidates,
     ThompsonBatch,
     XGBoost,
 )
-from deepbore.acquisition import ClassProbability
+from deepbore.acquisition import ClassProbability, LogExpectedImprovement
 from deepbore.candidates import Candidates, EpsilonGreedy, Search, distinct
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.posterior import PointEstimate
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError, ShapeError, SpaceExhausted
 from deepbore.integrations.botorch import BoTorchAcquisition
+from deepbore.labels import LabelledObservations
 from deepbore.parts import describe, make
+from deepbore.testing import fit
 
 PLANE = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
 MIXED = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "n": Integer(1, 50), "c": Categorical(list("abcdef"))})
@@ -312,3 +317,62 @@ def test_gradients_on_trees_are_refused_with_what_to_use_instead(make):
         MultiStartLBFGS().propose(at, q=1)
     with pytest.raises(SettingError, match=says):
         MultiStartLBFGS().check(PLANE, make())
+
+
+# --- ambition --------------------------------------------------------------------------------------------------------
+
+BRANCHES = SearchSpace(
+    {
+        "kind": Categorical(["flat", "steep", "other"]),
+        "x": Real(0, 1, when=Condition("kind", ["flat"])),
+        "y": Real(0, 1, when=Condition("kind", ["steep"])),
+        "z": Real(0, 1, when=Condition("kind", ["other"])),
+    }
+)
+
+
+def seen(space=BRANCHES, n=25):
+    """A classifier that knows one branch well, whose values agree to a per cent, and others hardly."""
+    observations = Observations(space)
+    rows = space.decode(space.sobol(n, seed=0)) + [{"kind": "flat", "x": k / 20} for k in range(21)]
+    for row in rows:
+        observations.add(row, 1 + 0.01 * (row["x"] - 0.5) ** 2 if row["kind"] == "flat" else 2)
+    classifier = fit(KernelPLS(), LabelledObservations(observations), epochs=5)
+    return Search(LogExpectedImprovement(), classifier, observations, generator())
+
+
+def test_an_ambitious_proposal_is_the_likeliest_to_exceed_the_best_by_the_margin():
+    looked, ambitious = seen(), replace(seen(), ambition=0.3)
+    usual = GreedyBatch().propose(looked, q=1)
+    bold = Ambitious(share=1.0, margin=0.3).propose(looked, q=1)
+    assert ambitious.values(bold) > ambitious.values(usual)
+    assert looked.values(bold) < looked.values(usual)
+
+
+def test_an_ambitious_proposal_measures_improvement_against_a_label_beyond_the_best():
+    plain = search(PLANE, torch.full((5,), 0.5))
+    plain.classifier.best_label.fill_(0.75)
+    assert plain.goal == 0.75
+    assert replace(plain, ambition=0.5).goal == 1.25
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_ambition_is_for_expected_improvement_others_propose_what_they_proposed(share):
+    proposals = [
+        candidates.propose(search(PLANE, torch.full((5,), 0.5)), q=3)
+        for candidates in (LocalSearch(focus=0), Ambitious(LocalSearch(focus=0), share=share))
+    ]
+    if share:  # the stream has moved on, the peak has not
+        assert (proposals[1] - 0.5).abs().max() < 0.3
+    assert (proposals[0][0] - 0.5).abs().max() < 0.05
+
+
+def test_the_default_is_ambitious_only_where_there_are_categories():
+    assert type(Study(MIXED)._state.recipe.candidates) is Ambitious
+    assert type(Study(PLANE)._state.recipe.candidates) is GreedyBatch
+
+
+@pytest.mark.parametrize("settings", [{"share": -0.1}, {"share": 1.1}, {"margin": 0.0}])
+def test_ambition_outside_its_range_is_refused(settings):
+    with pytest.raises(SettingError, match=next(iter(settings))):
+        Ambitious(**settings)

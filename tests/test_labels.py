@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings, strategies as st
+from scipy.integrate import quad
 
 from deepbore import KernelPLS, MLPClassifier, Real, SearchSpace, Study
 from deepbore.data.observations import Observations
@@ -61,7 +62,7 @@ def test_one_new_observation_flips_at_most_one_label(values, gamma):
 def test_both_classes_exist_however_many_ties(values, gamma):
     for labelling in (
         ThresholdLabels(gamma),
-        ValueGradedLabels(gamma),
+        ValueGradedLabels(gamma, tail=0),
         RankGradedLabels(gamma),
         ImprovementLabels(gamma),
     ):
@@ -87,6 +88,35 @@ def test_grades_by_value_are_the_mean_of_all_threshold_labels(values, gamma):
     expected = [(value <= thresholds).mean() for value in values]
     grades = graded_by_value(torch.tensor(values, dtype=torch.float64), best, tau)
     assert np.allclose(grades, expected, atol=1e-4)
+
+
+@given(st.lists(numbers, min_size=3, max_size=40, unique=True), gammas, st.floats(0.05, 5))
+@settings(deadline=None)
+def test_thresholds_beyond_tau_thin_out_with_the_square_of_their_distance(values, gamma, tail):
+    tau, best = threshold(np.sort(values), gamma), min(values)
+    assume(tau - best > 1e-3)
+    scaled = (np.array(values) - best) / (tau - best)  # 0 at the best, 1 at tau
+
+    def share_reached(y):  # the integral of the weights of all thresholds >= y, by quadrature
+        good = quad(lambda t: 1.0, min(y, 1), 1)[0]
+        bad = quad(lambda b: tail**2 / (tail + b) ** 2, max(y - 1, 0), math.inf)[0]
+        return (good + bad) / (1 + tail)
+
+    grades = graded_by_value(torch.tensor(values, dtype=torch.float64), best, tau, tail)
+    assert np.allclose(grades, [share_reached(y) for y in scaled], atol=1e-6)
+
+
+def test_what_is_worse_than_tau_keeps_its_order_and_a_failure_is_worse_still():
+    z = ValueGradedLabels()(told([0.0, 1.0, 2.0, 10.0, 1e6, float("nan")])).z[:, 0]
+    assert (z.diff() < 0).all()
+    assert z[0] == 1
+    assert z[-1] == 0
+
+
+@pytest.mark.parametrize("tail", [-0.1, math.inf, float("nan")])
+def test_a_tail_outside_its_range_is_refused(tail):
+    with pytest.raises(SettingError, match="tail"):
+        ValueGradedLabels(tail=tail)
 
 
 def test_grades_by_rank_ignore_monotone_transformations():

@@ -17,8 +17,9 @@ class LogExpectedImprovement(Acquisition):
 
     For heads that fit the labels by least squares. A label graded by value is linear in the value below tau, so that
     z > z* is a value below the best one, and this is expected improvement on what the labels keep of the values: all
-    of the good ones, none of the bad. Its logarithm keeps gradients where the improvement itself is 0 in floating point
-    (Ament et al., Unexpected improvements to expected improvement for Bayesian optimization, 2023).
+    of the good ones, of the bad little more than their order. Its logarithm keeps gradients where the improvement
+    itself is 0 in floating point (Ament et al., Unexpected improvements to expected improvement for Bayesian
+    optimization, 2023).
 
     It is the default of heads whose deviation grows away from the data (`Classifier.distance_aware`), such as
     `KernelPLS`. The best label is 1 for labels whose best row has the grade 1, but not for every labelling.

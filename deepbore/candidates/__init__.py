@@ -1,5 +1,6 @@
 """From the acquisition to q distinct points. Nothing here learns."""
 
+from deepbore.candidates.ambitious import Ambitious, default_candidates
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.botorch import BoTorchBatch
 from deepbore.candidates.evolution import DifferentialEvolution
@@ -13,6 +14,7 @@ from deepbore.candidates.thompson import ThompsonBatch
 from deepbore.candidates.walk import distinct
 
 __all__ = [
+    "Ambitious",
     "BoTorchBatch",
     "Candidates",
     "DifferentialEvolution",
@@ -24,5 +26,6 @@ __all__ = [
     "SVGDCandidates",
     "Search",
     "ThompsonBatch",
+    "default_candidates",
     "distinct",
 ]

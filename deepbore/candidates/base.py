@@ -39,6 +39,7 @@ class Search:
         observations: what is known, pending rows included.
         generator: the run's stream of random numbers, the same on all ranks: for what they decide alike.
         ranks: the processes that search together.
+        ambition: by how much an improvement must exceed the best label to count, >= 0.
     """
 
     acquisition: Acquisition
@@ -46,6 +47,7 @@ class Search:
     observations: Observations
     generator: torch.Generator
     ranks: Ranks = field(default_factory=Ranks)
+    ambition: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "acquisition", self.acquisition.resolved(self.classifier))
@@ -103,14 +105,19 @@ class Search:
 
     # --- values ------------------------------------------------------------------------------------------------------
 
+    @property
+    def goal(self) -> Tensor:
+        """The label to improve on (a scalar)."""
+        return self.classifier.best_label + self.ambition
+
     def value(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n), with gradients where the classifier has them."""
-        return self.acquisition(self.classifier.posterior(points.to(self.device)), self.classifier.best_label)
+        return self.acquisition(self.classifier.posterior(points.to(self.device)), self.goal)
 
     def log_density(self, points: Tensor) -> Tensor:
         """Points (n x d) -> logarithm of the density to sample batches from (n), with gradients as in `value`."""
         posterior = self.classifier.posterior(points.to(self.device))
-        return self.acquisition.log_density(posterior, self.classifier.best_label)
+        return self.acquisition.log_density(posterior, self.goal)
 
     def values(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk."""

@@ -65,7 +65,7 @@ class LocalSearch(Candidates):
     def _focuses(self, search: Search) -> bool:
         """Whether this proposal looks only near the best: all ranks decide alike."""
         drawn = float(torch.rand(1, generator=search.generator)) < self.focus
-        return drawn and search.observations.n_complete > 0
+        return drawn and not search.ambition and search.observations.n_complete > 0
 
     def _with_climbed(self, own: Search, points: Tensor, values: Tensor, q: int) -> Tensor:
         """The ranking (k x d) with what the climbers make of its first points."""

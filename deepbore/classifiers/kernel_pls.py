@@ -19,12 +19,12 @@ from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
-JITTER = 1e-8
+JITTER = 1e-10
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
 LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
-BOUNDS = {"length_scale": (-4.6, 4.6), "amplitude": (-4.0, 4.0), "lambda": (-13.0, 1.0)}
+BOUNDS = {"length_scale": (-4.6, 4.6), "amplitude": (-6.0, 4.0), "lambda": (-20.0, 1.0)}
 
 
 class KernelPLS(Classifier):

@@ -6,7 +6,7 @@ are pending ones, which weigh next to nothing.
 - `ThresholdLabels`: z = [y <= tau], the labels of BORE.
 - `ImprovementLabels`: the same, positives weighted by their improvement, as in LFBO (Song et al., 2022).
 - `SeveralThresholds`: one column [y <= tau_j] for each of several proportions.
-- `ValueGradedLabels`, `RankGradedLabels`: one number, the share of *all* thresholds up to tau that a value reaches.
+- `ValueGradedLabels`, `RankGradedLabels`: one number, the share of *all* thresholds that a value reaches.
 - `EmphasiseChanges`: another labelling, with more weight on what is new or has changed.
 """
 

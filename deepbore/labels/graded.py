@@ -1,4 +1,4 @@
-"""Labels graded by value or by rank: the share of *all* thresholds up to tau that a value reaches."""
+"""Labels graded by value or by rank: the share of *all* thresholds that a value reaches."""
 
 import math
 
@@ -6,39 +6,60 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.checks import within
 from deepbore.labels.gamma import Gamma
 from deepbore.labels.threshold import ThresholdFamily
 
 
-def graded_by_value(values: Tensor, best: float, tau: float) -> Tensor:
-    """u = clip((tau - y) / (tau - y_min), 0, 1), the mean of the labels [y <= t] over t in (y_min, tau).
+def graded_by_value(values: Tensor, best: float, tau: float, tail: float = 0.0) -> Tensor:
+    """The share of thresholds t with y <= t: evenly spread over (y_min, tau), and thinning out beyond.
 
-    So E[u | x] is the integral of P(y <= t | x) over t, divided by tau - y_min: expected improvement over tau, up to
-    scale, with nothing assumed about densities.
+        u = clip((tau - y) / (tau - y_min), 0, 1),    b = max(y - tau, 0) / (tau - y_min)
+        z = (c + u - c b / (c + b)) / (1 + c)
+
+    With c = 0 there are none beyond tau, and z = u. Then E[z | x] is the integral of P(y <= t | x) over t in
+    (y_min, tau), divided by tau - y_min: expected improvement over tau, up to scale, with nothing assumed about
+    densities. Else it is the integral with weights c^2 / (c + b)^2 beyond tau, c of them in all: improvement over many
+    thresholds. That keeps what is worse than tau in its order, however bad, and has no kink at tau.
 
     Args:
         values: n; NaN gives 0.
         best: y_min.
         tau: the threshold, > best.
+        tail: c >= 0, the thresholds beyond tau as a share of those up to it.
     """
-    return torch.nan_to_num((tau - values) / (tau - best), nan=0.0).clamp(0, 1)
+    scaled = torch.nan_to_num((tau - values) / (tau - best), nan=-math.inf)
+    reached = scaled.clamp(0, 1)
+    if not tail:
+        return reached
+    beyond = (-scaled).clamp(min=0)
+    missed = tail / (1 + tail / beyond)  # c b / (c + b), also for b = 0 and b = inf
+    return (tail + reached - missed) / (1 + tail)
 
 
 class ValueGradedLabels(ThresholdFamily):
-    """z = clip((tau - y) / (tau - y_min), 0, 1): thresholds spread evenly over the values (see `graded_by_value`).
+    """The share of thresholds that a value reaches: spread evenly over the values up to tau, thinning out beyond.
+
+    With `tail=0` there are none beyond tau: z = clip((tau - y) / (tau - y_min), 0, 1). See `graded_by_value`.
 
     Args:
-        gamma: proportion of values below the largest threshold, in (0, 1), or a schedule.
+        gamma: proportion of values that count as good, in (0, 1), or a schedule.
+        tail: thresholds beyond tau as a share of those up to it, in [0, 100]. A label is tail / (1 + tail) at tau.
+
+    Raises:
+        SettingError: for a number outside its range.
     """
 
-    def __init__(self, gamma: Gamma = 0.5):
+    def __init__(self, gamma: Gamma = 0.5, tail: float = 0.5):
         super().__init__(gamma)
+        within(0, 100, tail=tail)
+        self.tail = tail
 
     def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
         best = float(ranked[0])
         if tau == best:  # the good ones are all tied: one threshold, between them and the rest
             return (values <= tau).to(values), torch.ones_like(values)
-        return graded_by_value(values, best, tau), torch.ones_like(values)
+        return graded_by_value(values, best, tau, self.tail), torch.ones_like(values)
 
 
 class RankGradedLabels(ThresholdFamily):

@@ -1,0 +1,54 @@
+"""Ambitious candidates: now and then a proposal must promise much."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from deepbore.candidates.base import Candidates, Search
+from deepbore.candidates.penalised import GreedyBatch
+from deepbore.checks import above, within
+from deepbore.space import Categorical, Parameter
+
+
+class Ambitious(Candidates):
+    """With probability `share` a point must promise to exceed the best label by a margin, not by anything at all.
+
+    Where a plateau of good configurations has been found, such as one model of several with its settings, expected
+    improvement is often content with its last digits: they are likely, and a branch that was hardly visited is not. An
+    improvement by a third of the labels' scale is out of reach on the plateau, so such a proposal looks elsewhere. On
+    real parameters alone "elsewhere" is the far corners, so it is the default only where a space has categories
+    (`default_candidates`).
+
+    It changes expected improvement only: bounds and probabilities know no label to improve on.
+
+    Args:
+        base: the search; default `GreedyBatch()`.
+        share: probability that a point is ambitious, in [0, 1].
+        margin: by which the best label is to be exceeded, > 0; labels lie in [0, 1].
+
+    Raises:
+        SettingError: for a number outside its range.
+    """
+
+    def __init__(self, base: Candidates | None = None, share: float = 0.2, margin: float = 0.3):
+        within(0, 1, share=share)
+        above(0, margin=margin)
+        self.base, self.share, self.margin = base or GreedyBatch(), share, margin
+
+    def ranked(self, search: Search, q: int) -> Tensor:
+        chosen = int((torch.rand(q, generator=search.generator) < self.share).sum())
+        if not chosen:
+            return self.base.ranked(search, q)
+        ambitious = self.base.ranked(replace(search, ambition=self.margin), chosen)
+        if chosen == q:
+            return ambitious
+        usual = self.base.ranked(search, q - chosen)
+        return torch.cat([usual[: q - chosen], ambitious[:chosen], usual[q - chosen :], ambitious[chosen:]])
+
+
+def default_candidates(parameters: Iterable[Parameter]) -> Candidates:
+    """The default search: `GreedyBatch`, and an `Ambitious` one where there are categories."""
+    greedy = GreedyBatch()
+    return Ambitious(greedy) if any(isinstance(each, Categorical) for each in parameters) else greedy
