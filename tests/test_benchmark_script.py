@@ -220,7 +220,7 @@ def test_a_peer_stays_in_the_space_and_lives_with_failures(name, space):
     peer = made(name, space, n_initial=5)
     try:
         seen = []
-        for n in range(9):
+        for n in range(12):
             (params,) = peer.ask(1)
             space.encode([params])  # raises for anything that is not a configuration of the space
             seen.append((None if n in (1, 6) else cost(params), params))

@@ -7,9 +7,8 @@ from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.data.observations import Trial
 from deepbore.space import Params
+from peers.ablation import VARIANTS, Settings
 from peers.base import Peer
-
-Settings = dict[str, object]  # of `Study`
 
 
 def bore(classifier: Classifier, searched_by: Candidates | None = None) -> Settings:
@@ -52,6 +51,7 @@ METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore:BORE-PLS": lambda: bore(db.KernelPLS()),
     "deepbore:BORE++": lambda: bore(db.KernelPLS()) | {"acquisition": db.UpperConfidenceBound(3)},
     "deepbore:BOGGN": boggn,
+    **VARIANTS,  # docs/ablation.md
 }
 
 

@@ -23,6 +23,10 @@ class Sampled(Peer):
         self.study = optuna.create_study(sampler=self.sampler())
         self.pending = list[tuple[Params, optuna.Trial]]()
 
+    def suggested(self, trial: optuna.Trial) -> Params:
+        """A trial's configuration."""
+        return suggest(trial, self.space)
+
     @abstractmethod
     def sampler(self) -> BaseSampler:
         """The sampler."""
@@ -31,7 +35,7 @@ class Sampled(Peer):
         asked = []
         for _ in range(q):
             trial = self.study.ask()
-            asked.append((suggest(trial, self.space), trial))
+            asked.append((self.suggested(trial), trial))
         self.pending += asked
         return [params for params, _ in asked]
 
@@ -64,12 +68,19 @@ class GP(Sampled):
 
 
 class CMA(Sampled):
-    """CMA-ES with margin for whole numbers and ordinals; categories and conditional parameters are drawn at random."""
+    """CMA-ES with margin for whole numbers and ordinals; categories are drawn at random.
+
+    It breaks down where the set of parameters changes from trial to trial, so inactive ones are suggested and left out.
+    """
 
     packages = ("optuna", "cmaes")
 
     def sampler(self) -> BaseSampler:
         return CmaEsSampler(seed=self.seed, with_margin=True, warn_independent_sampling=False)
+
+    def suggested(self, trial: optuna.Trial) -> Params:
+        columns = {name: [_suggested(trial, name, p)] for name, p in self.space.parameters.items()}
+        return self.space.decode(self.space.encode_columns(columns))[0]
 
 
 def suggest(trial: optuna.Trial, space: SearchSpace) -> Params:
