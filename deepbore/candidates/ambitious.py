@@ -9,7 +9,7 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.penalised import GreedyBatch
 from deepbore.checks import above, within
-from deepbore.space import Categorical, Parameter
+from deepbore.space import Parameter
 
 
 class Ambitious(Candidates):
@@ -51,4 +51,4 @@ class Ambitious(Candidates):
 def default_candidates(parameters: Iterable[Parameter]) -> Candidates:
     """The default search: `GreedyBatch`, and an `Ambitious` one where there are categories."""
     greedy = GreedyBatch()
-    return Ambitious(greedy) if any(isinstance(each, Categorical) for each in parameters) else greedy
+    return Ambitious(greedy) if not all(each.is_ordered for each in parameters) else greedy
