@@ -79,7 +79,7 @@ class LabelledObservations(LightningDataModule):
         >>> data = LabelledObservations(Observations(space))
         >>> data.observations.add({"x": [0.1, 0.5, 0.9]}, [3.0, 1.0, 2.0])
         >>> [round(z, 3) for z in data.labelled().z.squeeze(-1).tolist()]
-        [0.167, 1.0, 0.333]
+        [0.111, 1.0, 0.333]
     """
 
     def __init__(self, observations: Observations, labels: Labelling | None = None):
