@@ -1,0 +1,71 @@
+"""scripts/peers/ablation.py: every variant is a Study that suggests; docs/ablation.md and its runs name them all."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
+
+ROOT = Path(__file__).parent.parent
+sys.path.append(str(ROOT / "scripts"))
+
+from peers import ablation, methods  # noqa: E402
+from peers.ablation import VARIANTS  # noqa: E402
+
+REAL = SearchSpace({"a": Real(-1, 2), "b": Real(1e-3, 1, log=True)})
+MIXED = SearchSpace(
+    {
+        "kind": Categorical(["x", "y"]),
+        "width": Integer(2, 200, log=True),
+        "depth": Ordinal([1, 2, 4]),
+        "share": Real(0, 1, when=Condition("kind", "y")),
+    }
+)
+ROWS = [json.loads(line) for line in (ROOT / "docs" / "results" / "ablation" / "prototypes.jsonl").open()]
+
+
+def cost(params):
+    return float(sum(value for value in params.values() if isinstance(value, float | int)))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_suggests_after_the_design(name):
+    space = REAL if name.endswith("+box") else MIXED
+    study = Study(space, seed=0, n_initial=4, **VARIANTS[name]())
+    for value in (3.0, 1.0, float("nan"), 2.0):
+        study.tell(study.ask()[0], value)
+    (trial,) = study.ask()
+    space.encode([trial.params])
+
+
+def test_local_rows_learn_from_as_many_as_they_may():
+    for regrade in (False, True):
+        kernel = ablation.LocalRows(regrade=regrade)
+        kernel.rows, kernel.iterations = 12, 2
+        study = Study(REAL, seed=0, n_initial=20, classifier=kernel)
+        for _ in range(20):
+            trial = study.ask()[0]
+            study.tell(trial, cost(trial.params))
+        study.ask()
+        assert len(study._state.classifier._x) <= 12
+        assert study._state.classifier._data[:, 0].max() == 1
+
+
+def test_labels_between_value_and_rank():
+    labels = ablation.BetweenValueAndRank([0.0, 0.5, 1.0])
+    z, _ = labels.label(torch.tensor([0.0, 1.0, 4.0, 9.0]).double(), torch.tensor([0.0, 1, 4, 9]).double().numpy(), 4.0)
+    assert z[1].tolist() == pytest.approx([3 / 4, (3 / 4 + 2 / 3) / 2, 2 / 3])
+    assert z[3].tolist() == [0, 0, 0]
+
+
+def test_names_are_those_of_methods_of_the_page_and_of_the_runs():
+    listed = methods.names()
+    assert len(listed) == len(set(listed))
+    assert set(VARIANTS) < set(listed)
+    page = (ROOT / "docs" / "ablation.md").read_text()
+    assert [name for name in VARIANTS if f"`{name.removeprefix('deepbore:')}`" not in page] == []
+    assert {row["method"] for row in ROWS} <= {"deepbore", *VARIANTS}
+    assert {row["version"] for row in ROWS} == {"0.2.0+prototype"}
