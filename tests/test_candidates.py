@@ -22,7 +22,6 @@ from deepbore import (
     RandomSearch,
     Real,
     SearchSpace,
-    Study,
     SVGDCandidates,
     ThompsonBatch,
     XGBoost,
@@ -365,11 +364,6 @@ def test_ambition_is_for_expected_improvement_others_propose_what_they_proposed(
     if share:  # the stream has moved on, the peak has not
         assert (proposals[1] - 0.5).abs().max() < 0.3
     assert (proposals[0][0] - 0.5).abs().max() < 0.05
-
-
-def test_the_default_is_ambitious_only_where_there_are_categories():
-    assert type(Study(MIXED)._state.recipe.candidates) is Ambitious
-    assert type(Study(PLANE)._state.recipe.candidates) is GreedyBatch
 
 
 @pytest.mark.parametrize("settings", [{"share": -0.1}, {"share": 1.1}, {"margin": 0.0}])

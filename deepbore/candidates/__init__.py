@@ -1,6 +1,6 @@
 """From the acquisition to q distinct points. Nothing here learns."""
 
-from deepbore.candidates.ambitious import Ambitious, default_candidates
+from deepbore.candidates.ambitious import Ambitious
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.botorch import BoTorchBatch
 from deepbore.candidates.evolution import DifferentialEvolution
@@ -26,6 +26,5 @@ __all__ = [
     "SVGDCandidates",
     "Search",
     "ThompsonBatch",
-    "default_candidates",
     "distinct",
 ]

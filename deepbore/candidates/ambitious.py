@@ -1,6 +1,5 @@
 """Ambitious candidates: now and then a proposal must promise much."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
@@ -9,17 +8,16 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.penalised import GreedyBatch
 from deepbore.checks import above, within
-from deepbore.space import Parameter
 
 
 class Ambitious(Candidates):
     """With probability `share` a point must promise to exceed the best label by a margin, not by anything at all.
 
     Where a plateau of good configurations has been found, such as one model of several with its settings, expected
-    improvement is often content with its last digits: they are likely, and a branch that was hardly visited is not. An
-    improvement by a third of the labels' scale is out of reach on the plateau, so such a proposal looks elsewhere. On
-    real parameters alone "elsewhere" is the far corners, so it is the default only where a space has categories
-    (`default_candidates`).
+    improvement may be content with its last digits: they are likely, and a branch that was hardly visited is not. An
+    improvement by a third of the labels' scale is out of reach on the plateau, so such a proposal looks elsewhere.
+    Worth a try where a run on a space with conditions stands still. It is not the default: over many spaces it gained
+    nothing (docs/ablation.md), and on real parameters alone "elsewhere" is the far corners.
 
     It changes expected improvement only: bounds and probabilities know no label to improve on.
 
@@ -46,9 +44,3 @@ class Ambitious(Candidates):
             return ambitious
         usual = self.base.ranked(search, q - chosen)
         return torch.cat([usual[: q - chosen], ambitious[:chosen], usual[q - chosen :], ambitious[chosen:]])
-
-
-def default_candidates(parameters: Iterable[Parameter]) -> Candidates:
-    """The default search: `GreedyBatch`, and an `Ambitious` one where there are categories."""
-    greedy = GreedyBatch()
-    return Ambitious(greedy) if not all(each.is_ordered for each in parameters) else greedy

@@ -27,7 +27,7 @@ class LoopSettings:
     Args:
         n_trials: evaluations, those of a resumed run included, earlier results not; None to let the trainer decide.
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
-        candidates: how it is maximised; default `GreedyBatch()`, in `Ambitious()` where there are categories.
+        candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         n_initial: trials of a Sobol design before the classifier is asked; default 10.
         batch_size: q, trials proposed in one iteration; more where more workers are free.
         seed: of everything random.

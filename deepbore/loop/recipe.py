@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deepbore.acquisition import Acquisition, default_acquisition
-from deepbore.candidates import Candidates, default_candidates
+from deepbore.candidates import Candidates, GreedyBatch
 from deepbore.checks import whole
 from deepbore.classifiers import Classifier, KernelPLS, Link
 from deepbore.errors import SettingError
@@ -76,7 +76,7 @@ class Recipe:
             labels or default_labels(classifier.link is Link.IDENTITY, gamma),
             classifier,
             (acquisition or default_acquisition(classifier)).resolved(classifier),
-            candidates or default_candidates(space.parameters.values()),
+            candidates or GreedyBatch(),
             N_INITIAL if n_initial is None else int(n_initial),
             frozenset(name for name, part in given.items() if part is not None) | ({"labels"} if gamma else set()),
         )

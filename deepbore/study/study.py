@@ -45,7 +45,7 @@ class Study(StudyView):
         journal: file that keeps every event; None for none. It must not hold another run: see `Study.load`.
         classifier: what learns; default `KernelPLS()`.
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
-        candidates: how it is maximised; default `GreedyBatch()`, in `Ambitious()` where there are categories.
+        candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         labels: how outcomes become labels; default: see `deepbore.labels.default_labels`.
         gamma: proportion of good observations for the default labels, in (0, 1).
         n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them.

@@ -195,7 +195,7 @@ class TrustRegion(db.LocalSearch):
 
 
 def former(**changes: object) -> Settings:
-    """The default as it was before, with changes: no tail, no ambition, lambda above e^-13."""
+    """The default as it was before, with changes: no tail, lambda above e^-13."""
     kept = {"labels": db.ValueGradedLabels(tail=0), "classifier": FormerKernel(), "candidates": db.GreedyBatch()}
     return kept | changes
 
@@ -219,9 +219,10 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:tail-1": lambda: {"labels": db.ValueGradedLabels(tail=1)},
     "deepbore:tail-2": lambda: {"labels": db.ValueGradedLabels(tail=2)},
     "deepbore:unshifted-tail": lambda: {"labels": UnshiftedTail()},
-    "deepbore:not-ambitious": lambda: {"candidates": db.GreedyBatch()},
-    "deepbore:not-ambitious+short-scales": lambda: {"candidates": db.GreedyBatch(), "classifier": ShortScales()},
-    "deepbore:ambitious-everywhere": lambda: {"candidates": db.Ambitious()},
+    "deepbore:unshifted-tail+ambitious": lambda: {"labels": UnshiftedTail(), "candidates": db.Ambitious()},
+    "deepbore:hard-labels+ambitious": lambda: {"labels": db.ValueGradedLabels(tail=0), "candidates": db.Ambitious()},
+    "deepbore:ambitious": lambda: {"candidates": db.Ambitious()},
+    "deepbore:short-scales": lambda: {"classifier": ShortScales()},
     "deepbore:former": former,
     "deepbore:former+fine-lambda": lambda: former(classifier=db.KernelPLS()),
     "deepbore:former+ambitious": lambda: former(candidates=db.Ambitious()),
