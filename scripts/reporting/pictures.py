@@ -24,15 +24,14 @@ Pictures = dict[str, dict[Section, Comparison]]  # file name -> the comparison o
 
 
 def plan(comparisons: Comparisons) -> Pictures:
-    """A picture for each suite and number of workers; one more where some runs are long."""
+    """A picture for each suite and number of workers; of its sections, those with long runs have one of their own."""
     pictures: Pictures = defaultdict(dict)
     for section in sorted(comparisons.runs, key=lambda section: (section.place, section.workers)):
         ranked = [comparison for comparison in comparisons.of(section) if comparison.ranks()]
-        for name, long in (("", False), ("-long", True)):
-            there = [comparison for comparison in ranked if (comparison.k > SHORT) == long]
-            if there:
-                workers = f"-{section.workers}" if section.workers > 1 else ""
-                pictures[f"{section.suite}-targets{workers}{name}.png"][section] = there[-1]
+        if ranked:
+            workers = f"-{section.workers}" if section.workers > 1 else ""
+            name = "-long" if ranked[-1].k > SHORT else ""
+            pictures[f"{section.suite}-targets{workers}{name}.png"][section] = ranked[-1]
     return dict(pictures)
 
 
