@@ -86,6 +86,7 @@ class BoTorch(PointPeer):
         """The evaluated configuration with the best posterior mean where values are noisy."""
         if not self.noisy or len(self.values) < 2:
             return super().recommend()
+        model = self.model()  # its fit needs gradients
         with torch.no_grad():
-            mean = self.model().posterior(self.points).mean
+            mean = model.posterior(self.points).mean
         return self.params[int(mean.argmax())]
