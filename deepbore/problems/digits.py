@@ -1,19 +1,18 @@
 """A real training run as the objective: a small network on scikit-learn's handwritten digits."""
 
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, linear
+from torch.nn.functional import cross_entropy
 
 from deepbore.checks import whole
 from deepbore.problems.base import Problem, benchmark_package
+from deepbore.problems.layers import new_layers, outputs
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real, SearchSpace
 
 IMAGES, TRAINING, BATCH = 1797, 1200, 64  # all, those to train on, those in a minibatch
 PIXELS, BRIGHTEST, CLASSES = 64, 16, 10
-Layer = tuple[Tensor, Tensor]  # weight (out x in), bias (out)
 
 
 class Digits(Problem):
@@ -63,34 +62,16 @@ class Digits(Problem):
         """The held-out cross-entropy of a configuration. Raises PointError for one outside the space."""
         self.space.encode([params])  # checks names and bounds
         generator = torch.Generator().manual_seed(self.seed)
-        layers = _new_layers([PIXELS] + [params["width"]] * params["depth"] + [CLASSES], generator)
+        layers = new_layers([PIXELS] + [params["width"]] * params["depth"] + [CLASSES], generator)
         optimizer = _optimizer([weight for layer in layers for weight in layer], params)
         for _ in range(self.epochs):
             for batch in torch.split(torch.randperm(TRAINING, generator=generator), BATCH):
-                logits = _logits(self._images[batch], layers, params["dropout"], generator)
+                logits = outputs(self._images[batch], layers, params["dropout"], generator)
                 optimizer.zero_grad()
                 cross_entropy(logits, self._labels[batch]).backward()
                 optimizer.step()
-        held_out = _logits(self._images[TRAINING:], layers)
+        held_out = outputs(self._images[TRAINING:], layers)
         return float(cross_entropy(held_out, self._labels[TRAINING:]).detach())
-
-
-def _new_layers(sizes: list[int], generator: torch.Generator) -> list[Layer]:
-    """Weights by He et al. (2015), biases 0. torch.nn.Linear would draw from the global generator."""
-    layers = []
-    for before, after in pairwise(sizes):
-        weight = torch.randn(after, before, generator=generator, dtype=torch.float32) * (2 / before) ** 0.5
-        layers.append((weight.requires_grad_(), torch.zeros(after, dtype=torch.float32, requires_grad=True)))
-    return layers
-
-
-def _logits(x: Tensor, layers: list[Layer], dropout: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
-    """Images (n x 64) -> logits (n x 10), with dropout where a generator is given."""
-    for weight, bias in layers[:-1]:
-        x = linear(x, weight, bias).relu()
-        if generator is not None:
-            x = x * (torch.rand(x.shape, generator=generator) >= dropout) / (1 - dropout)
-    return linear(x, *layers[-1])
 
 
 def _optimizer(weights: list[Tensor], params: dict[str, Any]) -> torch.optim.Optimizer:

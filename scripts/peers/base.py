@@ -1,8 +1,13 @@
-"""`Peer`: an optimiser that the benchmark drives; `PointPeer`: one that works on points of the unit cube."""
+"""`Peer`: an optimiser that the benchmark drives.
+
+`HandlePeer` is one that knows configurations by handles of its own, `PointPeer` one that works on points of the unit
+cube.
+"""
 
 import time
 from abc import ABC, abstractmethod
 from importlib.metadata import version
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,6 +64,32 @@ class Peer(ABC):
         seen = [value for value in self.values if value is not None]
         worst = max(seen, default=0.0)
         return [worst if value is None else value for value in self.values]
+
+
+class HandlePeer(Peer):
+    """A peer whose optimiser knows each configuration that it asked for by a handle of its own: a trial, a row."""
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        self.pending = list[tuple[Params, Any]]()  # configurations with their handles
+
+    @abstractmethod
+    def suggest(self, q: int) -> list[tuple[Params, Any]]:
+        """The next q configurations with their handles; fewer, or none, where a finite space has no more."""
+
+    @abstractmethod
+    def observe(self, handle: Any, value: float | None) -> None:
+        """Tells the optimiser the value of what it knows by a handle; None if it failed."""
+
+    def ask(self, q: int) -> list[Params]:
+        asked = self.suggest(q)
+        self.pending += asked
+        return [params for params, _ in asked]
+
+    def tell(self, params: Params, value: float | None) -> None:
+        super().tell(params, value)
+        row = next(row for row, (asked, _) in enumerate(self.pending) if asked == params)
+        self.observe(self.pending.pop(row)[1], value)
 
 
 class PointPeer(Peer):

@@ -8,7 +8,7 @@ from deepbore.classifiers import Classifier
 from deepbore.data.observations import Trial
 from deepbore.space import Params
 from peers.ablation import VARIANTS, Settings
-from peers.base import Peer
+from peers.base import HandlePeer
 
 
 def bore(classifier: Classifier, searched_by: Candidates | None = None) -> Settings:
@@ -55,7 +55,7 @@ METHODS: dict[str, Callable[[], Settings]] = {
 }
 
 
-class DeepBore(Peer):
+class DeepBore(HandlePeer):
     """A `Study`.
 
     Args:
@@ -67,24 +67,18 @@ class DeepBore(Peer):
     def __init__(self, *arguments, settings: str = "deepbore", **others):
         super().__init__(*arguments, **others)
         self.study = db.Study(self.space, seed=self.seed, n_initial=self.n_initial, **METHODS[settings]())
-        self.pending = list[Trial]()
 
-    def ask(self, q: int) -> list[Params]:
+    def suggest(self, q: int) -> list[tuple[Params, Trial]]:
         q = min(q, self.study.observations.n_left)
         if q < 1:
             return []
-        trials = self.study.ask(int(q))
-        self.pending += trials
-        return [trial.params for trial in trials]
+        return [(trial.params, trial) for trial in self.study.ask(int(q))]
 
-    def tell(self, params: Params, value: float | None) -> None:
-        super().tell(params, value)
-        trial = next(trial for trial in self.pending if trial.params == params)
-        self.pending.remove(trial)
+    def observe(self, handle: Trial, value: float | None) -> None:
         if value is None:
-            self.study.tell(trial, failed=True)
+            self.study.tell(handle, failed=True)
         else:
-            self.study.tell(trial, value)
+            self.study.tell(handle, value)
 
     def recommend(self) -> Params:
         trial = self.study.recommended if self.noisy else self.study.best_trial

@@ -10,10 +10,10 @@ from hebo.optimizers.hebo import HEBO as Optimizer
 from pymoo.core.mixed import MixedVariableDuplicateElimination
 
 from deepbore.space import Params, SearchSpace
-from peers.base import Peer
+from peers.base import HandlePeer
 
 
-class HEBO(Peer):
+class HEBO(HandlePeer):
     """HEBO's defaults, with the given number of Sobol points.
 
     Ordinals are integers to it. It knows no conditions: inactive parameters are told at the value that it had asked
@@ -29,19 +29,13 @@ class HEBO(Peer):
         torch.manual_seed(self.seed)
         np.random.seed(self.seed)  # HEBO and pymoo draw from it
         self.optimizer = Optimizer(as_design_space(self.space), rand_sample=self.n_initial, scramble_seed=self.seed)
-        self.pending = list[tuple[Params, pd.DataFrame]]()
 
-    def ask(self, q: int) -> list[Params]:
+    def suggest(self, q: int) -> list[tuple[Params, pd.DataFrame]]:
         rows = self.optimizer.suggest(n_suggestions=q)
-        asked = [(self.native(rows.iloc[row].to_dict()), rows.iloc[[row]]) for row in range(len(rows))]
-        self.pending += asked
-        return [params for params, _ in asked]
+        return [(self.native(rows.iloc[row].to_dict()), rows.iloc[[row]]) for row in range(len(rows))]
 
-    def tell(self, params: Params, value: float | None) -> None:
-        super().tell(params, value)
-        entry = next(entry for entry in self.pending if entry[0] == params)
-        self.pending.remove(entry)
-        self.optimizer.observe(entry[1], np.array([[self.filled()[-1]]]))
+    def observe(self, handle: pd.DataFrame, value: float | None) -> None:
+        self.optimizer.observe(handle, np.array([[self.filled()[-1]]]))
 
     def native(self, row: dict) -> Params:
         """HEBO's row -> our configuration, without inactive parameters."""

@@ -8,10 +8,10 @@ import optuna
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, TPESampler
 
 from deepbore.space import Params, SearchSpace
-from peers.base import Peer
+from peers.base import HandlePeer
 
 
-class Sampled(Peer):
+class Sampled(HandlePeer):
     """A sampler of Optuna with its defaults. Failures are told as such (`TrialState.FAIL`)."""
 
     packages = ("optuna",)
@@ -21,7 +21,6 @@ class Sampled(Peer):
         optuna.logging.set_verbosity(logging.ERROR)
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         self.study = optuna.create_study(sampler=self.sampler())
-        self.pending = list[tuple[Params, optuna.Trial]]()
 
     def suggested(self, trial: optuna.Trial) -> Params:
         """A trial's configuration."""
@@ -31,20 +30,16 @@ class Sampled(Peer):
     def sampler(self) -> BaseSampler:
         """The sampler."""
 
-    def ask(self, q: int) -> list[Params]:
+    def suggest(self, q: int) -> list[tuple[Params, optuna.Trial]]:
         asked = []
         for _ in range(q):
             trial = self.study.ask()
             asked.append((self.suggested(trial), trial))
-        self.pending += asked
-        return [params for params, _ in asked]
+        return asked
 
-    def tell(self, params: Params, value: float | None) -> None:
-        super().tell(params, value)
-        entry = next(entry for entry in self.pending if entry[0] == params)
-        self.pending.remove(entry)
+    def observe(self, handle: optuna.Trial, value: float | None) -> None:
         state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
-        self.study.tell(entry[1], value, state=state)
+        self.study.tell(handle, value, state=state)
 
 
 class TPE(Sampled):

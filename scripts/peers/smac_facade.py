@@ -18,12 +18,12 @@ from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 
 from deepbore.space import Params, SearchSpace
-from peers.base import Peer
+from peers.base import HandlePeer
 
 ENDLESS = 10**6  # trials; the benchmark says when it ends
 
 
-class SMAC(Peer):
+class SMAC(HandlePeer):
     """The facade's defaults, with the given number of initial configurations.
 
     Failures are crashes to it. Where values are noisy it evaluates good configurations up to three times, and
@@ -49,9 +49,8 @@ class SMAC(Peer):
             logging_level=logging.ERROR,
             overwrite=True,
         )
-        self.pending = list[tuple[Params, TrialInfo]]()
 
-    def ask(self, q: int) -> list[Params]:
+    def suggest(self, q: int) -> list[tuple[Params, TrialInfo]]:
         asked = []
         for _ in range(q):
             try:
@@ -59,15 +58,11 @@ class SMAC(Peer):
             except StopIteration:
                 break
             asked.append((self.native(info.config), info))
-        self.pending += asked
-        return [params for params, _ in asked]
+        return asked
 
-    def tell(self, params: Params, value: float | None) -> None:
-        super().tell(params, value)
-        entry = next(entry for entry in self.pending if entry[0] == params)
-        self.pending.remove(entry)
+    def observe(self, handle: TrialInfo, value: float | None) -> None:
         status = StatusType.CRASHED if value is None else StatusType.SUCCESS
-        self.facade.tell(entry[1], TrialValue(math.inf if value is None else value, status=status), save=False)
+        self.facade.tell(handle, TrialValue(math.inf if value is None else value, status=status), save=False)
 
     def recommend(self) -> Params:
         incumbents = self.facade.intensifier.get_incumbents() if self.noisy else []

@@ -1,21 +1,20 @@
 """A network by torch, used like scikit-learn's estimators."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, gelu, linear, mse_loss, relu, softmax
+from torch.nn.functional import cross_entropy, gelu, mse_loss, relu, softmax
 
 from deepbore.problems.base import Array
+from deepbore.problems.layers import new_layers, outputs
 from deepbore.problems.training.models import Parameter
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "tanh": torch.tanh, "gelu": gelu}
 EPOCHS, SEED = 10, 0
-Layer = tuple[Tensor, Tensor]  # weight (out x in), bias (out)
 
 
 class Network:
@@ -42,7 +41,7 @@ class Network:
         goal = torch.from_numpy(y).long() if self.is_classifier else _tensor(self._targets(y))
         generator = torch.Generator().manual_seed(SEED)
         widths = [self.params["width"]] * self.params["depth"]
-        self._layers = _new_layers([x.shape[1], *widths, len(self.classes_) if self.is_classifier else 1], generator)
+        self._layers = new_layers([x.shape[1], *widths, len(self.classes_) if self.is_classifier else 1], generator)
         optimizer = _optimizer([weight for layer in self._layers for weight in layer], self.params)
         for _ in range(EPOCHS):
             for rows in torch.split(torch.randperm(len(x), generator=generator), self.params["batch_size"]):
@@ -66,15 +65,8 @@ class Network:
 
     def _outputs(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Features (n x f) -> outputs (n x c), with dropout where a generator is given."""
-        for weight, bias in self._layers[:-1]:
-            x = ACTIVATIONS[self.params["activation"]](linear(x, weight, bias))
-            if generator is not None:
-                x = (
-                    x
-                    * (torch.rand(x.shape, generator=generator) >= self.params["dropout"])
-                    / (1 - self.params["dropout"])
-                )
-        return linear(x, *self._layers[-1])
+        activation = ACTIVATIONS[self.params["activation"]]
+        return outputs(x, self._layers, self.params["dropout"], generator, activation)
 
     def _loss(self, outputs: Tensor, goal: Tensor) -> Tensor:
         if self.is_classifier:
@@ -129,15 +121,6 @@ NETWORK: dict[str, Parameter] = {
 
 def _tensor(rows: Array) -> Tensor:
     return torch.from_numpy(rows).float()
-
-
-def _new_layers(sizes: list[int], generator: torch.Generator) -> list[Layer]:
-    """Weights by He et al. (2015), biases 0. torch.nn.Linear would draw from the global generator."""
-    layers = []
-    for before, after in pairwise(sizes):
-        weight = torch.randn(after, before, generator=generator, dtype=torch.float32) * (2 / before) ** 0.5
-        layers.append((weight.requires_grad_(), torch.zeros(after, dtype=torch.float32, requires_grad=True)))
-    return layers
 
 
 def _optimizer(weights: list[Tensor], params: Params) -> torch.optim.Optimizer:
