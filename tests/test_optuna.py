@@ -18,7 +18,7 @@ from optuna.testing import pytest_samplers
 from optuna.trial import TrialState, create_trial
 
 from deepbore import DeepEnsemble, Training
-from deepbore.errors import SettingError
+from deepbore.errors import SettingError, ValueTypeError
 from deepbore.integrations.define_by_run import SeenTrials, levels, parameter, to_native, to_optuna
 from deepbore.integrations.optuna import DeepBoreSampler
 from deepbore.space import Categorical, Condition, Integer, Real
@@ -249,6 +249,67 @@ def test_pruned_trials_are_worse_than_complete_ones():
     pruned = [trial.state == TrialState.PRUNED for trial in study.trials]
     assert sum(pruned[:10]) >= 4
     assert sum(pruned[10:]) <= 3
+
+
+# --- constraints -----------------------------------------------------------------------------------------------------
+
+
+def corner(trial):
+    """The sum of two numbers, which must be 1 at least; the best is 1, on the border."""
+    return trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
+
+
+def corner_with_constraint(trial):
+    value = corner(trial)
+    trial.set_constraint("at least 1", 1 - value)
+    return value
+
+
+def at_least_1(trial):
+    return (1 - sum(trial.params.values()),)
+
+
+@pytest.mark.parametrize(
+    ("objective", "settings"), [(corner, {"constraints_func": at_least_1}), (corner_with_constraint, {})]
+)
+@pytest.mark.parametrize("sign", [1, -1], ids=["minimise", "maximise"])
+def test_trials_that_violate_a_constraint_are_bad_ones(objective, settings, sign):
+    direction = "minimize" if sign == 1 else "maximize"
+    sampler = DeepBoreSampler(seed=0, **settings)
+    study = optimised(lambda trial: sign * objective(trial), 30, sampler, direction=direction)
+    assert 1 <= sign * study.best_value < 1.02  # Optuna's best trial is a feasible one
+    assert sum(sign * trial.value < 1 for trial in study.trials[10:]) < 12  # without constraints all of them
+
+
+def in_a_disc(trial):
+    trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    return 0.0
+
+
+def outside_of_the_disc(trial):
+    distance = math.dist((trial.params["x"], trial.params["y"]), (0.7, 0.2))
+    return [distance - 0.02, -1.0]
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_what_is_feasible_is_found_where_it_is_rare(direction):
+    study = optimised(in_a_disc, 25, DeepBoreSampler(seed=0, constraints_func=outside_of_the_disc), direction=direction)
+    feasible = [max(outside_of_the_disc(trial)) <= 0 for trial in study.trials]
+    assert not any(feasible[:10])  # 1.3 of 1000 points are
+    assert any(feasible[10:])
+
+
+@pytest.mark.parametrize(("returned", "says"), [([math.nan], "NaN"), (["a"], "number"), (None, "number")])
+def test_constraints_that_are_no_numbers_are_refused(returned, says):
+    sampler = DeepBoreSampler(seed=0, constraints_func=lambda trial: returned)
+    with pytest.raises(ValueTypeError, match=says):
+        optimised(bowl, 1, sampler)
+
+
+def test_a_sampler_with_constraints_can_be_pickled():
+    sampler = pickle.loads(pickle.dumps(DeepBoreSampler(seed=0, constraints_func=at_least_1)))
+    study = optimised(corner, 3, sampler)
+    assert all("0" in trial.constraints for trial in study.trials)
 
 
 # --- side by side ----------------------------------------------------------------------------------------------------

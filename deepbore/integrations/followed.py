@@ -15,13 +15,15 @@ from deepbore.space import Params, SearchSpace
 from deepbore.study import Study
 
 PROPOSED = "deepbore:proposed"  # the system attribute of a trial that holds what was proposed for it
+CONSTRAINTS = "constraints"  # the one in which Optuna keeps the constraints of a trial
 
 
 class FollowedStudy:
     """An Optuna study as a study of deepbore, brought up to date trial by trial.
 
-    The study of deepbore begins anew, with all trials so far, only if the space has changed, or a trial has ended
-    elsewhere than where it was proposed.
+    The study of deepbore begins anew, with all trials so far, only if the space has changed, a trial has ended
+    elsewhere than where it was proposed, or the first feasible trial of constrained ones has ended. Until then what is
+    minimised is by how much the constraints are violated; afterwards infeasible trials are failed ones.
 
     Args:
         identity: what tells it apart from other studies.
@@ -39,6 +41,7 @@ class FollowedStudy:
         self._finished: set[int] = set()  # numbers of the trials that `seen` knows
         self._told: set[int] = set()  # ... and of those whose outcome the study knows
         self._rows: dict[int, int] = {}  # number of a running trial -> its row
+        self._has_feasible = True  # whether there is a complete trial that violates nothing, or nothing to violate
 
     def reseed(self, seed: int) -> None:
         """Goes on with another stream of random numbers."""
@@ -66,7 +69,8 @@ class FollowedStudy:
         self._distributions = distributions
         space = self.seen.space(distributions)
         study = self._study
-        if study is None or study.space != space:
+        has_feasible, self._has_feasible = self._has_feasible, any_feasible(trials)
+        if study is None or study.space != space or has_feasible != self._has_feasible:
             study = self._begin(space)
         others = [trial for trial in trials if trial.number != number and trial.number not in self._told]
         if not all(self._stayed(study, trial) for trial in others):
@@ -100,7 +104,7 @@ class FollowedStudy:
             if trial.state.is_finished():
                 self._told.add(trial.number)
                 if trial.number in self._rows:
-                    study.tell(self._rows.pop(trial.number), outcome(trial))
+                    study.tell(self._rows.pop(trial.number), self._outcome(trial))
         for trial in elsewhere:
             if trial.state == TrialState.RUNNING:
                 self._reserve(study, trial)
@@ -109,7 +113,7 @@ class FollowedStudy:
         """Adds trials that have ended, if they asked for anything."""
         trials = [trial for trial in trials if self._natives(trial)]
         if trials:
-            study.add(self._columns(study.space, trials), [outcome(trial) for trial in trials])
+            study.add(self._columns(study.space, trials), [self._outcome(trial) for trial in trials])
 
     def _reserve(self, study: Study, trial: FrozenTrial) -> None:
         """Makes a trial of another process pending, once all that it asks for is known."""
@@ -127,6 +131,15 @@ class FollowedStudy:
         (asked,) = study.ask(1)
         self._rows[number] = asked.id
         return asked.params
+
+    def _outcome(self, trial: FrozenTrial) -> float:
+        """The value of a feasible trial, NaN without one; while nothing is feasible, the violation in its place."""
+        if trial.state != TrialState.COMPLETE:
+            return math.nan
+        violated = violation(trial)
+        if self._has_feasible:
+            return math.nan if violated > 0 else float(trial.value)
+        return violated if self.direction == "minimize" else -violated
 
     # --- from Optuna's trials ----------------------------------------------------------------------------------------
 
@@ -150,6 +163,14 @@ class FollowedStudy:
         return columns
 
 
-def outcome(trial: FrozenTrial) -> float:
-    """The value of a complete trial; NaN for a pruned or failed one."""
-    return float(trial.value) if trial.state == TrialState.COMPLETE else math.nan
+def violation(trial: FrozenTrial) -> float:
+    """By how much a trial violates its constraints: the sum of those above 0, as Optuna's samplers have it."""
+    attributes = trial.system_attrs
+    named = [value for name, value in attributes.items() if name.startswith(f"{CONSTRAINTS}:")]  # Trial.set_constraint
+    return sum(max(0.0, float(value)) for value in [*(attributes.get(CONSTRAINTS) or ()), *named])
+
+
+def any_feasible(trials: Sequence[FrozenTrial]) -> bool:
+    """Whether a complete trial violates nothing; also while none is complete."""
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    return not complete or any(violation(trial) == 0 for trial in complete)

@@ -1,17 +1,20 @@
 """`DeepBoreSampler`: deepbore inside Optuna, with its storages, pruners and dashboard."""
 
+import math
 import secrets
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deepbore.errors import MissingPackage, SettingError
+import numpy as np
+
+from deepbore.errors import MissingPackage, SettingError, ValueTypeError
 
 try:
     from optuna import Study as OptunaStudy
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler, RandomSampler
-    from optuna.trial import FrozenTrial
+    from optuna.trial import FrozenTrial, TrialState
 except ImportError:
     raise MissingPackage("DeepBoreSampler needs Optuna: pip install 'deepbore[optuna]'.") from None
 
@@ -20,7 +23,8 @@ from deepbore.candidates import Candidates
 from deepbore.checks import whole
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.data.observations import Direction
-from deepbore.integrations.followed import PROPOSED, FollowedStudy
+from deepbore.data.outcomes import as_number
+from deepbore.integrations.followed import CONSTRAINTS, PROPOSED, FollowedStudy
 from deepbore.labels.gamma import Gamma, checked_gamma
 from deepbore.space import SearchSpace
 from deepbore.study import Study
@@ -37,8 +41,9 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
     trials as bad (for running ones this is the constant liar), so neither a crash nor a pending point is proposed
     again. No configuration is proposed twice, unless all of a finite space have been.
 
-    Optuna's constraints are not looked at; a study of several objectives is refused. Pickled, it goes on with the same
-    suggestions; `reseed_rng` makes copies differ.
+    Constraints, by `trial.set_constraint` in the objective or by `constraints_func`, are learned with the rest: trials
+    that violate one are bad ones, and until one violates none, the sum of the violations is minimised. A study of
+    several objectives is refused. Pickled, it goes on with the same suggestions; `reseed_rng` makes copies differ.
 
     Args:
         seed: of everything random; None for another one each time.
@@ -47,9 +52,12 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
         acquisition: what is maximised; default as in `deepbore.Study`.
         candidates: how it is maximised; default as in `deepbore.Study`.
         gamma: proportion of good trials, in (0, 1); default as in `deepbore.Study`.
+        constraints_func: a trial that has ended -> its constraints, feasible where all are <= 0, as Optuna's own
+            samplers take it. None if there are none, or where the objective calls `trial.set_constraint` (Optuna 5).
 
     Raises:
         SettingError: for a setting outside its range; when asked for a study of several objectives.
+        ValueTypeError: when a trial ends, for constraints that are no sequence of numbers.
 
     Example:
         >>> import optuna
@@ -68,12 +76,14 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
         acquisition: Acquisition | None = None,
         candidates: Candidates | None = None,
         gamma: Gamma | None = None,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ):
         whole(1, n_startup_trials=n_startup_trials)
         if gamma is not None:
             checked_gamma(gamma)
         self.n_startup_trials, self.classifier = n_startup_trials, classifier
         self.acquisition, self.candidates, self.gamma = acquisition, candidates, gamma
+        self.constraints_func = constraints_func
         self._seed = secrets.randbits(31) if seed is None else seed
         self._random = RandomSampler(seed=self._seed)
         self._followed: FollowedStudy | None = None
@@ -118,6 +128,13 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
         with self._lock:
             return self._random.sample_independent(study, trial, param_name, param_distribution)
 
+    def after_trial(
+        self, study: OptunaStudy, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        if self.constraints_func is not None and state in (TrialState.COMPLETE, TrialState.PRUNED):
+            constraints = as_constraints(self.constraints_func(trial))
+            study._storage.set_trial_system_attr(trial._trial_id, CONSTRAINTS, constraints)
+
     # --- within ------------------------------------------------------------------------------------------------------
 
     def _check(self, study: OptunaStudy) -> None:
@@ -146,3 +163,17 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
             gamma=self.gamma,
             n_initial=self.n_startup_trials,
         )
+
+
+def as_constraints(returned: Any) -> list[float]:
+    """What a `constraints_func` has returned, as numbers.
+
+    Raises:
+        ValueTypeError: for anything but a sequence of numbers, none of them NaN.
+    """
+    constraints = [as_number(value, "a constraint") for value in np.atleast_1d(np.asarray(returned, dtype=object))]
+    if any(map(math.isnan, constraints)):
+        raise ValueTypeError(
+            f"a constraint must not be NaN, but constraints_func gave {constraints}. Prune such a trial."
+        )
+    return constraints
