@@ -6,9 +6,9 @@ from typing import Any
 from torch import Tensor
 
 from deepbore.data.added import Added
+from deepbore.data.events import declaring, header_of, outcome_of, playing
 from deepbore.data.journal import Event, Journal
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Outcome, Status
 from deepbore.errors import JournalError
 from deepbore.space import SearchSpace
 
@@ -38,30 +38,15 @@ def replay(journal: Journal) -> History:
     """
     events = enumerate(journal.read(), 1)
     _, created = next(events)
-    try:
-        history = _begun(created, journal)
-    except Exception as error:  # whatever a damaged line leads to
-        raise JournalError(f"line 1 of {journal.path} declares no run: {type(error).__name__}: {error}") from error
-    player = _Player(history)
+    with declaring(journal.path):
+        header = header_of(created)
+        observations = Observations(SearchSpace.from_dict(header["space"]), header["directions"])
+    player = _Player(history := History(observations, header, journal))
     for line, event in events:
-        try:
+        with playing(journal.path, line):
             player.play(event)
-        except Exception as error:
-            raise JournalError(
-                f"an event does not fit, at line {line} of {journal.path}: {type(error).__name__}: {error}"
-            ) from error
     player.append_added()
     return history
-
-
-def _begun(created: Event, journal: Journal) -> History:
-    """The history that the first line begins; in version 0.1 it named one "direction"."""
-    header = {name: each for name, each in created.items() if name != "event"}
-    header["directions"] = header["directions"] if "directions" in header else [header["direction"]]
-    if not isinstance(header["seed"], int):
-        raise TypeError(f"the seed must be a whole number, but got {header['seed']!r}.")
-    space = SearchSpace.from_dict(header["space"])
-    return History(Observations(space, header["directions"]), header, journal)
 
 
 class _Player:
@@ -94,10 +79,10 @@ class _Player:
         match event["event"]:
             case "asked" if event["trial"] == len(self.observations):
                 self._ask(event)
-            case "told":
-                self.observations.tell(event["trial"], _outcome(event, Status.COMPLETE))
-            case "failed":
-                self.observations.tell(event["trial"], _outcome(event, Status.FAILED))
+            case "told" | "failed":
+                self.observations.tell(event["trial"], outcome_of(event))
+            case "annotated":
+                self.observations.annotate(event["trial"], event["attributes"])
             case "enqueued":
                 self.history.queue.append(self.observations.space.encode([event["params"]])[0])
             case _:
@@ -108,12 +93,3 @@ class _Player:
         self.observations.reserve(points, event.get("budget"))
         if queue and points[0].equal(queue[0]):
             del queue[0]
-
-
-def _outcome(event: Event, status: Status) -> Outcome:
-    values = event["values"] if "values" in event else event.get("value", ())
-    parts = {name: event[name] for name in ("constraints", "budget", "reason", "attributes") if name in event}
-    outcome = Outcome(values, status=status, **parts)
-    if outcome.status != status:
-        raise ValueError(f"what is told must be a finite number, but got {values}.")
-    return outcome

@@ -3,9 +3,10 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
+from deepbore.data.thresholds import threshold
 from deepbore.errors import SettingError
+
+__all__ = ["DecayingGamma", "Gamma", "checked_gamma", "threshold"]
 
 
 @dataclass(frozen=True)
@@ -49,27 +50,3 @@ def checked_gamma(gamma: Gamma) -> Gamma:
     if isinstance(gamma, DecayingGamma) or (isinstance(gamma, (int, float)) and 0 < gamma < 1):
         return gamma
     raise SettingError(f"0 < gamma < 1 must hold, but got gamma={gamma}. Typical values are 0.1 to 0.5.")
-
-
-def threshold(sorted_values: np.ndarray, gamma: float) -> float:
-    """tau = Phi^-1(gamma), the ceil(gamma n)-th smallest value (BORE, Algorithm 1, line 2).
-
-    Where ties would put every value at or below tau, tau goes down to the largest value below the greatest, so that
-    both classes exist; with all values equal there is none, and tau is that value.
-
-    Args:
-        sorted_values: n >= 1 values, ascending.
-        gamma: proportion in (0, 1).
-
-    Example:
-        >>> threshold(np.array([1.0, 2.0, 3.0, 4.0]), gamma=0.5)
-        2.0
-        >>> threshold(np.array([1.0, 2.0, 2.0, 2.0]), gamma=0.5)  # 2.0 would leave no class 0
-        1.0
-    """
-    n = len(sorted_values)
-    tau = sorted_values[max(math.ceil(gamma * n - 1e-9), 1) - 1]  # 1e-9: 0.15 * 20 is 3, whatever the float says
-    if tau == sorted_values[-1]:
-        below = int(np.searchsorted(sorted_values, tau))
-        tau = sorted_values[below - 1] if below else tau
-    return float(tau)

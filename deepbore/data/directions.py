@@ -1,0 +1,23 @@
+"""`Direction`: whether a value is minimised or maximised. Light to import."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from deepbore.checks import one_of
+from deepbore.errors import SettingError
+
+Direction = Literal["minimize", "maximize"]
+
+
+def checked_directions(directions: Sequence[Direction] | Direction) -> tuple[Direction, ...]:
+    """The direction of each of k >= 1 values; a single one may stand alone.
+
+    Raises:
+        SettingError: for another direction, or none.
+    """
+    checked = (directions,) if isinstance(directions, str) else tuple(directions)
+    if not checked:
+        raise SettingError('at least one direction is needed, such as "minimize", but got none.')
+    for direction in checked:
+        one_of(get_args(Direction), direction=direction)
+    return checked

@@ -1,0 +1,217 @@
+"""`Record`: what a journal says, as plain Python, to look at a run without torch."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from deepbore.data.directions import Direction, checked_directions
+from deepbore.data.events import declaring, header_of, outcome_of, playing
+from deepbore.data.lines import Event
+from deepbore.data.outcomes import Outcome, Status, as_budget
+from deepbore.data.survey import events, survey
+from deepbore.data.trial import Trial
+from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
+
+
+@dataclass
+class Record:
+    """The trials of a run as its journal tells them: for looking, not for going on.
+
+    Everything that `deepbore.data.history.replay` says of a damaged or contradictory journal is said here, too, but for
+    a value that lies outside of its parameter: that needs the search space, and so torch.
+
+    Attributes:
+        header: what the first line says of the run: "space", "directions", "seed" and more.
+        directions: of the k values.
+        trials: all of them, in the order of asking.
+        n_asked: how many of them the run has asked for itself; the others are earlier results.
+        queue: configurations that are enqueued and not asked for yet.
+    """
+
+    header: dict[str, Any]
+    directions: tuple[Direction, ...]
+    trials: list[Trial] = field(default_factory=list)
+    n_asked: int = 0
+    queue: list[dict[str, Any]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """n, pending and failed trials included."""
+        return len(self.trials)
+
+    @property
+    def k(self) -> int:
+        """How many values an outcome has."""
+        return len(self.directions)
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the first value."""
+        return self.directions[0]
+
+    @property
+    def space(self) -> dict[str, dict[str, Any]]:
+        """The declaration of the search space: name -> type, bounds, ...; see `SearchSpace.to_dict`."""
+        declared: dict[str, dict[str, Any]] = self.header["space"]
+        return declared
+
+    @property
+    def status(self) -> list[Status]:
+        """Of each trial (n)."""
+        return [trial.status for trial in self.trials]
+
+    @property
+    def n_left(self) -> float:
+        """How many configurations of the space are left: not known here, so infinite."""
+        return math.inf
+
+    def trial(self, row: int) -> Trial:
+        """One of the trials."""
+        return self.trials[row]
+
+    @property
+    def best(self) -> Trial | None:
+        """The first feasible trial of this run with the best value; None while there is none.
+
+        Raises:
+            SettingError: with several objectives.
+        """
+        if self.k > 1:
+            raise SettingError(
+                f"a run with {self.k} objectives has no single best trial. Look at its `values`, or keep one."
+            )
+        sign = 1 if self.direction == "minimize" else -1
+        own = (trial for trial in self.trials if trial.task is None and is_feasible(trial))
+        return min(own, key=lambda trial: sign * (trial.value or 0.0), default=None)
+
+
+def is_feasible(trial: Trial) -> bool:
+    """Whether a trial has a value and violates no constraint."""
+    return trial.value is not None and all(each <= 0 for each in trial.constraints or ())
+
+
+def front(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> list[Trial]:
+    """The feasible trials that no other beats in one value without being worse in another, by their first value.
+
+    Args:
+        trials: of one run; those of earlier tasks are left out.
+        directions: of their values.
+    """
+    signs = [1 if direction == "minimize" else -1 for direction in directions]
+    own = (trial for trial in trials if trial.task is None and is_feasible(trial))
+    keyed = sorted(((*(s * v for s, v in zip(signs, t.values or (), strict=True)), t.id), t) for t in own)
+    found: list[tuple[tuple[float, ...], Trial]] = []
+    for (*values, _), trial in keyed:  # what could beat one stands before it
+        if not any(all(a <= b for a, b in zip(other, values, strict=True)) for other, _ in found):
+            found.append((tuple(values), trial))
+    return [trial for _, trial in found]
+
+
+def read_record(path: Path) -> Record:
+    """The record in a journal, of this version or of 0.1; its checksums are verified.
+
+    Raises:
+        JournalError: naming line and path, for a missing, damaged or contradictory journal.
+    """
+    numbered = enumerate(events(path, survey(path)), 1)
+    _, created = next(numbered)
+    with declaring(path):
+        header = header_of(created)
+        record = Record(header, checked_directions(header["directions"]))
+        names = frozenset(record.space)
+    for line, event in numbered:
+        with playing(path, line):
+            _play(record, names, event)
+    return record
+
+
+def _play(record: Record, names: frozenset[str], event: Event) -> None:
+    """Lets one event happen."""
+    match event["event"]:
+        case "asked" if event["trial"] == len(record):
+            _ask(record, _known(event["params"], names), event.get("budget"))
+        case "told" | "failed":
+            _tell(record, event["trial"], outcome_of(event))
+        case "added":
+            record.trials.extend(_added(record, names, event))
+        case "enqueued":
+            record.queue.append(_known(event["params"], names))
+        case _:
+            raise JournalError(f"{event} can't come here.")
+
+
+def _ask(record: Record, params: dict[str, Any], budget: Any) -> None:
+    record.trials.append(Trial(len(record), params, budget=None if budget is None else as_budget(budget)))
+    record.n_asked += 1
+    if record.queue and params == record.queue[0]:
+        del record.queue[0]
+
+
+def _tell(record: Record, row: Any, outcome: Outcome) -> None:
+    if not isinstance(row, int) or not 0 <= row < len(record):
+        raise TrialError(f"trials 0 ... {len(record) - 1} exist, but got {row!r}.")
+    trial = record.trials[row]
+    if trial.status is not Status.PENDING:
+        raise TrialError(f"a trial is told once, but trial {row} is {trial.status.name.lower()} with {trial.value}.")
+    if not outcome.has_failed and len(outcome.values) != record.k:
+        raise ValueTypeError(f"the number of objective values must be {record.k}, but got {outcome.values}.")
+    told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
+    record.trials[row] = replace(
+        trial,
+        **told,
+        status=outcome.status,
+        constraints=outcome.constraints or None,
+        budget=trial.budget if outcome.budget is None else outcome.budget,
+        attributes=outcome.attributes,
+        reason=outcome.reason,
+    )
+
+
+def _added(record: Record, names: frozenset[str], event: Event) -> Iterator[Trial]:
+    """The trials of a block of earlier results; in version 0.1 each was an event with "params" and "value"."""
+    if "params" in event:
+        yield _earlier(record, len(record), _known(event["params"], names), event["value"])
+        return
+    columns: Mapping[str, Sequence[Any]] = event["columns"]
+    _known(columns, names)
+    constraints, budgets = event.get("constraints") or repeat(None), event.get("budgets") or repeat(None)
+    rows = zip(*columns.values(), strict=True)
+    together = zip(rows, event["values"], constraints, budgets, strict=False)
+    optional = {name for name in names if None not in record.space[name].get("choices", ())}
+    for id, (row, values, bounds, budget) in enumerate(together, len(record)):
+        natives = zip(columns, row, strict=True)  # None where a parameter is inactive, or is one of its choices
+        params = {name: value for name, value in natives if not (value is None and name in optional)}
+        yield _earlier(record, id, params, values, bounds, budget, event.get("task"))
+
+
+def _earlier(
+    record: Record,
+    id: int,
+    params: dict[str, Any],
+    values: Any,
+    constraints: Any = None,
+    budget: float | None = None,
+    task: str | None = None,
+) -> Trial:
+    """One earlier result, failed where a value or one of several constraints is missing."""
+    several = tuple(values) if isinstance(values, list) else (values,)
+    bounds = tuple(constraints) if constraints and any(each is not None for each in constraints) else ()
+    outcome = Outcome([_number(each) for each in several], [_number(each) for each in bounds])
+    if not outcome.has_failed and len(outcome.values) != record.k:
+        raise ValueTypeError(f"the number of objective values must be {record.k}, but got {values}.")
+    told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
+    kept = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
+    return Trial(id, params, **told, status=outcome.status, constraints=kept or None, budget=budget, task=task)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _known(params: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """A configuration of which every parameter is declared."""
+    if not names.issuperset(params):
+        raise ValueError(f"parameters must be among {sorted(names)}, but got {sorted(params)}.")
+    return dict(params)
