@@ -77,3 +77,21 @@ def test_the_same_seed_gives_the_same_search():
     ]
     assert results[0]["params"] == results[1]["params"]
     assert np.array_equal(results[0]["mean_test_score"], results[1]["mean_test_score"])
+
+
+def proposed(random_state, fits=1):
+    """What each of several fits of one search tries."""
+    tree = DecisionTreeClassifier(random_state=0)
+    search = DeepBoreSearchCV(tree, {"ccp_alpha": Real(0, 0.1)}, n_iter=2, cv=2, random_state=random_state)
+    return [search.fit(X, Y).cv_results_["params"] for _ in range(fits)]
+
+
+def test_random_state_is_what_scikit_learn_takes():
+    assert proposed(np.int64(3)) == proposed(3)
+    one, other = proposed(None, fits=2)
+    assert one != other
+    first, second = proposed(np.random.RandomState(0), fits=2)
+    assert first != second
+    assert [first, second] == proposed(np.random.RandomState(0), fits=2)
+    with pytest.raises(SettingError, match="random_state must be an integer, None or a RandomState"):
+        proposed("now")

@@ -13,9 +13,12 @@ from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, new_run
+from deepbore.cli.yaml_file import MODE
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
+from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
+from deepbore.study.running import MAX_FAILURES
 
 N_TRIALS = 100
 
@@ -31,6 +34,9 @@ class LoopSettings:
         n_initial: trials of a Sobol design before the classifier is asked; default 10.
         batch_size: q, trials proposed in one iteration; more where more workers are free.
         seed: of everything random.
+        timeout: seconds, the initial design included, after which no further trial begins.
+        stop_when: rules that end the run, each as class_path and init_args: deepbore.study.NoImprovement, ...
+        max_failures: if the first so many evaluations have all failed, the run ends with an error.
     """
 
     n_trials: int | None = N_TRIALS
@@ -39,6 +45,9 @@ class LoopSettings:
     n_initial: int | None = None
     batch_size: int = 1
     seed: int = 0
+    timeout: float | None = None
+    stop_when: list[StopRule] | None = None
+    max_failures: int | None = MAX_FAILURES
 
 
 class LabelSettings(LightningDataModule):
@@ -95,7 +104,7 @@ class RunCLI(LightningCLI):
             datamodule_class=LabelSettings,
             args=list(args),
             run=False,
-            parser_kwargs={"exit_on_error": False, "prog": "deepbore fit"},
+            parser_kwargs={"exit_on_error": False, "prog": "deepbore fit", "parser_mode": MODE},
             auto_configure_optimizers=False,
             seed_everything_default=False,  # the run's own stream is the only one
             save_config_callback=None,  # it saves where the logger does; ours belongs into the run directory

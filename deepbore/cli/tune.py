@@ -93,8 +93,10 @@ def _declared(path: str) -> dict[str, Any]:
     """The declaration of a space in a file."""
     import yaml  # noqa: PLC0415
 
+    from deepbore.cli.yaml_file import load_yaml  # noqa: PLC0415
+
     try:
-        declared = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        declared = load_yaml(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise SettingError(f"--space must be a YAML or JSON file, but {path} can't be read: {error}") from None
     if not isinstance(declared, dict):

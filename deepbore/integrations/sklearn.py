@@ -1,5 +1,6 @@
 """`DeepBoreSearchCV`: hyperparameter search for scikit-learn's estimators, in the place of `RandomizedSearchCV`."""
 
+import numbers
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from deepbore.study import Study
 try:
     from sklearn.base import BaseEstimator
     from sklearn.model_selection._search import BaseSearchCV
+    from sklearn.utils import check_random_state
 except ImportError:
     raise MissingPackage("DeepBoreSearchCV needs scikit-learn: pip install 'deepbore[trees]'.") from None
 
@@ -32,7 +34,8 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
         space: parameter name -> `Real`, `Integer`, ...; or a `SearchSpace`.
         n_iter: configurations that are tried, >= 1.
         batch_size: of them proposed at once, >= 1, and evaluated in parallel by `n_jobs`.
-        random_state: seed of the search, an integer.
+        random_state: seed of the search: an integer; None for another one each time; or NumPy's `RandomState`, of which
+            each `fit` takes the next number.
         scoring: as all that follow, see scikit-learn's `RandomizedSearchCV`.
         n_jobs: fits at the same time.
         refit: whether the best is fitted again on all data; the name of the score to maximise, if there are several.
@@ -43,7 +46,8 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
         return_train_score: whether `cv_results_` has scores on the training data.
 
     Raises:
-        SettingError: from `fit`, for counts below 1, or several scores and no `refit` that names one.
+        SettingError: from `fit`, for counts below 1, several scores and no `refit` that names one, or what is no
+            `random_state`.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -61,7 +65,7 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
         *,
         n_iter: int = 50,
         batch_size: int = 1,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         scoring: Any = None,
         n_jobs: int | None = None,
         refit: bool | str = True,
@@ -88,7 +92,7 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
         """Asks, has scikit-learn cross-validate, and tells; `fit` calls it."""
         whole(1, n_iter=self.n_iter, batch_size=self.batch_size)
         space = self.space if isinstance(self.space, SearchSpace) else SearchSpace(self.space)
-        self.study_ = Study(space, direction="maximize", seed=self.random_state)
+        self.study_ = Study(space, direction="maximize", seed=_seed(self.random_state))
         observations = self.study_.observations
         while (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
             trials = self.study_.ask(min(self.batch_size, left))
@@ -111,3 +115,15 @@ class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has 
                 "Give its name, such as refit='accuracy'."
             )
         return np.asarray(results[f"mean_test_{self.refit}"])
+
+
+def _seed(random_state: Any) -> int:
+    """The seed of a study, from what scikit-learn takes for one."""
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except ValueError:
+        raise SettingError(
+            f"random_state must be an integer, None or a RandomState of NumPy, but got {random_state!r:.100}."
+        ) from None
