@@ -64,9 +64,12 @@ from .space import (
     SearchSpace as SearchSpace,
 )
 from .study import (
+    ExpectedImprovementBelow as ExpectedImprovementBelow,
+    NoImprovement as NoImprovement,
     Result as Result,
     Study as Study,
     Suggester as Suggester,
+    TargetReached as TargetReached,
     maximize as maximize,
     minimize as minimize,
 )

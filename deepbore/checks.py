@@ -8,6 +8,13 @@ from typing import Any
 from deepbore.errors import SettingError
 
 
+def required(**settings: Any) -> None:
+    """Raises SettingError for a setting that is None."""
+    for name, value in settings.items():
+        if value is None:
+            raise SettingError(f"{name} must be given, but got {name}=None.")
+
+
 def at_least(least: float, **settings: Any) -> None:
     """Raises SettingError unless every setting is a number >= least.
 

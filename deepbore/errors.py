@@ -37,12 +37,20 @@ class TrialError(DeepBoreError, RuntimeError):
     """A trial is unknown, or is told a second time."""
 
 
+class StudyRunning(DeepBoreError, RuntimeError):
+    """A call that a study can't take while `optimize` runs."""
+
+
 class SpaceExhausted(DeepBoreError, RuntimeError):
     """Every configuration of a finite space has been evaluated or is pending."""
 
 
 class EvaluatorError(DeepBoreError, RuntimeError):
     """Trials can't be evaluated any more: what evaluates them is broken for good."""
+
+
+class ObjectiveError(DeepBoreError, RuntimeError):
+    """An objective gives no values: it always fails, or returns what is no value."""
 
 
 class TrainingFailed(DeepBoreError, RuntimeError):

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, SupportsFloat, get_args
+from typing import Any, SupportsFloat
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import one_of
+from deepbore.data import writing
 from deepbore.data.added import Added
+from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.journal import Event, Journal
-from deepbore.data.outcomes import Outcome, Status, as_budget, as_outcome
+from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget, as_outcome
 from deepbore.data.trial import Trial
-from deepbore.data.view import Direction, ObservationsView
-from deepbore.errors import SettingError, TrialError, ValueTypeError
+from deepbore.data.view import ObservationsView
+from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
 
 __all__ = ["Direction", "Observations", "Status", "Trial"]
@@ -50,7 +51,7 @@ class Observations(ObservationsView):
         directions: Sequence[Direction] | Direction = ("minimize",),
         journal: Journal | None = None,
     ):
-        super().__init__(space, _checked_directions(directions))
+        super().__init__(space, checked_directions(directions))
         self.journal = journal
         self._unsettled: tuple[Callable[[], None], int | None] | None = None
 
@@ -114,7 +115,21 @@ class Observations(ObservationsView):
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
         self._check_counts(given)
-        self._commit([_event(row, given)], self._effect_of(row, given))
+        self._commit([writing.told(row, given)], self._effect_of(row, given))
+
+    def annotate(self, row: int | Trial, attributes: Mapping[str, Any]) -> None:
+        """Notes attributes of a row, whatever its status; they join, and replace, those that it has.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another run.
+            ValueTypeError: for anything but plain JSON data by name.
+        """
+        self._settle()
+        row = self._own(row) if isinstance(row, Trial) else self._checked(row)
+        noted = as_attributes(attributes)
+        together = {**self._attributes.get(row, {}), **noted}
+        if noted:
+            self._commit([writing.annotated(row, noted)], lambda: self._attributes.update({row: together}))
 
     def add(
         self,
@@ -201,6 +216,7 @@ class Observations(ObservationsView):
         constraints = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
         wide = self._rows.wide("constraints", len(constraints))
         failed, feasible = outcome.has_failed, outcome.is_feasible
+        attributes = {**self._attributes.get(row, {}), **outcome.attributes}
         tally = self._tally.after_failing() if failed else self._tally.after_telling(row, values[0], feasible)
 
         def effect() -> None:
@@ -210,7 +226,7 @@ class Observations(ObservationsView):
             if outcome.budget is not None:
                 self.budgets[row] = outcome.budget
             if outcome.attributes:
-                self._attributes[row] = outcome.attributes
+                self._attributes[row] = attributes
             if outcome.reason:
                 self._reasons[row] = outcome.reason
             if not failed:
@@ -269,26 +285,3 @@ class Observations(ObservationsView):
         if self.journal is None or self.journal.position != before:
             effect()
         self._unsettled = None
-
-
-def _checked_directions(directions: Sequence[Direction] | Direction) -> tuple[Direction, ...]:
-    checked = (directions,) if isinstance(directions, str) else tuple(directions)
-    if not checked:
-        raise SettingError('at least one direction is needed, such as "minimize", but got none.')
-    for direction in checked:
-        one_of(get_args(Direction), direction=direction)
-    return checked
-
-
-def _event(row: int, outcome: Outcome) -> Event:
-    """What the journal says of an outcome; only what is there."""
-    if outcome.has_failed:
-        event: Event = {"event": "failed", "trial": row}
-    elif len(outcome.values) == 1:
-        event = {"event": "told", "trial": row, "value": outcome.values[0]}
-    else:
-        event = {"event": "told", "trial": row, "values": list(outcome.values)}
-    if all(map(math.isfinite, outcome.constraints)):
-        event["constraints"] = list(outcome.constraints)
-    rest = {"budget": outcome.budget, "reason": outcome.reason, "attributes": outcome.attributes}
-    return {name: each for name, each in {**event, **rest}.items() if each not in (None, "", [], {})}

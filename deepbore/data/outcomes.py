@@ -55,7 +55,7 @@ class Outcome:
         object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
         object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
         if self.attributes:
-            object.__setattr__(self, "attributes", _plain(self.attributes))
+            object.__setattr__(self, "attributes", as_attributes(self.attributes))
         if self.status == Status.COMPLETE and (missing := self._missing()):
             object.__setattr__(self, "status", Status.FAILED)
             object.__setattr__(self, "reason", self.reason or missing)
@@ -84,6 +84,10 @@ class Outcome:
     def is_feasible(self) -> bool:
         """Whether there is a value and no constraint is violated."""
         return not self.has_failed and all(constraint <= 0 for constraint in self.constraints)
+
+
+class WrongReturn(Outcome):
+    """A failure because the objective has returned what is no outcome of the run: a mistake in the program, likely."""
 
 
 def as_outcome(returned: Any) -> Outcome:
@@ -127,8 +131,14 @@ def _numbers(values: SupportsFloat | Sequence[SupportsFloat], what: str) -> tupl
     return (as_number(values, what),)
 
 
-def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of attributes as a journal gives them back."""
+def as_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of attributes as a journal gives them back.
+
+    Raises:
+        ValueTypeError: for anything but plain JSON data by name.
+    """
+    if not isinstance(attributes, Mapping) or not all(isinstance(name, str) for name in attributes):
+        raise ValueTypeError(f"attributes must be plain JSON data by name, but got {_shown(attributes)}.")
     try:
         text = json.dumps(dict(attributes), default=_unwrapped)
         plain: dict[str, Any] = json.loads(text, parse_constant=_none)

@@ -10,7 +10,7 @@ from typing import Any
 from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.events import declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
-from deepbore.data.outcomes import Outcome, Status, as_budget
+from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget
 from deepbore.data.survey import events, survey
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
@@ -136,6 +136,8 @@ def _play(record: Record, names: frozenset[str], event: Event) -> None:
             _tell(record, event["trial"], outcome_of(event))
         case "added":
             record.trials.extend(_added(record, names, event))
+        case "annotated":
+            _annotate(record, event["trial"], event["attributes"])
         case "enqueued":
             record.queue.append(_known(event["params"], names))
         case _:
@@ -149,10 +151,19 @@ def _ask(record: Record, params: dict[str, Any], budget: Any) -> None:
         del record.queue[0]
 
 
-def _tell(record: Record, row: Any, outcome: Outcome) -> None:
+def _trial(record: Record, row: Any) -> Trial:
     if not isinstance(row, int) or not 0 <= row < len(record):
         raise TrialError(f"trials 0 ... {len(record) - 1} exist, but got {row!r}.")
-    trial = record.trials[row]
+    return record.trials[row]
+
+
+def _annotate(record: Record, row: Any, attributes: Any) -> None:
+    trial = _trial(record, row)
+    record.trials[row] = replace(trial, attributes={**trial.attributes, **as_attributes(attributes)})
+
+
+def _tell(record: Record, row: Any, outcome: Outcome) -> None:
+    trial = _trial(record, row)
     if trial.status is not Status.PENDING:
         raise TrialError(f"a trial is told once, but trial {row} is {trial.status.name.lower()} with {trial.value}.")
     if not outcome.has_failed and len(outcome.values) != record.k:
@@ -164,7 +175,7 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
         status=outcome.status,
         constraints=outcome.constraints or None,
         budget=trial.budget if outcome.budget is None else outcome.budget,
-        attributes=outcome.attributes,
+        attributes={**trial.attributes, **outcome.attributes},
         reason=outcome.reason,
     )
 

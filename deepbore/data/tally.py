@@ -16,6 +16,7 @@ class Tally:
         sorted_values: first values to minimise of this run's complete rows, ascending.
         best: row and first value to minimise of this run's best feasible row, the first of equal ones.
         task_names: of the earlier tasks.
+        added_until: rows from this number on were all reserved.
     """
 
     n_asked: int = 0
@@ -24,6 +25,7 @@ class Tally:
     sorted_values: np.ndarray = field(default_factory=lambda: np.empty(0))
     best: tuple[int, float] | None = None
     task_names: tuple[str, ...] = ()
+    added_until: int = 0
 
     def after_asking(self, q: int) -> "Tally":
         """With q more rows reserved."""
@@ -55,7 +57,8 @@ class Tally:
         """
         complete = ~np.isnan(values)
         n_complete = self.n_complete + int(complete.sum())
-        counted = replace(self, n_failed=self.n_failed + int((~complete).sum()), n_complete=n_complete)
+        n_failed, end = self.n_failed + int((~complete).sum()), start + len(values)
+        counted = replace(self, n_failed=n_failed, n_complete=n_complete, added_until=end)
         if task is not None:
             known = task in self.task_names
             return counted if known else replace(counted, task_names=(*self.task_names, task))

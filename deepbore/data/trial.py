@@ -36,3 +36,8 @@ class Trial:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     reason: str | None = None
     identity: Hashable = field(default=None, repr=False, compare=False)
+
+    @property
+    def traceback(self) -> str | None:
+        """The last 4000 characters of the traceback, where the objective has raised an exception."""
+        return self.attributes.get("traceback")

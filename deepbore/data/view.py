@@ -5,20 +5,20 @@ import operator
 from collections.abc import Hashable, Mapping
 from hashlib import blake2b
 from itertools import chain, zip_longest
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from deepbore.data.buffers import Buffers
+from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
 from deepbore.data.tally import Tally
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError, TrialError
 from deepbore.space import SearchSpace
 
-Direction = Literal["minimize", "maximize"]
 LONGEST_IDENTITY = 64  # bytes that are kept as they are; of longer ones a digest without known collisions
 
 
@@ -119,6 +119,11 @@ class ObservationsView:
     def n_asked(self) -> int:
         """How many rows were reserved, told since or not."""
         return self._tally.n_asked
+
+    @property
+    def added_until(self) -> int:
+        """Rows from this number on were all reserved; before it, some were added."""
+        return self._tally.added_until
 
     @property
     def n_failed(self) -> int:

@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deepbore.checks import above, whole
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
+from deepbore.errors import SettingError
 
 
 class Finished(NamedTuple):
@@ -59,9 +60,25 @@ class Evaluator(ABC):
         """How many trials could start at once; negative while some wait for their turn."""
         return self.workers - self.outstanding
 
+    def withdraw(self) -> Sequence[Trial]:
+        """Gives back the trials that wait for their turn; those that run go on. An evaluator may keep all of them."""
+        return ()
+
     @abstractmethod
     def close(self) -> None:
         """Drops what is outstanding and lets go of the workers; a later `submit` begins anew."""
+
+
+def check_objective(objective: Any) -> None:
+    """Raises SettingError unless it is a function of a configuration, or another object that can be called so."""
+    if isinstance(objective, type) and issubclass(objective, Evaluator):
+        name = objective.__name__
+        raise SettingError(f"an evaluator is given as an object, but got the class {name}. Give {name}(objective).")
+    if not callable(objective):
+        raise SettingError(
+            f"objective must be a function of a dict of parameters, but got {objective!r:.100}. Give the function "
+            "itself, not its result."
+        )
 
 
 def check_settings(workers: int, timeout: float | None, retries: int) -> None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
+from deepbore.evaluators.base import check_objective
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.evaluators.process import pickled
 from deepbore.worker.objective import Objective, evaluate
@@ -53,6 +54,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         timeout: float | None = None,
         retries: int = 0,
     ):
+        check_objective(objective)
         super().__init__(_workers_of(executor) if workers is None else workers, timeout, retries)
         if isinstance(executor, ProcessPoolExecutor):
             pickled(objective)

@@ -103,6 +103,11 @@ class ParallelEvaluator(Evaluator):
         self._fill()
         return [one for one in finished if one is not None]
 
+    def withdraw(self) -> list[Trial]:
+        waiting = [trial for trial, _ in self._queue]
+        self._queue.clear()
+        return waiting
+
     def close(self) -> None:
         self._queue.clear()
         self._running.clear()
@@ -160,6 +165,8 @@ class ParallelEvaluator(Evaluator):
         if attempt.future.cancelled():
             return Outcome.failure("its evaluation was cancelled")
         error = attempt.future.exception()
+        if isinstance(error, KeyboardInterrupt):  # Ctrl-C has reached the worker, too: it is no failure of the trial
+            raise KeyboardInterrupt
         if error is None:
             return attempt.future.result()
         if isinstance(error, BrokenExecutor):

@@ -8,6 +8,7 @@ from time import monotonic, sleep
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
+from deepbore.evaluators.base import check_objective
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.worker import process as worker
 from deepbore.worker.objective import Objective
@@ -40,6 +41,7 @@ class ProcessEvaluator(ParallelEvaluator):
     """
 
     def __init__(self, objective: Objective, workers: int = 2, timeout: float | None = None, retries: int = 0):
+        check_objective(objective)
         super().__init__(workers, timeout, retries)
         self._pickled = pickled(objective)
         self._processes: list[_Process] = []

@@ -3,7 +3,7 @@
 from collections import deque
 
 from deepbore.data.trial import Trial
-from deepbore.evaluators.base import Evaluator, Finished
+from deepbore.evaluators.base import Evaluator, Finished, check_objective
 from deepbore.worker.objective import Objective, evaluate
 
 
@@ -17,6 +17,7 @@ class SerialEvaluator(Evaluator):
     """
 
     def __init__(self, objective: Objective):
+        check_objective(objective)
         self.objective = objective
         self._queue: deque[Trial] = deque()
 
@@ -32,6 +33,11 @@ class SerialEvaluator(Evaluator):
     @property
     def outstanding(self) -> int:
         return len(self._queue)
+
+    def withdraw(self) -> list[Trial]:
+        waiting = list(self._queue)
+        self._queue.clear()
+        return waiting
 
     def close(self) -> None:
         self._queue.clear()

@@ -16,6 +16,7 @@ from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine, Stopwatch
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
+from deepbore.loop.steering import Steering
 
 
 class LoopController(Callback):
@@ -31,9 +32,10 @@ class LoopController(Callback):
     Args:
         state: of the run, whose data module the Trainer is given.
         evaluator: what turns trials into outcomes.
-        n_trials: stop the trainer when there are so many trials; None to let the trainer decide.
+        n_trials: stop the trainer when so many trials have been asked for; None to let the trainer decide.
         batch_size: q >= 1, trials proposed in one iteration; more where more workers are free.
         logs: whether anybody may listen to what is logged, which takes some hundredths of an iteration.
+        steering: when the run ends before that, and who hears of its trials; default: never, and nobody.
 
     Raises:
         SettingError: for counts below 1.
@@ -46,20 +48,27 @@ class LoopController(Callback):
         n_trials: int | None = None,
         batch_size: int = 1,
         logs: bool = True,
+        steering: Steering | None = None,
     ):
         whole(0, n_trials=n_trials)
         whole(1, batch_size=batch_size)
         self.state, self.n_trials, self.batch_size, self.logs = state, n_trials, batch_size, logs
-        self._own, self._watch = evaluator, Stopwatch()
+        self.steering = steering or Steering()
+        self._own, self._leave, self._watch = evaluator, evaluator.close, Stopwatch()
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Finds the other ranks, if the Trainer has any: others are somebody else's."""
         self.engine = Engine(self.state, Ranks.found() if trainer.world_size > 1 else None)
-        self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size)
+        self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.steering)
+        self._leave = self.runner.leave
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Evaluates what was left unfinished or enqueued, and the initial design, or what is left of it."""
         runner, state = self.runner, self.state
+        self.steering.begin(self.engine)
+        if self.steering.is_over:
+            trainer.should_stop = True
+            return
         runner.evaluator.open()
         left, state.unfinished, state.unclaimed = [*state.unfinished, *state.unclaimed], [], []
         runner.evaluate(self.engine.still_pending(left))
@@ -88,6 +97,9 @@ class LoopController(Callback):
         elif not self._is_over(trainer):
             with as_usual():
                 points = self.engine.propose(self.runner.room)
+                self.steering.proposed(points)
+                if self._is_over(trainer):  # they are not worth it, or the time is over
+                    return
                 rows = self.engine.reserve(points)
             seconds = self._watch.seconds
             if self.logs and (expected := self.engine.expected_labels(points)) is not None:
@@ -106,8 +118,8 @@ class LoopController(Callback):
         self._own.close()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Drops what is outstanding, Ctrl-C included; its trials stay pending."""
-        self._own.close()
+        """Drops what is outstanding, Ctrl-C included; its trials stay pending, and the next run begins with them."""
+        self._leave()
 
     def _is_over(self, trainer: Trainer) -> bool:
         """Stops the trainer when all trials are done, or the space is exhausted."""

@@ -9,7 +9,7 @@ from deepbore.candidates import Search, distinct
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome, Status
+from deepbore.data.outcomes import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
 from deepbore.loop.snapshot import save
 from deepbore.loop.state import RunState
@@ -100,7 +100,7 @@ class Engine:
         try:
             self.state.observations.tell(trial.id, outcome)
         except ValueTypeError as error:
-            outcome = Outcome.failure(str(error))
+            outcome = WrongReturn.failure(str(error))
             self.state.observations.tell(trial.id, outcome)
         return outcome
 

@@ -5,7 +5,8 @@ Each of these has a test in `tests/test_border.py` that says what is relied on:
 - `trainer.fit_loop.max_epochs` may be set between two fits, so that one Trainer runs some epochs at a time;
 - a `fit` that Ctrl-C ends leaves by `SystemExit` with the `KeyboardInterrupt` as its context;
 - `trainer.callbacks` is a list, asked anew at every hook;
-- the launcher of other ranks logs under a name of its own.
+- the launcher of other ranks logs under a name of its own;
+- a module keeps its trainer in `_trainer`.
 """
 
 import logging
@@ -85,6 +86,17 @@ def listening(trainer: Trainer, callback: Callback) -> Iterator[None]:
         yield
     finally:
         callbacks.remove(callback)
+
+
+@contextmanager
+def detached(classifier: Classifier) -> Iterator[None]:
+    """Within, a classifier knows no trainer, so that it can be copied without what the trainer holds."""
+    trainer = classifier._trainer
+    classifier._trainer = None
+    try:
+        yield
+    finally:
+        classifier._trainer = trainer
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """`Recipe`: the parts of a run, resolved once."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -120,8 +121,8 @@ class Recipe:
     def differences(self, described: Mapping[str, Any]) -> list[str]:
         """What is other than in a header, in words."""
         own = self.describe()
-        other = [name for name in own if name != "given" and own[name] != described.get(name)]
-        return [f"{name} is {_short(own[name])}, was {_short(described.get(name))}" for name in other]
+        other = [name for name in own if name != "given" and _plain(own[name]) != _plain(described.get(name))]
+        return [f"{name} is {shown(own[name])}, was {shown(described.get(name))}" for name in other]
 
 
 def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,9 +147,14 @@ def _check_kind(name: str, part: Any) -> None:
     raise SettingError(f"{name} must be a {kind.__name__}, but got {part!r:.100}. Give {hint}.")
 
 
-def _short(described: Any) -> str:
+def shown(described: Any) -> str:
     """A description on one line: GreedyBatch(reach=0.3)."""
     if isinstance(described, Mapping) and "class_path" in described:
-        settings = ", ".join(f"{name}={_short(value)}" for name, value in described["init_args"].items())
+        settings = ", ".join(f"{name}={shown(value)}" for name, value in described["init_args"].items())
         return f"{str(described['class_path']).rpartition('.')[2]}({settings})"
     return repr(described)
+
+
+def _plain(described: Any) -> str:
+    """A description without the addresses in memory of what could not be written down: each process has its own."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(described))

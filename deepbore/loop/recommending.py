@@ -11,7 +11,7 @@ from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
-from deepbore.loop.lightning import new_trainer, run_and_then
+from deepbore.loop.lightning import detached, new_trainer, run_and_then
 from deepbore.loop.state import RunState
 
 CONSIDERED = 1000  # trials of the best values, and as many of the newest: what a look costs does not grow with n
@@ -89,7 +89,8 @@ def _copies(state: RunState) -> tuple[Classifier, LabelledObservations]:
     stream.set_state(state.generator.get_state())
     parts = state.classifier, state.recipe.labels
     try:
-        classifier, labels = copy.deepcopy(parts, {id(state.generator): stream})
+        with detached(state.classifier):
+            classifier, labels = copy.deepcopy(parts, {id(state.generator): stream})
     except UNCOPIED as error:
         raise SettingError(
             f"a recommendation needs a copy of the classifier and the labels, but {type(parts[0]).__name__} and "

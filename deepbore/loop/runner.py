@@ -6,6 +6,7 @@ import warnings
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.loop.engine import Engine
+from deepbore.loop.steering import Steering
 
 
 class TrialRunner:
@@ -14,34 +15,46 @@ class TrialRunner:
     Args:
         engine: the steps of the run.
         evaluator: what turns trials into outcomes; each rank's own.
-        n_trials: how many trials the run has in the end; None for no limit.
+        n_trials: how many trials the study has asked for in the end; None for no limit.
         batch_size: q, trials proposed in one iteration; more where more workers are free.
+        steering: when the run ends before that.
     """
 
-    def __init__(self, engine: Engine, evaluator: Evaluator, n_trials: int | None, batch_size: int):
-        self.engine, self.n_trials, self.batch_size = engine, n_trials, batch_size
+    def __init__(self, engine: Engine, evaluator: Evaluator, n_trials: int | None, batch_size: int, steering: Steering):
+        self.engine, self.n_trials, self.batch_size, self.steering = engine, n_trials, batch_size, steering
+        self._submitted: set[int] = set()  # rows
         self.evaluator = SharedEvaluator(evaluator, engine.ranks) if engine.ranks.world > 1 else evaluator
 
     @property
     def room(self) -> int:
         """How many trials the next iteration may ask for; 0 or less when the run is over."""
+        if self.steering.is_over:
+            return 0
         observations = self.engine.state.observations
-        left = math.inf if self.n_trials is None else self.n_trials - len(observations)
+        left = math.inf if self.n_trials is None else self.n_trials - observations.n_asked
         return int(min(max(self.batch_size, self.evaluator.free), left, observations.n_left))
 
     def evaluate(self, rows: list[int]) -> None:
         """Submits trials, and waits until the next iteration can begin: until as many workers are free as a batch has
         trials, or, at the end of the run, until all are done.
         """
-        for row in rows:
-            self.evaluator.submit(self.engine.state.observations.trial(row))
-        while self._must_wait:
-            self._collect()
+        with self.steering.interrupts.gently():
+            for row in rows:
+                self._submitted.add(row)
+                self.evaluator.submit(self.engine.state.observations.trial(row))
+            while self._must_wait:
+                self._collect()
 
     def finish(self) -> None:
         """Waits for what is still outstanding."""
-        while self.evaluator.outstanding:
-            self._collect()
+        with self.steering.interrupts.gently():
+            while self.evaluator.outstanding:
+                self._collect()
+
+    def leave(self) -> None:
+        """Drops what is outstanding: the next run begins with it."""
+        self._keep(self._submitted)
+        self.evaluator.close()
 
     @property
     def _must_wait(self) -> bool:
@@ -50,8 +63,24 @@ class TrialRunner:
         return self.evaluator.free < min(self.batch_size, self.evaluator.workers)
 
     def _collect(self) -> None:
-        for trial, outcome in self.evaluator.collect():
-            recorded = self.engine.record(trial, outcome)
-            if recorded.has_failed and self.engine.ranks.is_first:
-                message = f"trial {trial.id} failed with {trial.params}: {recorded.reason}"
+        with self.steering.unlocked():
+            finished = self.evaluator.collect()
+        recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # all, then who listens
+        for trial, outcome in recorded:
+            self._submitted.discard(trial.id)
+            if outcome.has_failed and self.engine.ranks.is_first:
+                message = f"trial {trial.id} failed with {trial.params}: {outcome.reason}"
                 warnings.warn(message, RuntimeWarning, stacklevel=2)
+            self.steering.told(trial.id, outcome)
+        self.steering.look()
+        if self.steering.is_over:
+            self._withdraw()
+
+    def _withdraw(self) -> None:
+        """Leaves to the next run what has not begun."""
+        self._keep({trial.id for trial in self.evaluator.withdraw()})
+
+    def _keep(self, rows: set[int]) -> None:
+        state = self.engine.state
+        state.unfinished = self.engine.still_pending(sorted({*state.unfinished, *rows}))
+        self._submitted -= rows

@@ -1,11 +1,21 @@
 """`minimize` and `maximize`: an optimisation in one call."""
 
 import os
-from typing import Unpack
+from collections.abc import Sequence
+from typing import TypedDict
 
+from deepbore.acquisition import Acquisition
+from deepbore.candidates import Candidates
+from deepbore.checks import whole
+from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device
+from deepbore.data.observations import Direction
 from deepbore.evaluators import Evaluator, Objective
+from deepbore.labels import Gamma, Labelling
+from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
+from deepbore.study.opening import IfExists, opened
+from deepbore.study.running import MAX_FAILURES, Steered, StudyCallback, as_evaluator, check_run
 from deepbore.study.study import Study
 from deepbore.study.view import Parts, Result
 
@@ -13,23 +23,49 @@ from deepbore.study.view import Parts, Result
 def minimize(
     objective: Objective | Evaluator,
     space: SearchSpace,
-    n_trials: int,
+    n_trials: int | None,
     *,
     seed: int = 0,
+    timeout: float | None = None,
+    stop_when: StopRule | Sequence[StopRule] = (),
+    max_failures: int | None = MAX_FAILURES,
+    callbacks: Sequence[StudyCallback] = (),
+    progress: bool | None = None,
+    batch_size: int = 1,
     journal: str | os.PathLike[str] | None = None,
+    if_exists: IfExists = "error",
+    classifier: Classifier | None = None,
+    acquisition: Acquisition | None = None,
+    candidates: Candidates | None = None,
+    labels: Labelling | None = None,
+    gamma: Gamma | None = None,
+    n_initial: int | None = None,
     device: Device = "cpu",
-    **parts: Unpack[Parts],
 ) -> Result:
     """Finds a configuration with a small value.
 
     Args:
         objective: configuration (a dict) -> value, or an evaluator of it: see `Study.optimize`.
         space: the search space.
-        n_trials: how many evaluations.
+        n_trials: how many evaluations, >= 1, those of a run that is loaded included; None for no limit, where something
+            else ends the run.
         seed: of everything random.
-        journal: file that keeps every event.
+        timeout: seconds after which no further trial begins; this and what follows up to `batch_size`: see
+            `Study.optimize`.
+        stop_when: rules that end the run.
+        max_failures: if the first so many evaluations have all failed, that is an error.
+        callbacks: functions of (study, trial), called after each trial.
+        progress: whether to show a bar; None for: in a terminal and a notebook.
+        batch_size: trials proposed in one iteration.
+        journal: file that keeps every event; this and all that follow: see `Study`.
+        if_exists: what happens if the journal holds a run: "error", or "load" to go on with it.
+        classifier: what learns.
+        acquisition: what is maximised.
+        candidates: how it is maximised.
+        labels: how outcomes become labels.
+        gamma: proportion of good observations for the default labels.
+        n_initial: trials of a Sobol design before the classifier is asked.
         device: where points, classifier and search live.
-        parts: classifier, acquisition, candidates, labels, gamma, n_initial: see `Study`.
 
     Example:
         >>> from deepbore import Real, SearchSpace, minimize
@@ -37,20 +73,79 @@ def minimize(
         >>> abs(result.best_params["x"] - 0.3) < 0.05
         True
     """
-    study = Study(space, direction="minimize", seed=seed, journal=journal, device=device, **parts)
-    return study.optimize(objective, n_trials)
+    parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+    parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
+    steered: Steered = {
+        "timeout": timeout,
+        "stop_when": stop_when,
+        "max_failures": max_failures,
+        "callbacks": callbacks,
+        "progress": progress,
+        "batch_size": batch_size,
+    }
+    opening: Opening = {"seed": seed, "device": device, "journal": journal, "if_exists": if_exists}
+    return _optimized("minimize", objective, space, n_trials, opening, parts, steered)
 
 
 def maximize(
     objective: Objective | Evaluator,
     space: SearchSpace,
-    n_trials: int,
+    n_trials: int | None,
     *,
     seed: int = 0,
+    timeout: float | None = None,
+    stop_when: StopRule | Sequence[StopRule] = (),
+    max_failures: int | None = MAX_FAILURES,
+    callbacks: Sequence[StudyCallback] = (),
+    progress: bool | None = None,
+    batch_size: int = 1,
     journal: str | os.PathLike[str] | None = None,
+    if_exists: IfExists = "error",
+    classifier: Classifier | None = None,
+    acquisition: Acquisition | None = None,
+    candidates: Candidates | None = None,
+    labels: Labelling | None = None,
+    gamma: Gamma | None = None,
+    n_initial: int | None = None,
     device: Device = "cpu",
-    **parts: Unpack[Parts],
 ) -> Result:
     """Finds a configuration with a large value: `minimize` the other way up."""
-    study = Study(space, direction="maximize", seed=seed, journal=journal, device=device, **parts)
-    return study.optimize(objective, n_trials)
+    parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+    parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
+    steered: Steered = {
+        "timeout": timeout,
+        "stop_when": stop_when,
+        "max_failures": max_failures,
+        "callbacks": callbacks,
+        "progress": progress,
+        "batch_size": batch_size,
+    }
+    opening: Opening = {"seed": seed, "device": device, "journal": journal, "if_exists": if_exists}
+    return _optimized("maximize", objective, space, n_trials, opening, parts, steered)
+
+
+class Opening(TypedDict):
+    """Where a run comes from."""
+
+    seed: int
+    device: Device
+    journal: str | os.PathLike[str] | None
+    if_exists: IfExists
+
+
+def _optimized(
+    direction: Direction,
+    objective: Objective | Evaluator,
+    space: SearchSpace,
+    n_trials: int | None,
+    opening: Opening,
+    parts: Parts,
+    steered: Steered,
+) -> Result:
+    whole(1, n_trials=n_trials)
+    evaluator = as_evaluator(objective)
+    probe = opened(space, direction, None, opening["seed"], None, "error", **parts)
+    check_run(probe.state, n_trials, None, steered)  # what is wrong is said before a journal is begun
+    study = Study(space, direction=direction, **opening, **parts)
+    left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
+    return study.optimize(evaluator, left, **steered)

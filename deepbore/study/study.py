@@ -3,36 +3,45 @@
 import os
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat, Unpack
+from collections.abc import Sequence
+from typing import Unpack
 
+import torch
 from lightning.pytorch import Trainer
 
+from deepbore.acquisition import Acquisition
+from deepbore.candidates import Candidates
 from deepbore.checks import whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.neutral import as_usual
-from deepbore.data.csv_file import read_csv
-from deepbore.data.history import History, replay
-from deepbore.data.journal import Journal
-from deepbore.data.observations import Direction, Observations, Trial
-from deepbore.data.outcomes import Outcome
-from deepbore.errors import SettingError
-from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
+from deepbore.data.observations import Direction, Trial
+from deepbore.evaluators import Evaluator, Objective
+from deepbore.labels import Gamma, Labelling
 from deepbore.loop.asking import Asker
-from deepbore.loop.controller import LoopController
 from deepbore.loop.engine import Engine
-from deepbore.loop.lightning import listening, new_trainer, run
-from deepbore.loop.recipe import Recipe
+from deepbore.loop.lightning import new_trainer, run
 from deepbore.loop.recommending import recommend
 from deepbore.loop.resume import restore
-from deepbore.loop.state import RunState
-from deepbore.space import Params, SearchSpace
-from deepbore.study.view import Parts, Result, StudyView
+from deepbore.loop.stopping import StopRule
+from deepbore.space import SearchSpace
+from deepbore.study.opening import IfExists, Opened, loaded, opened
+from deepbore.study.running import (
+    MAX_FAILURES,
+    Steered,
+    StudyCallback,
+    as_evaluator,
+    check_run,
+    listener,
+    run_steered,
+    steering_of,
+)
+from deepbore.study.telling import Telling
+from deepbore.study.view import Parts, Result
 
 
-class Study(StudyView):
+class Study(Telling):
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
 
     A study may be used from several threads, one call at a time. A call that fails leaves it as it was.
@@ -42,7 +51,9 @@ class Study(StudyView):
         direction: "minimize" or "maximize".
         directions: one for each objective, where there are several; then `labels` must grade several values.
         seed: of everything random; the same seed gives the same run on a CPU.
-        journal: file that keeps every event; None for none. It must not hold another run: see `Study.load`.
+        journal: file that keeps every event; None for none.
+        if_exists: what happens if the journal holds a run: "error", or "load" to go on with it, as `load` does. It must
+            then be the run that is described here: space, directions, seed, and the parts that are given.
         classifier: what learns; default `KernelPLS()`.
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
@@ -53,7 +64,7 @@ class Study(StudyView):
 
     Raises:
         SettingError: for a setting outside its range, or parts that do not go together.
-        JournalError: if the journal holds a run already.
+        JournalError: if the journal holds a run already, or with "load" another one.
 
     Example:
         >>> from deepbore import Real, SearchSpace, Study
@@ -73,32 +84,29 @@ class Study(StudyView):
         directions: Sequence[Direction] | None = None,
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
+        if_exists: IfExists = "error",
+        classifier: Classifier | None = None,
+        acquisition: Acquisition | None = None,
+        candidates: Candidates | None = None,
+        labels: Labelling | None = None,
+        gamma: Gamma | None = None,
+        n_initial: int | None = None,
         device: Device = "cpu",
-        **parts: Unpack[Parts],
     ):
-        if not isinstance(space, SearchSpace):
-            raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
-        if direction is not None and directions is not None:
-            raise SettingError("give either direction or directions, not both.")
-        observations = Observations(space, directions or (direction or "minimize",))
-        recipe = Recipe.resolve(space, observations.k, **parts)
-        self._begin(RunState(observations, recipe, seed), device)
-        if journal is not None:
-            self._keep_in(Journal.begin(journal, self._state.header()))
+        where = as_device(device)  # what is wrong is said before a journal is begun
+        parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+        parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
+        self._begin(opened(space, direction, directions, seed, journal, if_exists, **parts), where)
 
-    def _begin(self, state: RunState, device: Device) -> None:
-        self._state, self._device = state, as_device(device)
-        self._asker = Asker(Engine(state), self._device)
-        state.observations.to(self._device)
-        self._history: History | None = None  # what was loaded, until it is restored
+    def _begin(self, run: Opened, device: torch.device) -> None:
+        self._state, self._history = run  # the history of what was loaded, until it is restored
+        self._device = device
+        self._asker = Asker(Engine(self._state), self._device)
+        self.observations.to(self._device)
         self._recommended: tuple[tuple[int, ...], int | None] | None = None  # by what was known then
-        self._lock = threading.RLock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}  # each copy has its own
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock())
+        self._lock, self._steering = threading.RLock(), None
+        if self.observations.journal is not None:
+            weakref.finalize(self, self.observations.journal.close)
 
     # --- ask and tell ------------------------------------------------------------------------------------------------
 
@@ -108,70 +116,11 @@ class Study(StudyView):
         Raises:
             SettingError: for q < 1.
             SpaceExhausted: if a finite space has fewer than q configurations left.
+            StudyRunning: while `optimize` runs, which asks by itself.
         """
         whole(1, q=q)
-        with self._lock, as_usual():
-            self._restore()
+        with self._alone("ask"):
             return [self.observations.trial(row) for row in self._asker.ask(q)]
-
-    def enqueue(self, params: Params) -> None:
-        """Has a configuration tried next, before the design and the classifier's proposals.
-
-        Raises:
-            PointError: for a configuration outside the space.
-        """
-        with self._lock, as_usual():
-            point = self.space.encode([params])
-            self._restore()
-            if self.observations.journal is not None:
-                self.observations.journal.write({"event": "enqueued", "params": self.space.decode(point)[0]})
-            self._state.queue.append(point[0])
-
-    def tell(
-        self,
-        trial: Trial | int,
-        value: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
-        *,
-        failed: bool = False,
-    ) -> None:
-        """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
-
-        Args:
-            trial: what `ask` gave, or its id.
-            value: objective value in the user's sign, or one for each direction, or an `Outcome`.
-            failed: that there is no value.
-
-        Raises:
-            TrialError: for an unknown trial, one told before, or one of another study.
-            ValueTypeError: for a value that is no number.
-        """
-        with self._lock, as_usual():
-            self.observations.tell(trial, value, failed=failed)
-
-    def add(
-        self, columns: Mapping[str, Any], values: Sequence[Any] | SupportsFloat, *, task: str | None = None
-    ) -> None:
-        """Adds earlier results, one or a million.
-
-        Args:
-            columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value.
-            values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed.
-            task: name of the task that they are of; None for this one.
-
-        Raises:
-            PointError: for configurations outside the space.
-            ShapeError: if there is not one value for each row.
-        """
-        with self._lock, as_usual():
-            self.observations.add(columns, values, task=task)
-
-    def add_csv(self, path: str | os.PathLike[str], value: str = "value") -> None:
-        """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
-
-        Raises:
-            TableError: naming line and column, for what does not belong there.
-        """
-        self.add(*read_csv(path, self.space, value))
 
     # --- letting it run ----------------------------------------------------------------------------------------------
 
@@ -180,32 +129,59 @@ class Study(StudyView):
         objective: Objective | Evaluator,
         n_trials: int | None,
         *,
+        timeout: float | None = None,
+        stop_when: StopRule | Sequence[StopRule] = (),
+        max_failures: int | None = MAX_FAILURES,
+        callbacks: Sequence[StudyCallback] = (),
+        progress: bool | None = None,
         batch_size: int = 1,
         trainer: Trainer | None = None,
     ) -> Result:
         """Evaluates until there are `n_trials` more trials, all in one `fit`.
 
-        What was pending when the study was loaded, and still is, comes first and is not counted.
+        What an earlier run, also of another process, has left pending comes first and is not counted.
+
+        Ctrl-C ends the run when the running trials are done, and twice at once; then it reaches the caller as
+        KeyboardInterrupt. SIGTERM does the same. What a run that has ended leaves pending, the next one begins with.
+        Other threads, and the objective, may tell, add, enqueue, annotate and stop meanwhile, but not ask.
 
         Args:
             objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
                 What raises an exception, or returns no finite number, is a failed trial, with a warning.
-            n_trials: how many evaluations; a finite space may be exhausted before. None lets the trainer decide.
+            n_trials: how many evaluations; a finite space may be exhausted before. None for no limit, where something
+                else ends the run. 0 only finishes what is pending.
+            timeout: seconds, the design included, after which no further trial begins; those that run are waited for.
+            stop_when: `NoImprovement(trials=20)`, `TargetReached(value)`, `ExpectedImprovementBelow(share)`, or a list.
+            max_failures: if the first so many evaluations have all failed, the objective is at fault; None for never.
+            callbacks: functions of (study, trial), called after each trial in this thread, under several ranks on the
+                first; what they return is ignored. `study.stop()` ends the run. An exception ends it and is raised.
+            progress: whether to show a bar; None for: in a terminal and a notebook.
             batch_size: q, trials proposed in one iteration; more where more workers are free.
             trainer: a Trainer of your own, with its devices, loggers and callbacks; default: one without any.
 
         Raises:
-            KeyboardInterrupt: on Ctrl-C; what was told until then stays.
+            SettingError: for a setting outside its range, before anything is evaluated.
+            ObjectiveError: if the first evaluation returns what is no value, or the first `max_failures` have failed.
+            KeyboardInterrupt: on Ctrl-C and SIGTERM; what was told until then stays.
+            StudyRunning: if it runs already.
         """
-        evaluator = objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
-        whole(0, n_trials=n_trials)
-        with as_usual():
-            self._restore()
-            until = None if n_trials is None else len(self.observations) + n_trials
-            controller = LoopController(self._state, evaluator, until, batch_size, logs=trainer is not None)
-            own = trainer or new_trainer(self._device)
-            with listening(own, controller):
-                run(own, self.classifier, self._state.data)
+        evaluator = as_evaluator(objective)
+        steered: Steered = {
+            "timeout": timeout,
+            "stop_when": stop_when,
+            "max_failures": max_failures,
+            "callbacks": callbacks,
+            "progress": progress,
+            "batch_size": batch_size,
+        }
+        check_run(self._state, n_trials, trainer, steered)
+        with self._alone("optimize"):
+            self._steering = steering = steering_of(self._state, steered)
+            steering.listeners, steering.unlocked = [listener(each, self) for each in callbacks], self._unlocked
+            try:
+                run_steered(self._state, evaluator, n_trials, trainer, steering, steered)
+            finally:
+                self._steering = None
         return self.result
 
     def fit(self, epochs: int = 10) -> Classifier:
@@ -220,7 +196,7 @@ class Study(StudyView):
             the classifier; its `ready` says whether there was anything to learn.
         """
         whole(1, epochs=epochs)
-        with self._lock, as_usual():
+        with self._alone("fit", restored=False):
             generator = self._state.generator
             stream = generator.get_state()  # the run's stream stays as it is
             self._recommended = None
@@ -241,8 +217,7 @@ class Study(StudyView):
 
     def reseed(self, seed: int) -> None:
         """Goes on with another stream of random numbers, as copies of a study in several processes must."""
-        with self._lock, as_usual():
-            self._restore()
+        with self._alone("reseed"):
             self._state.reseed(seed)
 
     def share(self, ranks: Ranks) -> None:
@@ -270,23 +245,14 @@ class Study(StudyView):
             JournalError: for a missing, damaged or contradictory journal.
             SettingError: for a part that the header can't name.
         """
-        history = replay(Journal(journal))
-        observations, header = history.observations, history.header
-        recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts)
         study = cls.__new__(cls)
-        study._begin(RunState(observations, recipe, header["seed"]), device)
-        study._keep_in(history.journal)
-        study._history = history
+        study._begin(loaded(journal, **parts), as_device(device))
         return study
 
     def close(self) -> None:
         """Leaves the journal to another writer; the end of the study or of the process does so, too."""
         if self.observations.journal is not None:
             self.observations.journal.close()
-
-    def _keep_in(self, journal: Journal) -> None:
-        self.observations.journal = journal
-        weakref.finalize(self, journal.close)
 
     def _restore(self) -> None:
         """Brings the state where the journal ended, before a loaded study goes on."""

@@ -131,6 +131,10 @@ class StudyView(ABC):
         return None if row is None else self.observations.trial(row)
 
     @abstractmethod
+    def _restore(self) -> None:
+        """Brings the state where the journal ended, before a loaded study goes on."""
+
+    @abstractmethod
     def _recommended_row(self) -> int | None:
         """The row of the recommended trial; None while there is none."""
 

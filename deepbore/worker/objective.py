@@ -6,7 +6,7 @@ from dataclasses import replace
 from reprlib import Repr
 from typing import Any
 
-from deepbore.data.outcomes import Outcome, as_outcome
+from deepbore.data.outcomes import Outcome, WrongReturn, as_outcome
 from deepbore.errors import ValueTypeError
 
 Objective = Callable[[dict[str, Any]], Any]  # configuration -> a number, several, or an Outcome
@@ -55,7 +55,7 @@ def _read(returned: Any) -> Outcome:
         outcome = as_outcome(returned)
     except ValueTypeError:
         rule = "the objective must return a number, several, or an Outcome"
-        return Outcome.failure(f"{rule}, but returned {SHORT.repr(returned)}")
+        return WrongReturn.failure(f"{rule}, but returned {SHORT.repr(returned)}")
     return replace(outcome, reason=_capped(outcome.reason)) if outcome.reason else outcome
 
 

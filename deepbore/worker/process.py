@@ -11,6 +11,7 @@ from typing import Any
 from deepbore.data.outcomes import Outcome
 from deepbore.worker.objective import Objective, evaluate
 
+_WORKER = os.getpid()
 _HELD: dict[str, Objective] = {}  # this process's objective: sent once, so what it caches lasts from call to call
 
 
@@ -18,7 +19,10 @@ def begin(threads: int) -> None:
     """Sets a new worker up: a process group of its own, an end that comes with the parent's, its share of threads.
 
     In its own group a worker hears no Ctrl-C, and can be killed together with the processes that the objective starts.
+    SIGTERM, which clusters send to all processes of a job, is the parent's business, too: it ends the run when the
+    running trials are done.
     """
+    signal.signal(signal.SIGTERM, _leave_to_parent)
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -45,6 +49,12 @@ def kill_group(pid: int) -> bool:
     except (AttributeError, OSError):  # no groups on Windows; a worker that has not begun leads none
         return False
     return True
+
+
+def _leave_to_parent(number: int, _frame: object) -> None:
+    if os.getpid() != _WORKER:  # a process that the objective has forked: it ends as any other
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
 
 
 def _end_with_parent() -> None:

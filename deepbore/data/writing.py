@@ -1,0 +1,27 @@
+"""What a journal is told: the events of outcomes and of notes. See `deepbore.data.events` for those who read them."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from deepbore.data.lines import Event
+from deepbore.data.outcomes import Outcome
+
+
+def told(row: int, outcome: Outcome) -> Event:
+    """What the journal says of an outcome; only what is there."""
+    if outcome.has_failed:
+        event: Event = {"event": "failed", "trial": row}
+    elif len(outcome.values) == 1:
+        event = {"event": "told", "trial": row, "value": outcome.values[0]}
+    else:
+        event = {"event": "told", "trial": row, "values": list(outcome.values)}
+    if all(map(math.isfinite, outcome.constraints)):
+        event["constraints"] = list(outcome.constraints)
+    rest = {"budget": outcome.budget, "reason": outcome.reason, "attributes": outcome.attributes}
+    return {name: each for name, each in {**event, **rest}.items() if each not in (None, "", [], {})}
+
+
+def annotated(row: int, attributes: Mapping[str, Any]) -> Event:
+    """What the journal says of notes on a trial."""
+    return {"event": "annotated", "trial": row, "attributes": dict(attributes)}

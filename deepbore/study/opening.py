@@ -1,0 +1,124 @@
+"""How a study comes by its state: a new one, or what a journal keeps."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Unpack, get_args
+
+from deepbore.checks import one_of
+from deepbore.data.history import History, replay
+from deepbore.data.journal import Journal
+from deepbore.data.observations import Direction, Observations
+from deepbore.errors import JournalError, SettingError
+from deepbore.loop.recipe import Recipe, shown
+from deepbore.loop.state import RunState, as_seed
+from deepbore.space import SearchSpace
+from deepbore.study.view import Parts
+
+IfExists = Literal["error", "load"]
+
+
+class Opened(NamedTuple):
+    """A run to go on with.
+
+    Attributes:
+        state: of the run.
+        history: what is to be restored before it goes on; None for a new one.
+    """
+
+    state: RunState
+    history: History | None = None
+
+
+def opened(
+    space: SearchSpace,
+    direction: Direction | None,
+    directions: Sequence[Direction] | None,
+    seed: int,
+    journal: str | os.PathLike[str] | None,
+    if_exists: IfExists,
+    **parts: Unpack[Parts],
+) -> Opened:
+    """The run that these settings describe: a new one, or the one in the journal, if that is wanted and it has one.
+
+    Raises:
+        SettingError: for settings outside their range.
+        JournalError: if the journal holds a run, and another one, or none was expected.
+    """
+    if not isinstance(space, SearchSpace):
+        raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
+    if direction is not None and directions is not None:
+        raise SettingError("give either direction or directions, not both.")
+    one_of(get_args(IfExists), if_exists=if_exists)
+    observations = Observations(space, directions or (direction or "minimize",))
+    if journal is not None and if_exists == "load" and holds_run(journal):
+        return _same_run(journal, observations, as_seed(seed), parts)
+    state = RunState(observations, Recipe.resolve(space, observations.k, **parts), seed)
+    if journal is not None:
+        observations.journal = Journal.begin(journal, state.header())
+    return Opened(state)
+
+
+def loaded(journal: str | os.PathLike[str], **parts: Unpack[Parts]) -> Opened:
+    """The run that a journal keeps, perhaps with other parts.
+
+    Raises:
+        JournalError: for a missing, damaged or contradictory journal.
+        SettingError: for a part that the header can't name.
+    """
+    history = replay(Journal(journal))
+    observations, header = history.observations, history.header
+    recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts)
+    state = RunState(observations, recipe, header["seed"])
+    observations.journal = history.journal
+    return Opened(state, history)
+
+
+def holds_run(journal: str | os.PathLike[str]) -> bool:
+    """Whether a file is there, and not empty."""
+    path = Path(journal)
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _same_run(path: str | os.PathLike[str], wanted: Observations, seed: int, parts: Parts) -> Opened:
+    """The run in a journal, if it is the one that is wanted; its lock is taken at once, before any evaluation."""
+    run = loaded(path, **parts)
+    assert run.history is not None
+    header = run.history.header
+    found = _differences(wanted, run.state.observations)
+    found += [f"seed is {seed}, was {header['seed']}"] if seed != header["seed"] else []
+    found += _other_parts(run.state.recipe, header["recipe"], parts) if "recipe" in header else []
+    if found:
+        raise JournalError(
+            f"{run.history.journal.path} holds another run than the one described here: {'; '.join(found)}. Name "
+            "another file; or, to go on with the run in it and change its parts, use Study.load(journal, ...)."
+        )
+    run.history.journal.open()
+    return run
+
+
+def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> list[str]:
+    """What differs in the parts, in words; those that were the defaults, and are not given now, go on as they were."""
+    now = {"labels" if name == "gamma" else name for name, part in parts.items() if part is not None}
+    words = [
+        f"{name} is not given, was {shown(described[name])}" for name in described.get("given", ()) if name not in now
+    ]
+    return words + recipe.differences(described)
+
+
+def _differences(wanted: Observations, kept: Observations) -> list[str]:
+    """What differs in space and directions, in words."""
+    words = []
+    if wanted.directions != kept.directions:
+        words.append(f"direction is {', '.join(wanted.directions)}, was {', '.join(kept.directions)}")
+    if wanted.space != kept.space:
+        words += _declared_otherwise(wanted.space.to_dict(), kept.space.to_dict())
+    return words
+
+
+def _declared_otherwise(wanted: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+    words = [f"{name!r} is new in the space" for name in wanted if name not in kept]
+    words += [f"{name!r} is no longer in the space" for name in kept if name not in wanted]
+    both = [name for name in wanted if name in kept and wanted[name] != kept[name]]
+    words += [f"{name!r} in the space is {wanted[name]}, was {kept[name]}" for name in both]
+    return words or [f"the order of the space is {list(wanted)}, was {list(kept)}"]

@@ -1,0 +1,110 @@
+"""One run of a study: who steers it, and who looks on."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from lightning.pytorch import Trainer
+
+from deepbore.checks import above, one_of, required, whole
+from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Outcome
+from deepbore.errors import SettingError
+from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
+from deepbore.loop.controller import LoopController
+from deepbore.loop.lightning import listening, new_trainer, run
+from deepbore.loop.state import RunState
+from deepbore.loop.steering import Listener, Steering
+from deepbore.loop.stopping import StopRule, as_rules
+from deepbore.study.progress import ProgressBar, somebody_watches
+
+if TYPE_CHECKING:
+    from deepbore.study.study import Study
+
+StudyCallback = Callable[["Study", Trial], object]
+MAX_FAILURES = 20  # without any success: where nine in ten configurations fail, one run in eight meets it
+
+
+class Steered(TypedDict):
+    """The settings of `Study.optimize` that say how a run goes, when it ends and who looks on; see there."""
+
+    timeout: float | None
+    stop_when: StopRule | Sequence[StopRule]
+    max_failures: int | None
+    callbacks: Sequence[StudyCallback]
+    progress: bool | None
+    batch_size: int
+
+
+def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, steered: Steered) -> None:
+    """Raises SettingError for a setting of `Study.optimize` that is outside its range, or a run that nothing ends."""
+    whole(0, n_trials=n_trials)
+    above(0, timeout=steered["timeout"])
+    required(batch_size=steered["batch_size"])
+    whole(1, max_failures=steered["max_failures"], batch_size=steered["batch_size"])
+    one_of((True, False, None), progress=steered["progress"])
+    rules, callbacks = as_rules(steered["stop_when"], state), steered["callbacks"]
+    if not isinstance(callbacks, (list, tuple)) or not all(callable(each) for each in callbacks):
+        raise SettingError(f"callbacks must be a list of functions of (study, trial), but got {callbacks!r:.100}.")
+    ends = (n_trials, trainer, steered["timeout"], rules or None, callbacks or None)
+    if all(each is None for each in ends) and state.space.cardinality == math.inf:
+        raise SettingError(
+            "n_trials=None needs something else that ends the run. Give timeout=, stop_when= or n_trials."
+        )
+
+
+def steering_of(state: RunState, steered: Steered) -> Steering:
+    """What ends a run and hears of its trials, by checked settings."""
+    return Steering(as_rules(steered["stop_when"], state), steered["timeout"], steered["max_failures"])
+
+
+def run_steered(
+    state: RunState,
+    evaluator: Evaluator,
+    n_trials: int | None,
+    trainer: Trainer | None,
+    steering: Steering,
+    steered: Steered,
+) -> None:
+    """Evaluates until so many more trials are done, or the steering ends the run.
+
+    Args:
+        state: of the run, restored.
+        evaluator: what turns trials into outcomes.
+        n_trials: how many trials to ask for; None for no limit.
+        trainer: the user's; None for one of our own.
+        steering: when the run ends before that.
+        steered: how it goes.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C or SIGTERM.
+        ObjectiveError: for an objective that gives no values.
+    """
+    goal = None if n_trials is None else state.observations.n_asked + n_trials
+    own = trainer or new_trainer(state.observations.points.device)
+    shown = somebody_watches() if steered["progress"] is None else steered["progress"]
+    bar = ProgressBar(state.observations, goal, lambda: own.callback_metrics, shown and own.is_global_zero)
+    steering.listeners = [bar, *steering.listeners]
+    batch_size, logs = steered["batch_size"], trainer is not None
+    with bar, steering.interrupts, listening(own, LoopController(state, evaluator, goal, batch_size, logs, steering)):
+        run(own, state.classifier, state.data)
+    if steering.is_interrupted:
+        raise KeyboardInterrupt
+
+
+def as_evaluator(objective: Objective | Evaluator) -> Evaluator:
+    """What evaluates: a function is called in this process.
+
+    Raises:
+        SettingError: for what is neither a function nor an evaluator.
+    """
+    return objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
+
+
+def listener(callback: StudyCallback, study: "Study") -> Listener:
+    """What hears of the study's trials, for a function that wants the study and the trial."""
+
+    def hears(row: int, _outcome: Outcome) -> None:
+        callback(study, study.observations.trial(row))
+
+    return hears

@@ -1,0 +1,100 @@
+"""`Telling`: what a study is told: outcomes, earlier results, what to try next, notes."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsFloat
+
+from deepbore.compute.neutral import as_usual
+from deepbore.data.csv_file import read_csv
+from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Outcome
+from deepbore.space import Params
+from deepbore.study.shared import SharedStudy
+
+
+class Telling(SharedStudy):
+    """The half of a study that takes in. Each call is one at a time, whichever thread it comes from."""
+
+    def enqueue(self, params: Params) -> None:
+        """Has a configuration tried next, before the design and the classifier's proposals.
+
+        Raises:
+            PointError: for a configuration outside the space.
+        """
+        with self._lock, as_usual():
+            point = self.space.encode([params])
+            self._restore()
+            if self.observations.journal is not None:
+                self.observations.journal.write({"event": "enqueued", "params": self.space.decode(point)[0]})
+            self._state.queue.append(point[0])
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
+        *,
+        failed: bool = False,
+    ) -> None:
+        """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
+
+        Args:
+            trial: what `ask` gave, or its id.
+            value: objective value in the user's sign, or one for each direction, or an `Outcome`.
+            failed: that there is no value.
+
+        Raises:
+            TrialError: for an unknown trial, one told before, or one of another study.
+            ValueTypeError: for a value that is no number.
+        """
+        with self._lock, as_usual():
+            self.observations.tell(trial, value, failed=failed)
+
+    def annotate(self, trial: Trial | int, attributes: Mapping[str, Any]) -> None:
+        """Notes attributes of a trial, whatever its status: they join, and replace, those that it has.
+
+        They stand in `trial.attributes`, in the journal and in `to_frame`; the run takes no notice of them. An
+        objective notes its own with `Outcome(value, attributes={...})`.
+
+        Args:
+            trial: what `ask` gave, one of `trials`, or its id.
+            attributes: plain JSON data by name; NaN and infinite numbers become None.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another study.
+            ValueTypeError: for names that are no texts, or what JSON can't carry.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1)}))
+            >>> (trial,) = study.ask()
+            >>> study.annotate(trial, {"host": "node7", "epochs": 12})
+            >>> study.trials[0].attributes["host"]
+            'node7'
+        """
+        with self._lock:
+            self.observations.annotate(trial, attributes)
+
+    def add(
+        self, columns: Mapping[str, Any], values: Sequence[Any] | SupportsFloat, *, task: str | None = None
+    ) -> None:
+        """Adds earlier results, one or a million.
+
+        Args:
+            columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value.
+            values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed.
+            task: name of the task that they are of; None for this one.
+
+        Raises:
+            PointError: for configurations outside the space.
+            ShapeError: if there is not one value for each row.
+        """
+        with self._lock, as_usual():
+            self.observations.add(columns, values, task=task)
+
+    def add_csv(self, path: str | os.PathLike[str], value: str = "value") -> None:
+        """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
+
+        Raises:
+            TableError: naming line and column, for what does not belong there.
+        """
+        self.add(*read_csv(path, self.space, value))
