@@ -1,7 +1,9 @@
 """Parameters one by one: bounds, choices, rounding and ticks."""
 
+import copy
 import json
 import math
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -141,7 +143,11 @@ def test_a_value_is_the_same_alone_and_among_many(log, low, width, seed):
         (lambda: Integer(1, 2**50, log=True), r"log scale needs bounds within \+-10,000,000,000,000"),
         (lambda: Integer(1, 11, log=2), "True or False, but got log=2"),
         (lambda: Real(1, 11, log="false"), "True or False, but got log='false'"),
-        (lambda: Real(0, 1, when={"opt": "sgd"}), "when must be a Condition"),
+        (lambda: Integer(1, 11, log=1), "True or False, but got log=1"),
+        (lambda: Real(0, 1, when={}), "when needs a condition"),
+        (lambda: Real(0, 1, when={"opt": []}), "'opt' got none"),
+        (lambda: Real(0, 1, when={3: "sgd"}), "names its parent first"),
+        (lambda: Real(0, 1, when="opt"), "a dict, as in"),
         (lambda: Integer(0, 1, when=["sgd"]), "when must be a Condition"),
         (lambda: Categorical([1, 2], when=lambda params: True), "when must be a Condition"),
         (lambda: Condition(["sgd"], "opt"), "names its parent first"),
@@ -154,9 +160,14 @@ def test_bounds_and_conditions_that_cannot_work_are_refused(make, says):
 
 
 @pytest.mark.parametrize("kind", [Real, Integer])
-def test_log_and_when_are_keywords(kind):
-    with pytest.raises(TypeError, match="positional"):
+def test_log_step_and_when_are_keywords(kind):
+    name = kind.__name__
+    with pytest.raises(SpaceError, match=rf"by keyword, but got 2 .* Give {name}\(1, 11, step=2\)"):
         kind(1, 11, 2)
+    with pytest.raises(SpaceError, match="by keyword, but got True"):
+        kind(1, 11, True)
+    assert kind(1, 11) == kind(low=1, high=11)
+    assert copy.deepcopy(kind(1, 11)) == pickle.loads(pickle.dumps(kind(1, 11))) == replace(kind(1, 10), high=11)
 
 
 @given(st.sampled_from([False, True]), st.integers(0, 10_000))

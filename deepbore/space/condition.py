@@ -1,5 +1,6 @@
 """`Condition`: when a parameter is active."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,14 @@ from deepbore.errors import SpaceError
 
 @dataclass(frozen=True)
 class Condition:
-    """The parameter that carries this condition is active only where `parent` has one of `values`.
+    """The parameter that carries this condition is active only where `parent` is active and has one of `values`.
+
+    A comparison is written as a text: ">= 2", "< 0.5", "!= adam". It compares numbers, or the places of an ordinal's
+    choices; a real parent takes no other condition. A text that is itself a choice of the parent is no comparison.
 
     Args:
-        parent: name of a parameter with levels (integer, ordinal or categorical).
-        values: one value of the parent, or a list of them.
+        parent: name of the parameter that it depends on.
+        values: one value of the parent or one comparison, or a list of them, of which one must hold.
 
     Raises:
         SpaceError: if the parent is no name, or no value is given.
@@ -22,6 +26,8 @@ class Condition:
     Example:
         >>> Condition("optimizer", "sgd").values
         ('sgd',)
+        >>> Condition("layers", ">= 2").values
+        ('>= 2',)
     """
 
     parent: str
@@ -33,6 +39,55 @@ class Condition:
         object.__setattr__(self, "values", _listed(self.values))
         if not self.values:
             raise SpaceError(f"a condition needs a value of its parent, but {self.parent!r} got none.")
+
+
+When = Condition | Mapping[str, Any] | Sequence[Condition | Mapping[str, Any]]
+
+
+def as_when(when: Any) -> Condition | tuple[Condition, ...] | None:
+    """What `when=` takes, as one condition, or as several that must all hold.
+
+    Args:
+        when: a `Condition`, a dict {parent: value, list or comparison}, a list of these, or None.
+
+    Raises:
+        SpaceError: for anything else.
+    """
+    if when is None or isinstance(when, Condition):
+        return when
+    found = tuple(_conditions(when, when))
+    if not found:
+        raise SpaceError(
+            f"when needs a condition, but got {when!r}. Leave it out for a parameter that is always there."
+        )
+    return found[0] if len(found) == 1 else found
+
+
+def conditions_of(when: Any) -> tuple[Condition, ...]:
+    """All the conditions in `when=`; none for None."""
+    found = as_when(when)
+    return () if found is None else (found,) if isinstance(found, Condition) else found
+
+
+def plain(when: Any) -> Any:
+    """Conditions as plain JSON data: {parent: [values]}, or a list of such where one parent has several."""
+    found = conditions_of(when)
+    each = [{condition.parent: list(condition.values)} for condition in found]
+    together = {condition.parent: list(condition.values) for condition in found}
+    return together if len(together) == len(each) else each
+
+
+def _conditions(when: Any, given: Any) -> list[Condition]:
+    if isinstance(when, Condition):
+        return [when]
+    if isinstance(when, Mapping):
+        return [Condition(parent, values) for parent, values in when.items()]
+    if isinstance(when, (list, tuple)):
+        return [condition for each in when for condition in _conditions(each, given)]
+    raise SpaceError(
+        'when must be a Condition, as in when=Condition("optimizer", "sgd"), a dict, as in {"optimizer": "sgd"}, or a '
+        f"list of these that must all hold, not {given!r}."
+    )
 
 
 def _listed(values: Any) -> tuple[Any, ...]:

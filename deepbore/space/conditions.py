@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.errors import PointError, SpaceError
+from deepbore.errors import SpaceError
+from deepbore.space.comparison import Span, spans_of
 from deepbore.space.condition import Condition
 from deepbore.space.parameters import Parameter
 
@@ -18,11 +19,7 @@ class Rule:
     """One condition in terms of points: the parameter in column `parent` has a level in one of the `spans`."""
 
     parent: int
-    spans: tuple[tuple[int, int], ...]  # first and last level of each, ascending and apart
-
-    @property
-    def levels(self) -> list[int]:
-        return [level for first, last in self.spans for level in range(first, last + 1)]
+    spans: tuple[Span, ...]  # first and last level of each, ascending and apart
 
     def holds(self, level: Tensor) -> Tensor:
         """Whether it holds for levels of the parent, entry by entry."""
@@ -33,48 +30,92 @@ class Rule:
 
 
 class Conditions:
-    """The forest that the conditions of a space make: each parameter has at most one parent.
+    """The graph that the conditions of a space make: an arrow from each parent to what depends on it, no circles.
 
     Args:
         parameters: name -> parameter, in the order of a point's columns.
 
     Attributes:
         columns: of the conditional parameters.
-        rules: column -> its rule, for the conditional parameters.
+        rules: column -> its rules, which must all hold, for the conditional parameters.
         children: column -> the columns that depend on it.
-        order: all columns, each parent before what depends on it.
+        order: all columns, each after its parents.
 
     Raises:
-        SpaceError: for a condition on an unknown or continuous parent, on a value that it can't have, or a circle.
+        SpaceError: for a condition on an unknown parent, on a value that it can't have, one that never holds together
+            with others, or a circle.
     """
 
     def __init__(self, parameters: Mapping[str, Parameter]):
         self._names = list(parameters)
         self._parameters = list(parameters.values())
         column_of = {name: column for column, name in enumerate(parameters)}
-        self.rules: dict[int, Rule] = {}
+        self.rules: dict[int, tuple[Rule, ...]] = {}
         for name, parameter in parameters.items():
-            if parameter.when is not None:
-                spans = _spans(_levels_named(name, parameter.when, parameters))
-                self.rules[column_of[name]] = Rule(column_of[parameter.when.parent], spans)
+            if parameter.conditions:
+                rules = (_rule(name, condition, parameters, column_of) for condition in parameter.conditions)
+                self.rules[column_of[name]] = tuple(rules)
         self.columns = list(self.rules)
         self.children: dict[int, list[int]] = {}
-        for column, rule in self.rules.items():
-            self.children.setdefault(rule.parent, []).append(column)
+        for column in self.rules:
+            for parent in self.parents(column):
+                self.children.setdefault(parent, []).append(column)
         self.order = self._parents_first()
+        self._refuse_impossible()
+
+    def parents(self, column: int) -> tuple[int, ...]:
+        """The columns that one depends on, each once."""
+        return tuple(dict.fromkeys(rule.parent for rule in self.rules.get(column, ())))
 
     def _parents_first(self) -> list[int]:
-        """Every column after its parent and beside its siblings; a stack, since chains may be long."""
+        """Every column after its parents and beside its siblings; a stack, since chains may be long."""
         order, stack = [], [column for column in reversed(range(len(self._names))) if column not in self.rules]
+        waits = {column: len(self.parents(column)) for column in self.rules}
         while stack:
             order.append(stack.pop())
-            stack.extend(reversed(self.children.get(order[-1], [])))
+            for child in reversed(self.children.get(order[-1], [])):
+                waits[child] -= 1
+                if not waits[child]:
+                    stack.append(child)
         if len(order) < len(self._names):
             stuck = [self._names[column] for column in sorted(set(range(len(self._names))) - set(order))]
             raise SpaceError(f"conditions must not form a circle, but these parameters wait for each other: {stuck}.")
         return order
 
+    def _refuse_impossible(self) -> None:
+        """Raises SpaceError for a parameter whose several conditions can't hold together."""
+        if all(len(rules) == 1 for rules in self.rules.values()):
+            return  # and then each parent can have a level that activates its child
+        for column in self.order:
+            if not self.is_possible(column):
+                raise SpaceError(
+                    f"the conditions of {self._names[column]!r}, and of the parameters that it depends on, never hold "
+                    "together, so it could never be active. Mend them, or leave it out."
+                )
+
+    def is_possible(self, column: int, fixed: Mapping[int, float] | None = None) -> bool:
+        """Whether a parameter is active in some point, given the levels of some parameters."""
+        wanted: dict[int, tuple[Span, ...]] = {place: ((level, level),) for place, level in (fixed or {}).items()}
+        seen, stack = {column}, [column]
+        while stack:
+            for rule in self.rules.get(stack.pop(), ()):
+                wanted[rule.parent] = _common(wanted[rule.parent], rule.spans) if rule.parent in wanted else rule.spans
+                if not wanted[rule.parent]:
+                    return False
+                if rule.parent not in seen:
+                    seen.add(rule.parent)
+                    stack.append(rule.parent)
+        return True
+
     # --- points ------------------------------------------------------------------------------------------------------
+
+    def level(self, column: int, entries: Tensor) -> Tensor:
+        """What conditions on a parameter look at: its level; of a continuous one its native value."""
+        parameter = self._parameters[column]
+        if not parameter.is_continuous:
+            return parameter.to_level(entries)
+        natives = np.asarray(parameter.identity(entries.reshape(-1)), dtype=np.float64)
+        return torch.from_numpy(natives).to(entries.device).reshape(entries.shape)
 
     def active(self, points: Tensor) -> Tensor:
         """Which parameters are active in each point: n x d booleans, on the device of the points."""
@@ -82,7 +123,7 @@ class Conditions:
         if not self.rules:
             return torch.ones_like(points, dtype=torch.bool)
         always = torch.ones(points.shape[:-1], dtype=torch.bool, device=points.device)
-        levels = {parent: self._parameters[parent].to_level(points[..., parent]) for parent in self.children}
+        levels = {parent: self.level(parent, points[..., parent]) for parent in self.children}
         found: dict[int, Tensor] = {}
         for column in self.order:
             found[column] = self.is_active(column, found, levels, always)
@@ -95,47 +136,30 @@ class Conditions:
 
         Args:
             column: of the parameter.
-            found: whether its parent is active, by column.
-            levels: its parent's levels, by column.
+            found: whether its parents are active, by column.
+            levels: its parents' levels, by column.
             always: n times True, for a parameter without a condition.
         """
-        rule = self.rules.get(column)
-        return always if rule is None else found[rule.parent] & rule.holds(levels[rule.parent])
-
-    # --- counting ----------------------------------------------------------------------------------------------------
-
-    def count(self) -> float:
-        """The number of distinct configurations, exactly; `math.inf` if a parameter is continuous."""
-        if any(parameter.is_continuous for parameter in self._parameters):
-            return math.inf  # every parameter is active in some configuration
-        counts: dict[int, int] = {}
-        for column in reversed(self.order):
-            counts[column] = self._count_below(column, counts)
-        return math.prod(counts[column] for column in self.order if column not in self.rules)
-
-    def _count_below(self, column: int, counts: Mapping[int, int]) -> int:
-        """Configurations of a parameter and all that depends on it, given those of its children."""
-        of_level: dict[int, int] = {}
-        for child in self.children.get(column, []):
-            for level in self.rules[child].levels:
-                of_level[level] = of_level.get(level, 1) * counts[child]
-        return (self._parameters[column].levels or 0) - len(of_level) + sum(of_level.values())
+        active = always
+        for place, rule in enumerate(self.rules.get(column, ())):
+            holds = found[rule.parent] & rule.holds(levels[rule.parent])
+            active = holds if place == 0 else active & holds
+        return active
 
 
-def _levels_named(name: str, when: Condition, parameters: Mapping[str, Parameter]) -> list[int]:
-    """The parent's levels that a condition names, ascending."""
-    parent = parameters.get(when.parent)
+def _rule(name: str, condition: Condition, parameters: Mapping[str, Parameter], column_of: Mapping[str, int]) -> Rule:
+    parent = parameters.get(condition.parent)
     if parent is None:
-        raise SpaceError(f"{name!r} depends on {when.parent!r}, which is not among {list(parameters)}.")
-    if parent.is_continuous:
-        raise SpaceError(f"{name!r} depends on {when.parent!r}, which is continuous and so has no values to name.")
+        raise SpaceError(f"{name!r} depends on {condition.parent!r}, which is not among {list(parameters)}.")
     try:
-        return sorted({int(level) for level in parent.to_level(parent.encode(when.values)).tolist()})
-    except PointError as error:
-        raise SpaceError(f"the condition of {name!r} names impossible values of {when.parent!r}: {error}") from None
+        return Rule(column_of[condition.parent], spans_of(condition, parent))
+    except SpaceError as error:
+        raise SpaceError(
+            f"the condition of {name!r} names impossible values of {condition.parent!r}: {error}."
+        ) from None
 
 
-def _spans(levels: list[int]) -> tuple[tuple[int, int], ...]:
-    """Ascending levels as runs of neighbours: first and last of each."""
-    runs = [[level for _, level in run] for _, run in groupby(enumerate(levels), lambda pair: pair[1] - pair[0])]
-    return tuple((run[0], run[-1]) for run in runs)
+def _common(spans: tuple[Span, ...], others: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Where two lists of spans overlap."""
+    pairs = ((max(a[0], b[0]), min(a[1], b[1])) for a in spans for b in others)
+    return tuple((first, last) for first, last in pairs if first <= last and not math.isnan(first))

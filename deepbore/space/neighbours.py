@@ -1,5 +1,6 @@
 """Random neighbours of points: one or two parameters moved."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,8 +25,10 @@ def neighbour_of_each(space: "SearchSpace", points: Tensor, generator: torch.Gen
         points: n x d.
         generator: stream of random numbers, drawn on its own device.
     """
-    changed = _changed(points.shape, generator).to(points.device)
+    changed = _changed(points.shape, generator, space.free_columns).to(points.device)
     neighbours = torch.where(changed, moved(space, points, generator), points)
+    if space.is_fixed:
+        neighbours = space.stand_still(neighbours)  # which may switch others on, too
     if space.is_conditional:
         switched_on = space.active(neighbours) & ~space.active(points)
         anywhere = space.draw(len(points), generator).to(points.device)
@@ -42,10 +45,15 @@ def moved(space: "SearchSpace", points: Tensor, generator: torch.Generator) -> T
     return run_by_run(space.runs, lambda parameter, *columns: parameter.moved(*columns), points, *draws)
 
 
-def _changed(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """One or two random columns of each row: n x d booleans on the generator's device."""
+def _changed(shape: torch.Size, generator: torch.Generator, free: Sequence[int]) -> Tensor:
+    """One or two random columns of each row, among the free ones: n x d booleans on the generator's device."""
     (n, d), device = shape, generator.device
-    first, second = (torch.randint(d, (n, 1), generator=generator, device=device) for _ in range(2))
+    if not free:
+        return torch.zeros(n, d, dtype=torch.bool, device=device)
+    first, second = (torch.randint(len(free), (n, 1), generator=generator, device=device) for _ in range(2))
+    if len(free) < d:
+        of = torch.tensor(free, device=device)
+        first, second = of[first], of[second]
     both = torch.rand(n, 1, dtype=torch.float32, generator=generator, device=device) < 0.5
     columns = torch.arange(d, device=device)
     return (columns == first) | ((columns == second) & both)

@@ -2,103 +2,93 @@
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from deepbore.errors import ShapeError, SpaceError
+from deepbore.errors import PointError, ShapeError, SpaceError
 from deepbore.space import encoding
-from deepbore.space.conditions import Conditions
+from deepbore.space.constraints import Constraint, Rule
+from deepbore.space.declaration import split
 from deepbore.space.enumeration import every_point
 from deepbore.space.features import Features
 from deepbore.space.neighbours import neighbour_of_each
-from deepbore.space.parameters import Parameter, parameter_from_dict
-from deepbore.space.runs import Run, run_by_run, runs
+from deepbore.space.parameters import Parameter
+from deepbore.space.permitted import first_permitted, permitted_neighbours, permitted_sample, permitted_sobol
+from deepbore.space.runs import run_by_run
+from deepbore.space.structure import SpaceStructure
 
 Params = dict[str, Any]
 
-COUNTABLE = 10**300  # configurations from which a space counts as infinite; floats end at 1.8e308
 MOST_ENTRIES = 10**9  # of all points of a space together: 8 GB
 
 
-class SearchSpace:
+class SearchSpace(SpaceStructure):
     """The domain of an optimisation: d named parameters, some perhaps conditional on others.
 
     A point is a float64 row of d numbers (see `deepbore.space.parameters`). Inactive parameters hold 0 in it and are
     left out of the configuration, so equal configurations are equal points. What takes points works on the device that
     they live on, and what draws them on the device of the generator; native configurations live on the CPU.
 
+    Constraints forbid combinations, such as `"batch * width <= 4096"`: they are never proposed, and not taken as
+    results. An expression holds where a parameter that it names is inactive; a function gets active parameters only.
+
     Args:
         parameters: name -> parameter, or pairs of them, in the order of a point's columns.
+        constraints: what must hold: expressions over names of parameters (arithmetic, comparisons, `in`, and, or, not),
+            and functions configuration -> True or False. A journal keeps expressions; functions it only names.
+        fixed: name -> value, parameters that stand still where they are active; see `with_fixed`.
 
     Raises:
-        SpaceError: for an empty space, a name that is no string or stands twice, or a condition on an unknown,
-            continuous or circular parent.
+        SpaceError: for an empty space, a name that is no string or stands twice, a condition on an unknown or circular
+            parent, an expression that can't be meant, or constraints that no configuration was found to meet.
 
     Example:
-        >>> from deepbore import Categorical, Real
+        >>> from deepbore import Categorical, Integer, Real
         >>> space = SearchSpace({"lr": Real(1e-5, 1e-1, log=True), "act": Categorical(["relu", "tanh"])})
         >>> space.decode(space.encode([{"lr": 0.001, "act": "tanh"}]))
         [{'lr': 0.001, 'act': 'tanh'}]
+        >>> SearchSpace({"a": Integer(1, 9), "b": Integer(1, 9)}, constraints=["a < b", "a * b <= 20"]).cardinality
+        20
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]):
-        self.parameters = _checked(list(parameters.items() if isinstance(parameters, Mapping) else parameters))
-        self.names = list(self.parameters)
-        self._columns = list(self.parameters.values())
-        self._conditions = Conditions(self.parameters)
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]],
+        *,
+        constraints: Sequence[Rule | Constraint] | Rule = (),
+        fixed: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(parameters, constraints, fixed)
+        if self._constraints and self._constraints.are_known:
+            self.known_points = first_permitted(self)
 
-    # --- structure ---------------------------------------------------------------------------------------------------
+    def with_fixed(self, params: Mapping[str, Any]) -> "SearchSpace":
+        """The same space, in which some parameters stand still at these values, where they are active, and no others.
 
-    def __len__(self) -> int:
-        """d, the number of parameters."""
-        return len(self.names)
+        Points, features and the configurations that can be encoded are the same: only what is drawn differs.
 
-    def __repr__(self) -> str:
-        return f"SearchSpace({self.parameters})"
+        Args:
+            params: name -> value; an empty one releases all.
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SearchSpace) and list(self.parameters.items()) == list(other.parameters.items())
+        Raises:
+            SpaceError: for an unknown name, a value outside, or values that constraints forbid.
 
-    def __hash__(self) -> int:
-        return hash(tuple(self.names))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "SearchSpace":
-        return self  # nothing in it changes
-
-    @cached_property
-    def is_continuous(self) -> bool:
-        """Whether every parameter is continuous and unconditional."""
-        return all(p.is_continuous and p.when is None for p in self._columns)
-
-    @property
-    def is_conditional(self) -> bool:
-        """Whether any parameter carries a condition."""
-        return bool(self._conditions.rules)
+        Example:
+            >>> from deepbore import Integer
+            >>> SearchSpace({"a": Integer(1, 9), "b": Integer(1, 3)}).with_fixed({"a": 5}).cardinality
+            3
+        """
+        return SearchSpace(self.parameters, constraints=self.constraints, fixed=params)
 
     @cached_property
-    def continuous_columns(self) -> tuple[int, ...]:
-        """Columns of the continuous parameters, conditional ones included."""
-        return tuple(column for column, p in enumerate(self._columns) if p.is_continuous)
-
-    @cached_property
-    def runs(self) -> list[Run]:
-        """The columns, in runs of neighbours that work alike."""
-        return runs(self._columns)
-
-    @cached_property
-    def bounds(self) -> Tensor:
-        """Least and greatest entries of a point, 2 x d: [0, 1] for numeric columns, [0, K - 1] for level indices."""
-        return torch.tensor([[0.0] * len(self), [p.upper for p in self._columns]], dtype=torch.float64)
-
-    @cached_property
-    def cardinality(self) -> float:
-        """The number of distinct configurations; `math.inf` if a parameter is continuous, or from 1e300 on."""
-        count = self._conditions.count()
-        return count if count < COUNTABLE else math.inf
+    def released(self) -> "SearchSpace":
+        """The same space, with nothing fixed."""
+        return self.with_fixed({}) if self._still else self
 
     # --- native configurations <-> points ----------------------------------------------------------------------------
 
@@ -106,9 +96,10 @@ class SearchSpace:
         """Configurations (n dicts) -> points (n x d).
 
         Raises:
-            PointError: for an unknown, missing or inactive parameter, or a value outside its parameter.
+            PointError: for an unknown, missing or inactive parameter, a value outside its parameter, or a combination
+                that a constraint forbids.
         """
-        return encoding.encode(self, configurations)
+        return self._checked(encoding.encode(self, configurations))
 
     def encode_columns(self, columns: Mapping[str, Sequence[Any]]) -> Tensor:
         """Columns of native values (name -> n values; a dict or a DataFrame) -> points (n x d).
@@ -116,9 +107,19 @@ class SearchSpace:
         What stands in a column where its parameter is inactive is ignored.
 
         Raises:
-            PointError: for an unknown or missing column, columns of different length, or a value outside.
+            PointError: for an unknown or missing column, columns of different length, a value outside, or a combination
+                that a constraint forbids.
         """
-        return encoding.encode_columns(self, self._conditions, columns)
+        return self._checked(encoding.encode_columns(self, self._conditions, columns))
+
+    def _checked(self, points: Tensor) -> Tensor:
+        """The points. Raises PointError if a constraint forbids one."""
+        if self._constraints:
+            met = self._constraints.met(points, self.active(points), known_only=True)
+            for row in np.flatnonzero(~met.all(1)):
+                broken = self.constraints[int(met[row].argmin())]
+                raise PointError(f"the constraint {str(broken)!r} forbids {self.decode(points[row : row + 1])[0]}.")
+        return points
 
     def decode(self, points: Tensor) -> list[Params]:
         """Points (n x d) -> configurations (n dicts), numbers between two levels going to the nearer one."""
@@ -142,19 +143,20 @@ class SearchSpace:
 
     # --- points ------------------------------------------------------------------------------------------------------
 
-    def active(self, points: Tensor) -> Tensor:
-        """Which parameters are active in each point: n x d booleans."""
-        return self._conditions.active(points)
-
     def snap(self, points: Tensor) -> Tensor:
         """The points of the configurations that `points` decode to: levels rounded, inactive parameters 0 (n x d).
 
-        Keeps gradients in the columns of real parameters.
+        Fixed parameters are put where they stand; what a constraint forbids stays forbidden (see `permitted`). Keeps
+        gradients in the columns of real parameters.
         """
         return self._masked(run_by_run(self.runs, lambda p, column: p.from_level(p.to_level(column)), points))
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """n independent points, uniform over each parameter's scale (n x d), on the generator's device."""
+        """n independent permitted points, uniform over each parameter's scale (n x d), on the generator's device."""
+        return permitted_sample(self, n, generator) if self._constraints else self.sample_any(n, generator)
+
+    def sample_any(self, n: int, generator: torch.Generator) -> Tensor:
+        """As `sample`, whatever the constraints say."""
         return self._masked(self.draw(n, generator))
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
@@ -163,17 +165,24 @@ class SearchSpace:
         return run_by_run(self.runs, lambda p, column: p.from_uniform(column), u)
 
     def sobol(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
-        """Points number `skip` ... `skip` + n - 1 of the scrambled Sobol sequence of this seed (n x d)."""
+        """Points number `skip` ... `skip` + n - 1 of the scrambled Sobol sequence of this seed (n x d).
+
+        Those that constraints forbid are left out, and not counted.
+        """
+        if self._constraints:
+            return permitted_sobol(self, n, seed, skip, device)
+        return self.sobol_any(n, seed, skip, device)
+
+    def sobol_any(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
+        """As `sobol`, whatever the constraints say."""
         u = SobolEngine(len(self), scramble=True, seed=seed).fast_forward(skip).draw(n, dtype=torch.float64)
         if skip == 0:
             u[:1] = u[:1].float()  # which torch holds in its default dtype, whatever that is
-        return self._from_uniform(u.to(device))
-
-    def _from_uniform(self, u: Tensor) -> Tensor:
-        return self._masked(run_by_run(self.runs, lambda p, column: p.from_uniform(column), u))
+        return self._masked(run_by_run(self.runs, lambda p, column: p.from_uniform(column), u.to(device)))
 
     def _masked(self, points: Tensor) -> Tensor:
-        """The points with 0 in place of inactive parameters."""
+        """The points with fixed parameters where they stand, and 0 in place of inactive ones."""
+        points = self.stand_still(points) if self._still else points
         return torch.where(self.active(points), points, 0.0) if self.is_conditional else points
 
     def neighbours(self, points: Tensor, n: int, generator: torch.Generator) -> Tensor:
@@ -189,12 +198,16 @@ class SearchSpace:
         """
         self.check_points(points)
         centres = torch.randint(len(points), (n,), generator=generator, device=generator.device)
-        return neighbour_of_each(self, points[centres.to(points.device)], generator)
+        return self.neighbour_of_each(points[centres.to(points.device)], generator)
 
     def neighbour_of_each(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """One random neighbour of each point, in their order (n x d); see `neighbours`."""
+        """One random neighbour of each point, in their order (n x d); see `neighbours`.
+
+        Where constraints forbid several in a row it is the point itself.
+        """
         self.check_points(points)
-        return neighbour_of_each(self, points, generator)
+        once = partial(neighbour_of_each, self, generator=generator)
+        return permitted_neighbours(self, points, once) if self._constraints else once(points)
 
     def enumerate(self) -> Tensor:
         """Every point of a finite space (cardinality x d), sorted by the columns.
@@ -202,14 +215,19 @@ class SearchSpace:
         Raises:
             SpaceError: if a parameter is continuous, or the points would take more than 8 GB.
         """
-        if any(p.is_continuous for p in self._columns):
+        if any(self._layout.is_free(column) for column in self.continuous_columns) and math.isinf(self.cardinality):
             raise SpaceError("only a finite space can be enumerated, but this one has a continuous parameter.")
         if self.cardinality * len(self) > MOST_ENTRIES:
             raise SpaceError(
                 f"at most {MOST_ENTRIES:,} entries can be enumerated, but the space has {self.cardinality:.3g} points "
                 f"of {len(self)}. Use sample or sobol."
             )
-        return every_point(self._columns, self._conditions)
+        return self._every_permitted.clone() if self._constraints else every_point(self._layout)
+
+    @cached_property
+    def _every_permitted(self) -> Tensor:
+        """What `enumerate` gives, kept where it takes more than it is: most combinations may be forbidden."""
+        return every_point(self._layout)
 
     @property
     def features(self) -> Features:
@@ -218,17 +236,13 @@ class SearchSpace:
 
     # --- plain data --------------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """The declaration as plain JSON data; `from_dict` takes it back."""
-        return {name: parameter.to_dict() for name, parameter in self.parameters.items()}
-
     @classmethod
-    def from_dict(cls, declared: Mapping[str, Mapping[str, Any]]) -> "SearchSpace":
+    def from_dict(cls, declared: Mapping[str, Any]) -> "SearchSpace":
         """The space that YAML or JSON describes.
 
         Args:
-            declared: name -> {type: real | integer | ordinal | categorical, low, high, log | choices,
-                when: {parent: [values]}}.
+            declared: name -> {type: real | integer | ordinal | categorical, low, high, log, step | choices,
+                when: {parent: values or comparison, ...}}; beside them `constraints: [expression, ...]`.
 
         Raises:
             SpaceError: for anything that does not make a valid space.
@@ -237,24 +251,5 @@ class SearchSpace:
             >>> SearchSpace.from_dict({"lr": {"type": "real", "low": 1e-5, "high": 0.1, "log": True}}).names
             ['lr']
         """
-        for name, settings in declared.items():
-            if not isinstance(settings, Mapping):
-                raise SpaceError(f"parameter {name!r} must be declared by a mapping with a type, but got {settings!r}.")
-        return cls({name: parameter_from_dict(name, settings) for name, settings in declared.items()})
-
-
-def _checked(pairs: list[tuple[str, Parameter]]) -> dict[str, Parameter]:
-    """The pairs as a dict. Raises SpaceError unless names and parameters are some."""
-    if not pairs:
-        raise SpaceError("a search space needs at least one parameter, but got none.")
-    for name, parameter in pairs:
-        if not isinstance(name, str) or not name:
-            raise SpaceError(f"parameter names must be non-empty strings, but got {name!r}.")
-        if not isinstance(parameter, Parameter):
-            kinds = "Real, Integer, Ordinal or Categorical"
-            raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.")
-    if len(dict(pairs)) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise SpaceError(f"parameter names must differ, but {twice} stand more than once.")
-    return dict(pairs)
+        parameters, constraints, fixed = split(declared)
+        return cls(parameters, constraints=constraints, fixed=fixed)

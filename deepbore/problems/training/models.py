@@ -1,6 +1,6 @@
 """From a configuration to an estimator that is not yet trained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -68,7 +68,7 @@ class Choice:
         found: dict[str, Parameter] = {"model": Categorical(list(self.models)), **self.shared}
         for name, model in self.models.items():
             for own, parameter in model.parameters.items():
-                found[f"{name}_{own}"] = replace(parameter, when=_condition(name, parameter.when))
+                found[f"{name}_{own}"] = replace(parameter, when=_conditions(name, parameter.conditions))
         return found
 
     def build(self, params: Params) -> Any:
@@ -78,9 +78,9 @@ class Choice:
         return self.models[name].build({key: params[key] for key in self.shared} | own)
 
 
-def _condition(model: str, when: Condition | None) -> Condition:
-    """Active where the model is chosen and, as its parent is active only there, too, where its own condition holds."""
-    return Condition("model", model) if when is None else Condition(f"{model}_{when.parent}", when.values)
+def _conditions(model: str, when: Sequence[Condition]) -> list[Condition]:
+    """Active where the model is chosen and, as parents are active only there, too, where its own conditions hold."""
+    return [Condition(f"{model}_{each.parent}", each.values) for each in when] or [Condition("model", model)]
 
 
 def _steps(scaler: str, components: int | None) -> list[Any]:

@@ -39,13 +39,8 @@ def parameter_from_dict(name: str, declared: Mapping[str, Any]) -> Parameter:
     kind = settings.pop("type", None)
     if kind not in KINDS:
         raise SpaceError(f"parameter {name!r}: type must be one of {sorted(KINDS)}, but got {kind!r}.")
-    when = settings.pop("when", None)
-    if isinstance(when, Mapping):
-        if len(when) != 1:
-            raise SpaceError(f"parameter {name!r}: when must name one parent, as {{parent: [values]}}, not {when!r}.")
-        when = Condition(*next(iter(when.items())))
     try:
-        parameter: Parameter = KINDS[kind](**settings, when=when)
+        parameter: Parameter = KINDS[kind](**settings)
         return parameter
     except TypeError as error:
         raise SpaceError(f"parameter {name!r} of type {kind!r} can't be made from {settings}: {error}.") from None

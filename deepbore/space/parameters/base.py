@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
-from deepbore.space.condition import Condition
+from deepbore.space.condition import Condition, When, as_when, conditions_of, plain
 from deepbore.space.parameters.moves import any_other, near_or_any, reflected
 from deepbore.space.parameters.readings import Reading, along, reached, scaled
 from deepbore.space.parameters.scale import Scale
@@ -37,11 +37,11 @@ class Parameter(ABC):
     and `SearchSpace.from_dict` finds it. Nothing else needs to know of it.
 
     Attributes:
-        when: the condition under which it is active; None for always.
+        when: the condition under which it is active, or several that must all hold; None for always.
         kind: the name of the type in plain data.
     """
 
-    when: Condition | None = None
+    when: When | None = None
     kind: ClassVar[str]
 
     def __init_subclass__(cls, **settings: Any) -> None:
@@ -54,8 +54,12 @@ class Parameter(ABC):
         KINDS[cls.kind] = cls  # the same once more where a notebook's cell runs again
 
     def __post_init__(self) -> None:
-        if not isinstance(self.when, Condition | None):
-            raise SpaceError(f'when must be a Condition, as in when=Condition("optimizer", "sgd"), not {self.when!r}.')
+        object.__setattr__(self, "when", as_when(self.when))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All of `when`: the conditions that must hold for it to be active; none for always."""
+        return conditions_of(self.when)
 
     # --- native values -----------------------------------------------------------------------------------------------
 
@@ -191,7 +195,7 @@ class Parameter(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Its declaration as plain JSON data."""
         declared = {"type": self.kind, **self.settings()}
-        return declared if self.when is None else {**declared, "when": {self.when.parent: list(self.when.values)}}
+        return declared if self.when is None else {**declared, "when": plain(self.when)}
 
 
 def number(text: str) -> float:

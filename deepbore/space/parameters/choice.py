@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
-from deepbore.space.condition import Condition
+from deepbore.space.condition import When
 from deepbore.space.parameters.base import NOTHING, Parameter, number
 from deepbore.space.parameters.readings import Reading, chosen, equal
 
@@ -24,7 +24,7 @@ class _Choice(Parameter):
     """What ordinal and categorical parameters share: a list of choices, a level's index in points."""
 
     choices: Sequence[Scalar]
-    when: Condition | None = None
+    when: When | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,7 +100,7 @@ class Ordinal(_Choice):
 
     Args:
         choices: at least two different strings, finite numbers, booleans or None, in order.
-        when: the condition under which it is active.
+        when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
 
     Raises:
         SpaceError: for fewer than two choices, equal ones, or ones that JSON can't carry.
@@ -121,7 +121,7 @@ class Categorical(_Choice):
 
     Args:
         choices: at least two different strings, finite numbers, booleans or None.
-        when: the condition under which it is active.
+        when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
 
     Raises:
         SpaceError: for fewer than two choices, equal ones, or ones that JSON can't carry.

@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
-from deepbore.space.condition import Condition
+from deepbore.space.condition import When
 from deepbore.space.parameters.base import Parameter, number
-from deepbore.space.parameters.bounds import checked_bounds, numbers
+from deepbore.space.parameters.bounds import checked_bounds, numbers, refuse_more_positions
+from deepbore.space.parameters.grid import checked_step, levels_at
 from deepbore.space.parameters.scale import Scale
 
 LARGEST, LARGEST_LOG = 5 * 10**14, 10**13  # up to which a float64 in [0, 1] tells all whole numbers apart
@@ -20,13 +21,15 @@ LARGEST, LARGEST_LOG = 5 * 10**14, 10**13  # up to which a float64 in [0, 1] tel
 
 @dataclass(frozen=True)
 class Integer(Parameter):
-    """A whole number in [low, high], both included, on a linear or a log scale.
+    """A whole number in [low, high], both included, on a linear or a log scale, or one of low, low + step, ..., high.
 
     Args:
         low: least value, within +-5e14; >= 1 if `log`.
         high: greatest value, > low, within +-5e14; <= 1e13 if `log`.
         log: search its logarithm.
-        when: the condition under which it is active.
+        step: distance of neighbouring values, a whole number; high must be low plus a multiple of it. It does not go
+            with `log`: equal steps and equal factors are two things.
+        when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
 
     Raises:
         SpaceError: for bounds that break these rules.
@@ -34,13 +37,20 @@ class Integer(Parameter):
     Example:
         >>> Integer(16, 512, log=True).decode(torch.tensor([0.0, 0.4, 1.0]))
         [16, 64, 512]
+        >>> Integer(16, 512, step=16).decode(torch.tensor([0.0, 0.1, 1.0]))
+        [16, 64, 512]
     """
 
     low: int
     high: int
     log: bool = field(default=False, kw_only=True)
-    when: Condition | None = field(default=None, kw_only=True)
+    step: int | None = field(default=None, kw_only=True)
+    when: When | None = field(default=None, kw_only=True)
     kind = "integer"
+
+    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004
+        refuse_more_positions("Integer", args)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,12 +64,16 @@ class Integer(Parameter):
                 f"can't tell whole numbers apart, but got low={low}, high={high}. Search the difference from low, or "
                 "use Real."
             )
-        for name, value in {"low": int(low), "high": int(high), "log": log}.items():
+        step = None if self.step is None else checked_step(self.step, low, high, log)
+        if step is not None and int(step) != step:
+            raise SpaceError(f"an integer parameter needs a whole step, but got step={step}. Use Real.")
+        step = None if step in (None, 1) else int(step)
+        for name, value in {"low": int(low), "high": int(high), "log": log, "step": step}.items():
             object.__setattr__(self, name, value)
 
     @property
     def levels(self) -> int:
-        return self.high - self.low + 1
+        return (self.high - self.low) // (self.step or 1) + 1
 
     @property
     def upper(self) -> float:
@@ -71,10 +85,14 @@ class Integer(Parameter):
 
     def ticks(self, most: int) -> list[int]:
         if self.levels <= most:
-            return list(range(self.low, self.high + 1))
+            return list(range(self.low, self.high + 1, self.step or 1))
+        if self.step is not None:
+            return super().ticks(most)
         return [int(tick) for tick in self.scale.ticks(most)]
 
     def encode(self, values: Sequence[Any]) -> Tensor:
+        if self.step is not None:
+            return self.from_level(torch.from_numpy(levels_at(values, self.low, self.high, self.step)))
         column = numbers(values, self.low, self.high)
         if (column != np.rint(column)).any():
             raise PointError(f"values must be whole numbers, but got {column[column != np.rint(column)][0]}.")
@@ -84,15 +102,24 @@ class Integer(Parameter):
         return number(text)
 
     def decode(self, column: Tensor) -> list[int]:
-        natives: list[int] = (self.to_level(column.double()).long() + self.low).tolist()
+        natives: list[int] = (self.to_level(column.double()).long() * (self.step or 1) + self.low).tolist()
         return natives
 
     def from_uniform(self, u: Tensor) -> Tensor:
+        if self.step is not None:
+            return super().from_uniform(u)
         wide = Scale(self.low - 0.5, self.high + 0.5, self.log).value(u)  # the end levels get a whole share
         return self.from_level(wide.round().clamp(self.low, self.high) - self.low)
 
     def to_level(self, column: Tensor) -> Tensor:
+        if self.step is not None:
+            return (column * (self.levels - 1)).round().clamp(0, self.levels - 1)
         return self.scale.value(column).round().clamp(self.low, self.high) - self.low
 
     def from_level(self, level: Tensor) -> Tensor:
+        if self.step is not None:
+            return level / (self.levels - 1)
         return self.scale.place(level + self.low)
+
+    def settings(self) -> dict[str, Any]:
+        return {name: value for name, value in super().settings().items() if name != "step" or value is not None}

@@ -4,16 +4,17 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from deepbore.errors import SpaceError
-from deepbore.space.condition import Condition
+from deepbore.space.condition import When
 from deepbore.space.parameters.base import Parameter, number
-from deepbore.space.parameters.bounds import checked_bounds, numbers
+from deepbore.space.parameters.bounds import checked_bounds, numbers, refuse_more_positions
+from deepbore.space.parameters.grid import checked_step, levels_at, values_at
 from deepbore.space.parameters.rounding import decimals_of, round_decimals, round_significant
 from deepbore.space.parameters.scale import Scale
 
@@ -26,7 +27,7 @@ FEW = 64  # values that are rounded one by one more quickly than as an array
 
 @dataclass(frozen=True)
 class Real(Parameter):
-    """A real number in [low, high], on a linear or a log scale.
+    """A real number in [low, high], on a linear or a log scale, or one of low, low + step, ..., high.
 
     Native values keep 12 decimal digits (of the value on a log scale, of the range on a linear one), so that
     encoding and decoding such a value gives it back exactly.
@@ -35,7 +36,9 @@ class Real(Parameter):
         low: least value, finite; > 0 if `log`.
         high: greatest value, finite, > low.
         log: search its logarithm.
-        when: the condition under which it is active.
+        step: distance of neighbouring values, where only some are wanted; high must be low plus a multiple of it. It
+            does not go with `log`: equal steps and equal factors are two things.
+        when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
 
     Raises:
         SpaceError: for bounds that break these rules, or that leave less than a million values of 12 digits between
@@ -44,18 +47,26 @@ class Real(Parameter):
     Example:
         >>> Real(1e-5, 1e-1, log=True).decode(torch.tensor([0.0, 0.5, 1.0]))
         [1e-05, 0.001, 0.1]
+        >>> Real(0, 1, step=0.05).decode(torch.tensor([0.0, 0.31, 1.0]))
+        [0.0, 0.3, 1.0]
     """
 
     low: float
     high: float
     log: bool = field(default=False, kw_only=True)
-    when: Condition | None = field(default=None, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
+    when: When | None = field(default=None, kw_only=True)
     kind = "real"
+
+    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004
+        refuse_more_positions("Real", args)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         low, high, log = checked_bounds(self.low, self.high, self.log)
-        for name, value in {"low": low, "high": high, "log": log}.items():
+        step = None if self.step is None else checked_step(self.step, low, high, log)
+        for name, value in {"low": low, "high": high, "log": log, "step": step}.items():
             object.__setattr__(self, name, value)
         self._check_room()
 
@@ -64,6 +75,8 @@ class Real(Parameter):
         bounds = f"but got low={self.low}, high={self.high}"
         if max(abs(self.low), abs(self.high)) > LARGEST:
             raise SpaceError(f"bounds must lie within +-{LARGEST:g}, {bounds}. Search a multiple, or use log=True.")
+        if self.step is not None:
+            return
         if (self.low if self.log else self.high - self.low) < SMALLEST:
             what = "low" if self.log else "high - low"
             raise SpaceError(f"{what} >= {SMALLEST:g} must hold, {bounds}. Search a multiple of the number.")
@@ -74,9 +87,13 @@ class Real(Parameter):
                 "their digits. Search the difference from low, or use Ordinal with the values."
             )
 
+    @cached_property
+    def levels(self) -> int | None:  # asked often, and it never changes
+        return None if self.step is None else round((self.high - self.low) / self.step) + 1
+
     @property
-    def levels(self) -> None:
-        return None
+    def upper(self) -> float:
+        return 1.0
 
     @cached_property
     def scale(self) -> Scale:
@@ -88,9 +105,11 @@ class Real(Parameter):
 
     @property
     def alike(self) -> Hashable:
-        return Real if type(self) is Real else self  # its column is a place in [0, 1], whatever the bounds
+        return Real if type(self) is Real and self.step is None else self  # a place in [0, 1], whatever the bounds
 
     def encode(self, values: Sequence[Any]) -> Tensor:
+        if self.step is not None:
+            return self.from_level(torch.from_numpy(levels_at(values, self.low, self.high, self.step)))
         return self.scale.place(torch.from_numpy(numbers(values, self.low, self.high)))
 
     def read(self, text: str) -> float:
@@ -100,7 +119,19 @@ class Real(Parameter):
         natives = self.identity(column)
         return natives if isinstance(natives, list) else natives.tolist()
 
+    def to_level(self, column: Tensor) -> Tensor:
+        return column if self.levels is None else (column * (self.levels - 1)).round().clamp(0, self.levels - 1)
+
+    def from_level(self, level: Tensor) -> Tensor:
+        return level if self.levels is None else level / (self.levels - 1)
+
+    def settings(self) -> dict[str, Any]:
+        return {name: value for name, value in super().settings().items() if name != "step" or value is not None}
+
     def identity(self, column: Tensor) -> list[float] | np.ndarray:
+        if self.step is not None:
+            levels = self.to_level(column.detach().cpu().double()).numpy()
+            return values_at(self.low, self.step, levels).clip(self.low, self.high)
         low, high, decimals = self.scale.low, self.scale.high, self._decimals
         natives = self.scale.value(column.detach().cpu().double())
         if len(natives) >= FEW:
