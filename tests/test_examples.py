@@ -1,14 +1,17 @@
 """The examples, as a user runs them: small, in processes of their own.
 
-Those for Optuna and BoTorch run in test_optuna.py and test_botorch.py.
+Those for Optuna and BoTorch run in test_optuna.py and test_botorch.py, those in folders for Hydra and LightningCLI in
+test_hydra.py and test_tune.py.
 """
 
+import ast
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,7 @@ HERE = {
     "failing_region.py",
     "warm_start.py",
     "distributed_trainer.py",
+    "logged_run.py",
 }
 
 
@@ -63,6 +67,52 @@ def test_an_example_says_how_to_run_it(name):
     text = (EXAMPLES / name).read_text()
     assert f"python examples/{name} --trials" in text
     assert len(text.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.name)
+def test_an_example_can_be_imported_without_running_it(path):
+    """As worker processes do."""
+    body = ast.parse(path.read_text()).body
+    calls = [node for node in body if isinstance(node, (ast.For, ast.While, ast.With))]
+    calls += [node for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    assert not [node for node in calls if "logging" not in ast.unparse(node)]
+    assert ast.unparse(body[-1]).startswith("if __name__ == '__main__':")
+
+
+@pytest.mark.slow
+def test_a_training_script_is_tuned_as_the_guide_says(tmp_path):
+    first = said("tuned_digits/tune.py", "--trials", 4, cwd=tmp_path)
+    again = said("tuned_digits/tune.py", "--trials", 11, cwd=tmp_path)
+    assert first.startswith("best of 4: ")
+    assert again.startswith("best of 11: ")
+    assert number(r"loss (\S+)", again) < 0.5  # guessing gives log 10 = 2.3
+    assert number(r"tuned: accuracy (\S+)", again) > 0.9
+    assert {path.name for path in tmp_path.glob("*.png")} == {"history.png", "importance.png", "slices.png"}
+    for command in ("best", "plot"):
+        deepbore_cli = ["-m", "deepbore.cli", command]
+        done = subprocess.run([sys.executable, *deepbore_cli, "digits.jsonl"], cwd=tmp_path, check=True, text=True,
+                              capture_output=True)  # fmt: skip
+        assert "digits" in done.stdout or "11" in done.stdout
+
+
+KEPT = {"csv": "logs/**/metrics.csv", "tensorboard": "logs/**/events*", "mlflow": "mlruns/**/best_value",
+        "wandb": "wandb/offline-run-*/*.wandb"}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("logger", KEPT)
+def test_a_run_is_in_the_logger(logger, tmp_path, monkeypatch):
+    if find_spec(logger) is None and logger in ("mlflow", "wandb"):
+        pytest.skip(f"needs {logger}")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    assert "logged by" in said("logged_run.py", "--trials", 13, "--logger", logger, cwd=tmp_path)
+    (kept,) = tmp_path.glob(KEPT[logger])
+    if logger == "csv":
+        assert {"best_value", "tau", "trials", "recommended_value"} <= set(kept.read_text().splitlines()[0].split(","))
+    if logger == "mlflow":
+        assert len(kept.read_text().splitlines()) == 3  # iterations
+    if logger == "wandb":
+        assert b"best_value" in kept.read_bytes()
 
 
 @pytest.mark.slow

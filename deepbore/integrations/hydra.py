@@ -1,0 +1,237 @@
+"""`Sweep`: what Hydra's `hydra/sweeper: deepbore` does. The class that Hydra finds is in hydra_plugins/."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from deepbore.checks import whole
+from deepbore.data.outcomes import Outcome, as_outcome
+from deepbore.data.trial import Trial
+from deepbore.errors import MissingPackage, SettingError, SpaceError
+from deepbore.evaluators import Evaluator
+from deepbore.evaluators.base import Finished
+from deepbore.space import Categorical, Integer, Ordinal, Params, Real, SearchSpace
+from deepbore.space.parameters import Parameter
+from deepbore.study import Result, Study
+
+try:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
+    from hydra.core.utils import JobReturn
+    from hydra.plugins.sweeper import Sweeper
+    from omegaconf import OmegaConf
+except ImportError:
+    raise MissingPackage("the sweeper for Hydra needs Hydra: pip install 'deepbore[hydra]'.") from None
+
+JOURNAL, RESULTS, CONFIG = "journal.jsonl", "optimization_results.yaml", "multirun.yaml"
+LOG, ORDINAL, CATEGORICAL = "log", "ordinal", "categorical"  # tags
+
+
+class Sweep:
+    """A sweep of Hydra's as a run of deepbore: each trial is a job, whose function returns the value.
+
+    In the folder of the sweep are the jobs' folders, each named by the number of its trial; journal.jsonl, for
+    `deepbore best`, `plot` and `report`; and, at the end, optimization_results.yaml. An interrupted sweep goes on
+    where its journal ends, if it is started again with the same hydra.sweep.dir. A job that raises is a failed trial.
+
+    Args:
+        sweeper: Hydra's side: its config, launcher and context.
+        n_trials: how many jobs in all.
+        batch_size: jobs handed to the launcher at once.
+        direction: "minimize" or "maximize".
+        seed: of everything random.
+        n_initial: jobs before the classifier is asked; None as in `Study`.
+        max_failures: ends a sweep whose jobs have failed so many times and never succeeded; None for never.
+        journal: file that keeps the run; None for journal.jsonl in the folder of the sweep.
+        parts: classifier, acquisition, candidates, labels of `Study`; None for the default.
+
+    Raises:
+        SettingError: for overrides that make no search space, or another setting outside its range.
+        JournalError: if the journal holds another run.
+    """
+
+    def __init__(
+        self,
+        sweeper: Sweeper,
+        *,
+        n_trials: int,
+        batch_size: int,
+        direction: str,
+        seed: int,
+        n_initial: int | None,
+        max_failures: int | None,
+        journal: str | None,
+        **parts: Any,
+    ):
+        whole(1, n_trials=n_trials, batch_size=batch_size)
+        self.sweeper, self.n_trials, self.batch_size, self.max_failures = sweeper, n_trials, batch_size, max_failures
+        self.folder = Path(sweeper.config.hydra.sweep.dir)
+        self.journal = self.folder / JOURNAL if journal is None else Path(journal)
+        self.study_settings: dict[str, Any] = {"direction": direction, "seed": seed, "n_initial": n_initial, **parts}
+
+    def run(self, arguments: Sequence[str]) -> Result:
+        """Runs the jobs.
+
+        Args:
+            arguments: the overrides, some of which sweep.
+        """
+        parser = OverridesParser.create(config_loader=self.sweeper.hydra_context.config_loader)
+        plan = Plan.of(parser.parse_overrides(list(arguments)))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(self.sweeper.config, self.folder / CONFIG)
+        study = Study(plan.space, journal=self.journal, if_exists="load", **self.study_settings)
+        left = max(0, self.n_trials - study.observations.n_asked)
+        jobs = HydraJobs(self.sweeper, plan, self.batch_size)
+        result = study.optimize(jobs, left, batch_size=self.batch_size, max_failures=self.max_failures)
+        best = {"best_params": result.best_params, "best_value": result.best_value}
+        OmegaConf.save(OmegaConf.create({"name": "deepbore", **best}), self.folder / RESULTS)
+        return result
+
+
+class HydraJobs(Evaluator):
+    """Trials as jobs of Hydra's launcher.
+
+    Args:
+        sweeper: Hydra's side.
+        plan: from configurations to overrides.
+        workers: jobs handed to the launcher at once.
+    """
+
+    def __init__(self, sweeper: Sweeper, plan: "Plan", workers: int):
+        self.sweeper, self.plan, self.workers = sweeper, plan, workers
+        self._queue: list[Trial] = []
+
+    def submit(self, trial: Trial) -> None:
+        self._queue.append(trial)
+
+    def collect(self) -> list[Finished]:
+        trials = self._next()
+        batch = [self.plan.overrides(trial.params) for trial in trials]
+        self.sweeper.validate_batch_is_legal(batch)
+        jobs = self.sweeper.launcher.launch(batch, initial_job_idx=trials[0].id) if trials else ()
+        self._queue = self._queue[len(trials) :]
+        return [Finished(trial, outcome_of(job)) for trial, job in zip(trials, jobs, strict=True)]
+
+    def _next(self) -> list[Trial]:
+        """The next trials whose numbers follow one another: Hydra numbers the jobs of a batch."""
+        first = self._queue[: self.workers]
+        return [trial for k, trial in enumerate(first) if trial.id == first[0].id + k]
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._queue)
+
+    def withdraw(self) -> list[Trial]:
+        waiting, self._queue = self._queue, []
+        return waiting
+
+    def close(self) -> None:
+        self._queue.clear()
+
+
+def outcome_of(job: JobReturn) -> Outcome:
+    """What a job gave: what its function has returned, or a failure.
+
+    Raises:
+        SettingError: if it has returned nothing.
+        ValueTypeError: for what is no value.
+    """
+    try:
+        returned = job.return_value
+    except Exception as error:
+        return Outcome.failure(f"{type(error).__name__}: {error}")
+    if returned is None:
+        raise SettingError("the function under @hydra.main must return the value of a trial, but it returned None.")
+    return as_outcome(returned)
+
+
+# --- overrides -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep's overrides say.
+
+    Attributes:
+        space: of those that sweep, each named as on the command line.
+        fixed: the others.
+    """
+
+    space: SearchSpace
+    fixed: Sequence[str]
+
+    @classmethod
+    def of(cls, overrides: Sequence[Override]) -> "Plan":
+        """The plan of a command line; of several overrides of one key the last counts.
+
+        Raises:
+            SettingError: if none sweeps, or one says what deepbore can't sweep over.
+        """
+        last = {override.get_key_element(): override for override in overrides}
+        read = {key: parameter_of(override) for key, override in last.items()}
+        space = {key: each for key, each in read.items() if isinstance(each, Parameter)}
+        if not space:
+            raise SettingError(
+                f"a sweep needs a parameter to sweep over, but got {[each.input_line for each in overrides]}. "
+                "Give one, such as 'lr=tag(log, interval(1e-5, 1e-1))' or 'model=small,large'."
+            )
+        return cls(SearchSpace(space), [each for each in read.values() if not isinstance(each, Parameter)])
+
+    def overrides(self, params: Params) -> list[str]:
+        """The overrides of the job of a configuration."""
+        return [*self.fixed, *(f"{key}={value}" for key, value in params.items())]
+
+
+def parameter_of(override: Override) -> Parameter | str:
+    """The parameter that an override sweeps over; the override itself where there is one value only.
+
+        interval(a, b)                            Real; Integer for int(interval(a, b)); both ends are included
+        range(a, b, step) of whole numbers        Integer, without b, as in Hydra
+        choice(a, b, ...), a,b,..., glob(*)       Categorical; Ordinal for numbers in ascending order
+        tag(log, ...)                             an interval or a range on a log scale
+        tag(ordinal, ...), tag(categorical, ...)  choices with or without an order
+
+    Raises:
+        SettingError: for what makes no parameter, or an unknown tag.
+    """
+    if not override.is_sweep_override():
+        return str(override.input_line)
+    swept = override.value()
+    tags: set[str] = getattr(swept, "tags", set())
+    try:
+        if isinstance(swept, IntervalSweep):
+            _only({LOG}, tags)
+            kind = Integer if isinstance(swept.start, int) else Real
+            return kind(swept.start, swept.end, log=LOG in tags)
+        numbers = swept.range() if isinstance(swept, RangeSweep) else None
+        if isinstance(numbers, range) and len(numbers) > 1 and not tags & {ORDINAL, CATEGORICAL}:
+            _only({LOG}, tags)
+            return _integer(numbers, LOG in tags)
+        _only({ORDINAL, CATEGORICAL}, tags)
+        return _choice(override, tags)
+    except SpaceError as error:
+        raise SettingError(f"{override.input_line}: {error}") from None
+
+
+def _integer(numbers: range, log: bool) -> Integer:
+    low, high = sorted((numbers[0], numbers[-1]))
+    return Integer(low, high, log=log, step=None if abs(numbers.step) == 1 else abs(numbers.step))
+
+
+def _choice(override: Override, tags: set[str]) -> Parameter | str:
+    """Choices by their text on a command line: what Hydra makes of it may be a list, a group or a number."""
+    swept = override.value()
+    if getattr(swept, "shuffle", False):  # the order in which a grid is walked, at random, is of no use here
+        override = replace(override, _value=replace(swept, shuffle=False))
+    texts, values = list(override.sweep_string_iterator()), list(override.sweep_iterator())
+    if len(texts) == 1:
+        return f"{override.get_key_element()}={texts[0]}"
+    numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+    ordered = numeric and values == sorted(values) and CATEGORICAL not in tags
+    return (Ordinal if ordered or ORDINAL in tags else Categorical)(texts)
+
+
+def _only(known: set[str], tags: set[str]) -> None:
+    if tags - known:
+        raise SpaceError(f"a tag of this sweep must be among {sorted(known)}, but got {sorted(tags)}.")
