@@ -21,6 +21,7 @@ from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.parts import Part
 from deepbore.space import SearchSpace
+from deepbore.space.permitted import drawn_back
 
 CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
 ACCELERATOR_CHUNK = 2**15  # ... where many are as quick as few, and memory alone is the limit
@@ -102,6 +103,13 @@ class Search:
         """n random neighbours of so many best observed points (n x d); none where nothing has a value yet."""
         best = self.points(self.observations.best_rows(centres))
         return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
+
+    def landed(self, starts: Tensor, ends: Tensor) -> Tensor:
+        """The configurations where climbers from `starts` to `ends` (k x d each) arrive, as snapped points (k x d).
+
+        Where constraints forbid the end, they stop on the way.
+        """
+        return drawn_back(self.space, starts, ends) if self.space.is_restricted else self.space.snap(ends)
 
     # --- values ------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """Differential evolution, by SciPy."""
 
+import math
+
 import numpy as np
 import torch
 from scipy.optimize import differential_evolution
@@ -50,7 +52,10 @@ class DifferentialEvolution(Candidates):
         def cost(columns: np.ndarray) -> np.ndarray:
             """A generation (d x population) -> what to minimise (population)."""
             points = search.space.snap(torch.from_numpy(columns.T.copy()).to(search.device))
-            generations.append((points, search.values(points)))
+            values = search.values(points)
+            if search.space.is_restricted:
+                values = values.masked_fill(~search.space.permitted(points), -math.inf)
+            generations.append((points, values))
             return -generations[-1][1].double().cpu().numpy()
 
         differential_evolution(

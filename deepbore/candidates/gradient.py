@@ -51,8 +51,9 @@ class MultiStartLBFGS(Candidates):
         require_gradients(self, search.space, search.classifier)
         own = search.on_own_stream()
         pool, _ = search.gathered(*own.rank(self._pool(own)))
-        tops = self._optimised(own, search.ranks.part(pool[: max(self.restarts, q)]))
-        return torch.cat([search.gathered(*own.rank(search.space.snap(tops)))[0], pool])
+        starts = search.ranks.part(pool[: max(self.restarts, q)])
+        tops = own.landed(starts, self._optimised(own, starts))
+        return torch.cat([search.gathered(*own.rank(tops))[0], pool])
 
     def _pool(self, own: Search) -> Tensor:
         """Random points, the best observed ones, and neighbours of these; a rank's share of them."""

@@ -55,7 +55,7 @@ class LocalSearch(Candidates):
         if search.space.cardinality <= EXHAUSTIVE:
             points = search.ranks.part(search.space.enumerate().to(search.device))
             return search.gathered(*own.rank(points))[0]
-        if search.space.continuous_columns and self._focuses(search):
+        if search.space.moving_columns and self._focuses(search):
             return search.gathered(*own.rank(own.near_best(search.share(self.samples), FOCUSED)))[0]
         pool = torch.cat(
             [own.sample(search.share(self.samples)), own.near_best(search.share(self.neighbours), self.centres)]
@@ -69,10 +69,10 @@ class LocalSearch(Candidates):
 
     def _with_climbed(self, own: Search, points: Tensor, values: Tensor, q: int) -> Tensor:
         """The ranking (k x d) with what the climbers make of its first points."""
-        columns = own.space.continuous_columns
+        columns = own.space.moving_columns
         if not columns or not own.classifier.differentiable or not self.climbers:
             return points
         starts = own.ranks.part(points[: max(self.climbers, q)])
         tops = climbed(own.value, starts, columns, own.space.bounds[1].to(starts), self.steps)
-        tops, their_values = own.gathered(*own.rank(own.space.snap(tops)))
+        tops, their_values = own.gathered(*own.rank(own.landed(starts, tops)))
         return merged(torch.cat([tops, points]), torch.cat([their_values, values]))[0]

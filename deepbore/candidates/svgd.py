@@ -85,7 +85,7 @@ class SVGDCandidates(Candidates):
         self.otherwise = GreedyBatch(LocalSearch(samples, neighbours))
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        moving = search.space.continuous_columns
+        moving = search.space.moving_columns
         if q == 1 or not moving or not search.classifier.differentiable:
             return self.otherwise.ranked(search, q)
         drawn = self._drawn(search, q)
@@ -114,7 +114,7 @@ class SVGDCandidates(Candidates):
 
     def _stein(self, search: Search, points: Tensor, moving: list[int]) -> Tensor:
         """Particles after SVGD on their active real columns (q x d)."""
-        points = points.clone()
+        starts, points = points, points.clone()
         moves = search.space.active(points)[:, moving].to(points)
         apart = _level_distances(search.space, points)
         stepper = STEPPERS[self.optimizer](self.step_size)
@@ -125,7 +125,7 @@ class SVGDCandidates(Candidates):
             zeta = moves * stein_direction(x, tail_weights(value, self.tail) * score, apart)
             shrunk = REACH * (1 - step / steps)
             points[:, moving] = reflected(x + stepper(x, zeta).clamp(-shrunk, shrunk))
-        return search.space.snap(points)
+        return search.landed(starts, points)
 
 
 def stein_direction(x: Tensor, score: Tensor, apart: Tensor | float = 0.0) -> Tensor:

@@ -57,14 +57,14 @@ def distinct(ranked: Tensor, observations: Observations, q: int, generator: torc
 
 
 def fresh(ranked: Tensor, observations: Observations, count: int) -> Tensor:
-    """The first `count` points of a ranking (k x d), or fewer, whose configurations are new and differ."""
+    """The first `count` points of a ranking (k x d), or fewer, whose configurations are new, permitted, and differ."""
     walk = Walk(observations, count)
     walk.down(ranked)
     return ranked[torch.tensor(walk.rows, dtype=torch.long, device=ranked.device)]
 
 
 class Walk:
-    """Takes unseen configurations off rankings, best first, each once, until there are enough.
+    """Takes unseen, permitted configurations off rankings, best first, each once, until there are enough.
 
     Args:
         observations: what has been seen.
@@ -97,6 +97,9 @@ class Walk:
     def _take(self, part: Tensor, start: int) -> None:
         identities = self.observations.space.identify(part)
         new = self.observations.unseen(part)
+        if self.observations.space.is_restricted:
+            permitted = self.observations.space.permitted(part).tolist()
+            new = [each and may for each, may in zip(new, permitted, strict=True)]
         for row, (point, identity) in enumerate(zip(part, identities, strict=True), start):
             if self.is_over:
                 return

@@ -30,8 +30,12 @@ class History:
     queue: list[Tensor] = field(default_factory=list)
 
 
-def replay(journal: Journal) -> History:
+def replay(journal: Journal, space: SearchSpace | None = None) -> History:
     """The history in a journal, of this version or of 0.1.
+
+    Args:
+        journal: not open yet.
+        space: the one that the journal declares, to be used in place of that: a journal only names functions.
 
     Raises:
         JournalError: naming line and path, for a missing, damaged or contradictory journal.
@@ -40,7 +44,9 @@ def replay(journal: Journal) -> History:
     _, created = next(events)
     with declaring(journal.path):
         header = header_of(created)
-        observations = Observations(SearchSpace.from_dict(header["space"]), header["directions"])
+        declared = SearchSpace.from_dict(header["space"])
+        same = space is not None and list(space.to_dict().items()) == list(declared.to_dict().items())
+        observations = Observations(space if space is not None and same else declared, header["directions"])
     player = _Player(history := History(observations, header, journal))
     for line, event in events:
         with playing(journal.path, line):
@@ -83,6 +89,8 @@ class _Player:
                 self.observations.tell(event["trial"], outcome_of(event))
             case "annotated":
                 self.observations.annotate(event["trial"], event["attributes"])
+            case "fixed":
+                self.observations.fix(event["params"])
             case "enqueued":
                 self.history.queue.append(self.observations.space.encode([event["params"]])[0])
             case _:

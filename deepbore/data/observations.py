@@ -174,6 +174,16 @@ class Observations(ObservationsView):
         self._check_width(added.kind[1], 0)
         self._commit(added.events(self.space), self._effect_of_adding(added))
 
+    def fix(self, params: Mapping[str, Any]) -> None:
+        """Lets parameters stand still in what is proposed from now on, and no others; see `SearchSpace.with_fixed`."""
+        self._settle()
+        space = self.space.with_fixed(params)
+
+        def effect() -> None:
+            self.space = space
+
+        self._commit([{"event": "fixed", "params": space.fixed}], effect)
+
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the buffers to a device, for good."""
         self._settle()

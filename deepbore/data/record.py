@@ -53,9 +53,8 @@ class Record:
 
     @property
     def space(self) -> dict[str, dict[str, Any]]:
-        """The declaration of the search space: name -> type, bounds, ...; see `SearchSpace.to_dict`."""
-        declared: dict[str, dict[str, Any]] = self.header["space"]
-        return declared
+        """The parameters of the search space: name -> type, bounds, ...; see `SearchSpace.to_dict`."""
+        return {name: each for name, each in self.header["space"].items() if isinstance(each, dict)}  # lists constrain
 
     @property
     def status(self) -> list[Status]:
@@ -138,6 +137,8 @@ def _play(record: Record, names: frozenset[str], event: Event) -> None:
             record.trials.extend(_added(record, names, event))
         case "annotated":
             _annotate(record, event["trial"], event["attributes"])
+        case "fixed":
+            _known(event["params"], names)
         case "enqueued":
             record.queue.append(_known(event["params"], names))
         case _:

@@ -143,7 +143,10 @@ class ObservationsView:
     @property
     def n_left(self) -> float:
         """How many configurations of the space no trial of this run has had; infinite unless it is finite."""
-        return self.space.cardinality - self.n_distinct
+        if not self.space.is_fixed or math.isinf(self.space.cardinality):
+            return self.space.cardinality - self.n_distinct
+        own = self.points[self.tasks == 0]
+        return self.space.cardinality - len(set(self.space.identify(own[self.space.permitted(own)])))
 
     @property
     def task_names(self) -> tuple[str, ...]:

@@ -89,8 +89,8 @@ class LabelledObservations(LightningDataModule):
 
     @property
     def space(self) -> SearchSpace:
-        """The search space."""
-        return self.observations.space
+        """The search space; a classifier learns all of it, whatever stands still."""
+        return self.observations.space.released
 
     def labelled(self) -> LabelledBatch:
         """All rows with their labels as of now."""

@@ -69,7 +69,7 @@ class RunState:
 
     def bind(self) -> None:
         """Makes the classifier's weights, if it has none yet."""
-        self.classifier.bind(self.space, self.recipe.labels.outputs)
+        self.classifier.bind(self.space.released, self.recipe.labels.outputs)
 
     # --- plain data --------------------------------------------------------------------------------------------------
 

@@ -224,7 +224,7 @@ class Expression:
             return max(left, right, grown) if isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)) else math.inf
         parameter = self._parameters[self._name(node)]
         scale = parameter.scale
-        return max(map(abs, (scale.low, scale.high) if scale else _choices(parameter)))
+        return float(max(map(abs, (scale.low, scale.high) if scale else _choices(parameter))))
 
     def _name(self, node: ast.expr) -> str:
         name = ast.unparse(node)

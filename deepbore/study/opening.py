@@ -59,14 +59,16 @@ def opened(
     return Opened(state)
 
 
-def loaded(journal: str | os.PathLike[str], **parts: Unpack[Parts]) -> Opened:
-    """The run that a journal keeps, perhaps with other parts.
+def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **parts: Unpack[Parts]) -> Opened:
+    """The run that a journal keeps, perhaps with other parts; with this space, if it is the one that it declares.
 
     Raises:
         JournalError: for a missing, damaged or contradictory journal.
         SettingError: for a part that the header can't name.
     """
-    history = replay(Journal(journal))
+    history = replay(Journal(journal), space)
+    if space is not None and (words := other_space(space, history.header["space"])):
+        raise JournalError(f"{history.journal.path} holds a run on another space than this one: {'; '.join(words)}.")
     observations, header = history.observations, history.header
     recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts)
     state = RunState(observations, recipe, header["seed"])
@@ -82,10 +84,10 @@ def holds_run(journal: str | os.PathLike[str]) -> bool:
 
 def _same_run(path: str | os.PathLike[str], wanted: Observations, seed: int, parts: Parts) -> Opened:
     """The run in a journal, if it is the one that is wanted; its lock is taken at once, before any evaluation."""
-    run = loaded(path, **parts)
+    run = loaded(path, wanted.space, **parts)
     assert run.history is not None
     header = run.history.header
-    found = _differences(wanted, run.state.observations)
+    found = _differences(wanted, run.state.observations) + other_space(wanted.space, header["space"])
     found += [f"seed is {seed}, was {header['seed']}"] if seed != header["seed"] else []
     found += _other_parts(run.state.recipe, header["recipe"], parts) if "recipe" in header else []
     if found:
@@ -107,13 +109,17 @@ def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> 
 
 
 def _differences(wanted: Observations, kept: Observations) -> list[str]:
-    """What differs in space and directions, in words."""
+    """What differs in directions, in words."""
     words = []
     if wanted.directions != kept.directions:
         words.append(f"direction is {', '.join(wanted.directions)}, was {', '.join(kept.directions)}")
-    if wanted.space != kept.space:
-        words += _declared_otherwise(wanted.space.to_dict(), kept.space.to_dict())
     return words
+
+
+def other_space(space: SearchSpace, declared: Mapping[str, Any]) -> list[str]:
+    """What differs between a space and the one that a header declares, in words."""
+    wanted, kept = space.to_dict(), SearchSpace.from_dict(declared).to_dict()
+    return [] if list(wanted.items()) == list(kept.items()) else _declared_otherwise(wanted, kept)
 
 
 def _declared_otherwise(wanted: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:

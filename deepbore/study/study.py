@@ -228,7 +228,14 @@ class Study(Telling):
 
     @classmethod
     @as_usual()
-    def load(cls, journal: str | os.PathLike[str], *, device: Device = "cpu", **parts: Unpack[Parts]) -> "Study":
+    def load(
+        cls,
+        journal: str | os.PathLike[str],
+        *,
+        space: SearchSpace | None = None,
+        device: Device = "cpu",
+        **parts: Unpack[Parts],
+    ) -> "Study":
         """The study that a journal keeps, ready to go on, and to write to the same journal.
 
         It proposes what it would have proposed without interruption: its settings stand in the header of the journal,
@@ -237,16 +244,17 @@ class Study(Telling):
 
         Args:
             journal: the file.
+            space: only where it has functions as constraints: a journal can't keep them.
             device: as in `Study`.
             parts: classifier, acquisition, ... to go on with others than in the header, which is said, or where the
                 header can't name them.
 
         Raises:
-            JournalError: for a missing, damaged or contradictory journal.
+            JournalError: for a missing, damaged or contradictory journal, or one of another space than is given.
             SettingError: for a part that the header can't name.
         """
         study = cls.__new__(cls)
-        study._begin(loaded(journal, **parts), as_device(device))
+        study._begin(loaded(journal, space, **parts), as_device(device))
         return study
 
     def close(self) -> None:

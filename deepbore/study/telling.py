@@ -28,6 +28,30 @@ class Telling(SharedStudy):
                 self.observations.journal.write({"event": "enqueued", "params": self.space.decode(point)[0]})
             self._state.queue.append(point[0])
 
+    def fix(self, params: Params) -> None:
+        """Lets parameters stand still: later trials have these values wherever the parameters are active.
+
+        What is pending, enqueued or known stays, and the classifier goes on learning from all of it. The journal keeps
+        it, so a study that is loaded has the same fixed. Each call takes the place of the one before: `fix({})`
+        releases all.
+
+        Args:
+            params: name -> value.
+
+        Raises:
+            SpaceError: for an unknown name, a value outside, or values that the space's constraints forbid.
+
+        Example:
+            >>> from deepbore import Categorical, Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1), "optimizer": Categorical(["sgd", "adam"])}))
+            >>> study.fix({"optimizer": "adam"})
+            >>> {trial.params["optimizer"] for trial in study.ask(4)}
+            {'adam'}
+        """
+        with self._lock, as_usual():
+            self._restore()
+            self.observations.fix(params)
+
     def tell(
         self,
         trial: Trial | int,
