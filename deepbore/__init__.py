@@ -14,9 +14,20 @@ members (or posterior samples), s steps, k columns of labels; x point, y value, 
 proportion, pi class probability.
 """
 
+import difflib
+from typing import Any
+
 import lazy_loader
 
 __version__ = "0.2.0"
 
 # every name is imported when it is first used, so that `import deepbore` stays light; __init__.pyi lists them
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_import, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return _import(name)
+    near = difflib.get_close_matches(name, __all__, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    raise AttributeError(f"module 'deepbore' has no attribute '{name}'.{hint}", name=name)

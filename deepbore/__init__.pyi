@@ -40,6 +40,9 @@ from .classifiers import (
 from .data.outcomes import (
     Outcome as Outcome,
 )
+from .data.trial import (
+    Trial as Trial,
+)
 from .evaluators import (
     Evaluator as Evaluator,
     ExecutorEvaluator as ExecutorEvaluator,

@@ -126,3 +126,10 @@ def answers_oddly(params):
 def slow_bowl(params):
     time.sleep(0.02)
     return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
+
+
+def signals_itself(params):
+    """As a cluster does that ends a job."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)
+    return 1.0

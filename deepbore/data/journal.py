@@ -19,6 +19,10 @@ from deepbore.errors import JournalError
 __all__ = ["VERSION", "Event", "Journal"]
 
 CHUNK = 2**20  # bytes that are written at once
+_ONE_WRITER = (
+    "One process writes a journal; to evaluate in several, give one run ProcessEvaluator(objective, workers=n), "
+    "ExecutorEvaluator, or, on several machines, DDP or Suggester."
+)
 _WAY_OUT = "Nothing was written. Close the study and load the journal again to go on with what it holds."
 log = logging.getLogger(__name__)
 
@@ -144,7 +148,7 @@ class Journal:
         except Timeout:
             raise JournalError(
                 f"another process, or another study in this one, writes the journal {self.path}. Wait for its end, "
-                "close the other study, or name another file."
+                f"close the other study, or name another file. {_ONE_WRITER}"
             ) from None
         except OSError as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
@@ -152,7 +156,8 @@ class Journal:
     def _refuse_content(self) -> None:
         if self.path.exists() and self.path.stat().st_size:
             raise JournalError(
-                f"{self.path} holds a run already, or something else. Go on with Study.load, or name another file."
+                f"{self.path} holds a run already, or something else. Go on with Study.load, or if_exists='load', or "
+                "name another file."
             )
 
     def _create(self, created: Event) -> None:
@@ -215,7 +220,7 @@ class Journal:
         if not identity(status) == identity(os.stat(self.path)) == known.file:
             raise JournalError(f"the journal {self.path} was replaced by another file {when}. {_WAY_OUT}")
         if status.st_size != known.size + known.torn:
-            raise JournalError(f"another has written to the journal {self.path} {when}. {_WAY_OUT}")
+            raise JournalError(f"another has written to the journal {self.path} {when}. {_WAY_OUT} {_ONE_WRITER}")
         try:
             held = identity(os.stat(self._lock.lock_file))
         except FileNotFoundError:

@@ -1,0 +1,197 @@
+"""Ctrl-C, SIGTERM and other processes: a run ends after its running trials, or at once, and nothing is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import deepbore
+from deepbore import ProcessEvaluator, Real, SearchSpace, Study, minimize
+from deepbore.errors import JournalError
+from deepbore.loop.interrupts import Interrupts
+
+PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
+ROOT = Path(deepbore.__file__).parents[1]
+ENV = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]), "OMP_NUM_THREADS": "1"}
+
+
+def bowl(params):
+    return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
+
+
+def pressing(times, *signals):
+    """An objective that presses so many times in its fourth call."""
+
+    def objective(params):
+        calls.append(params)
+        if len(calls) == 4:
+            for number in signals * times:
+                signal.raise_signal(number)
+        return bowl(params)
+
+    calls: list[dict] = []
+    return objective, calls
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("times", "told"), [(1, 4), (2, 3)])
+def test_once_ends_after_the_running_trial_and_twice_at_once(number, times, told, capfd):
+    objective, calls = pressing(times, number)
+    study, before = Study(PLANE, n_initial=100), signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective, 20, batch_size=6)
+    assert (len(calls), study.observations.n_complete) == (4, told)
+    assert signal.getsignal(number) is before
+    assert "once more ends it at once" in capfd.readouterr().err
+    study.optimize(bowl, 0)  # what was not told is evaluated first
+    assert (study.observations.n_complete, len(study.trials)) == (6, 6)
+
+
+def test_handlers_of_ones_own_stay_and_are_called():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    try:
+        objective, calls = pressing(1, signal.SIGINT)
+        minimize(objective, PLANE, 6, n_initial=100)
+        assert (heard, len(calls)) == ([1], 6)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_leave_handlers_alone():
+    seen = []
+
+    def objective(params):
+        seen.append(signal.getsignal(signal.SIGINT))
+        return bowl(params)
+
+    thread = threading.Thread(target=minimize, args=(objective, PLANE, 2), kwargs={"n_initial": 100})
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler] * 2
+
+
+def test_a_forked_process_hears_signals_as_ever():
+    with Interrupts() as interrupts, interrupts.gently():
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                os._exit(3)
+        _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status)
+    assert os.WTERMSIG(status) == signal.SIGTERM
+    assert not interrupts.pressed
+
+
+SCRIPT = """
+import pathlib, sys, time
+import deepbore
+from deepbore.testing import TOY_SPACES
+
+def objective(params):
+    pathlib.Path("calls").open("a").write("x")
+    while not pathlib.Path("go").exists():
+        time.sleep(0.02)
+    return params["x"] ** 2
+
+if __name__ == "__main__":
+    space = deepbore.SearchSpace({"x": deepbore.Real(-1, 1)})
+    run = {"journal": "run.jsonl", "if_exists": "load", "n_initial": 50}
+    workers = int(sys.argv[1])
+    evaluator = deepbore.ProcessEvaluator(objective, workers) if workers else objective
+    try:
+        print(len(deepbore.minimize(evaluator, space, 12, **run).values))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def started(tmp_path, workers):
+    """A run in a process of its own, whose first trials go on until there is a file "go"."""
+    (tmp_path / "run.py").write_text(SCRIPT)
+    command = [sys.executable, "run.py", str(workers)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=tmp_path, env=ENV, text=True, start_new_session=True, **pipes)
+    deadline = time.monotonic() + 240
+    while not (tmp_path / "calls").exists() or len((tmp_path / "calls").read_text()) < max(1, workers):
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "number"), [(0, signal.SIGINT), (0, signal.SIGTERM), (2, signal.SIGTERM)])
+def test_a_run_that_a_cluster_ends_keeps_its_running_trials_and_goes_on(tmp_path, workers, number):
+    process = started(tmp_path, workers)
+    children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False)
+    for pid in [process.pid, *(map(int, children.stdout.split()) if number == signal.SIGTERM else ())]:
+        os.kill(pid, number)  # as a cluster does: all processes of the job
+    time.sleep(0.5)
+    (tmp_path / "go").touch()
+    shown, errors = process.communicate(timeout=120)
+    assert shown == "interrupted\n", errors
+    study = Study.load(tmp_path / "run.jsonl")
+    assert [trial.status.name for trial in study.trials] == ["COMPLETE"] * max(1, workers)
+    done = subprocess.run([*process.args], cwd=tmp_path, env=ENV, capture_output=True, text=True, check=True)
+    assert done.stdout == "12\n"
+
+
+@pytest.mark.slow
+def test_several_processes_on_one_journal_are_refused_with_what_to_use_instead(tmp_path):
+    process = started(tmp_path, 0)
+    path = tmp_path / "run.jsonl"
+    kept = path.read_bytes()
+    words = r"ProcessEvaluator\(objective, workers=n\), ExecutorEvaluator, or, on several machines, DDP or Suggester"
+    space = SearchSpace({"x": Real(-1, 1)})
+    with pytest.raises(JournalError, match=words):
+        minimize(lambda params: 1.0, space, 12, journal=path, if_exists="load")
+    with pytest.raises(JournalError, match=words):
+        Study.load(path).ask()
+    assert path.read_bytes() == kept
+    (tmp_path / "go").touch()
+    assert process.communicate(timeout=120)[0] == "12\n"
+
+
+def test_a_forked_copy_of_a_study_is_refused_with_what_to_use_instead(tmp_path):
+    study = Study(PLANE, journal=tmp_path / "run.jsonl", n_initial=100)
+    (trial,) = study.ask()
+    child = os.fork()
+    if child == 0:
+        try:
+            study.tell(trial, 1.0)
+        except JournalError as error:
+            (tmp_path / "refused").write_text(str(error))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert "ProcessEvaluator(objective, workers=n)" in (tmp_path / "refused").read_text()
+    study.tell(trial, 2.0)
+    study.close()
+    assert Study.load(tmp_path / "run.jsonl").best_trial.value == 2.0
+
+
+def test_a_worker_that_hears_ctrl_c_too_leaves_its_trial_pending():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def interrupted(params):
+        raise KeyboardInterrupt
+
+    study = Study(PLANE, n_initial=100)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
+        study.optimize(deepbore.ExecutorEvaluator(interrupted, pool), 3)
+    assert [trial.status.name for trial in study.trials] == ["PENDING"]
+
+
+def test_a_worker_leaves_sigterm_to_its_parent(tmp_path):
+    import objectives
+
+    evaluator = ProcessEvaluator(objectives.signals_itself, 1)
+    assert minimize(evaluator, SearchSpace({"k": Real(0, 1)}), 1).best_value == 1.0
