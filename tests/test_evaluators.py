@@ -31,12 +31,11 @@ from deepbore import (
     Study,
     minimize,
 )
-from deepbore.cli.progress import RunProgress
 from deepbore.cli.summary import summary
 from deepbore.data.outcomes import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
-from deepbore.loop.lightning import new_trainer, quiet
+from deepbore.loop.lightning import quiet
 from processes import is_gone
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
@@ -293,10 +292,8 @@ def test_the_progress_bar_shows_failures(capsys):
     def fails(params):
         raise ValueError
 
-    study, trainer = Study(PLANE), new_trainer()
-    trainer.callbacks.append(RunProgress(study.observations, goal=3))
     with pytest.warns(RuntimeWarning, match="ValueError"):
-        study.optimize(SerialEvaluator(fails), 3, trainer=trainer)
+        Study(PLANE).optimize(SerialEvaluator(fails), 3, progress=True)
     assert "failed=3" in capsys.readouterr().err
 
 
@@ -334,6 +331,8 @@ def test_ctrl_c_while_waiting_leaves_no_process(tmp_path):
         while len(list(tmp_path.iterdir())) < 2:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)  # once would wait for the running trials
 
     study = Study(PLANE, seed=0)
     evaluator = ProcessEvaluator(partial(objectives.leaves_its_pid_and_hangs, folder=tmp_path), workers=2)
