@@ -19,8 +19,11 @@ def generator(seed=0):
 
 
 @st.composite
-def conditional_spaces(draw, continuous=True):
-    """Up to seven parameters, each perhaps under a condition on any of those declared before or after it."""
+def conditional_spaces(draw, continuous=True, several=False):
+    """Up to seven parameters, each perhaps under a condition on any of those declared before or after it.
+
+    With `several` perhaps under two, on parents that depend on nothing, so that they can hold together.
+    """
     names = [f"p{i}" for i in range(draw(st.integers(1, 7)))]
     order = draw(st.permutations(names))  # parents first; the declaration has another order
     levels = {}
@@ -31,6 +34,10 @@ def conditional_spaces(draw, continuous=True):
         if parents and draw(st.booleans()):
             parent = draw(st.sampled_from(parents))
             when = Condition(parent, draw(st.sets(st.sampled_from(levels[parent]), min_size=1)))
+            free = [other for other in parents if other != parent and declared[other].when is None]
+            if several and free and declared[parent].when is None and draw(st.booleans()):
+                other = draw(st.sampled_from(free))
+                when = [when, Condition(other, draw(st.sets(st.sampled_from(levels[other]), min_size=1)))]
         kind = draw(st.sampled_from(["integer", "ordinal", "categorical"] + ["real", "log"] * continuous))
         if kind == "integer":
             low = draw(st.integers(-3, 3))
@@ -45,9 +52,11 @@ def conditional_spaces(draw, continuous=True):
 
 
 def is_active(space, name, params):
-    """Whether a parameter is active, from its condition and the native values above it."""
-    when = space.parameters[name].when
-    return when is None or (is_active(space, when.parent, params) and params[when.parent] in when.values)
+    """Whether a parameter is active, from its conditions and the native values above it."""
+    return all(
+        is_active(space, when.parent, params) and params[when.parent] in when.values
+        for when in space.parameters[name].conditions
+    )
 
 
 # --- properties ------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class FunctionProblem(Problem):
     def __init__(
         self,
         function: str | Callable[..., float | Outcome],
-        space: SearchSpace | dict[str, dict[str, Any]],
+        space: SearchSpace | dict[str, Any],
         direction: Direction = "minimize",
         optimum: float | None = None,
     ):

@@ -65,7 +65,7 @@ class LightningCLIProblem(Problem):
 
     def __init__(
         self,
-        space: SearchSpace | dict[str, dict[str, Any]],
+        space: SearchSpace | dict[str, Any],
         metric: str,
         program: Sequence[str] = ("train.py", "fit"),
         config: Sequence[str] = (),

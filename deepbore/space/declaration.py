@@ -1,13 +1,10 @@
 """A search space as plain data, and as the user declares it."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.parameters import Parameter, parameter_from_dict
-
-log = logging.getLogger(__name__)
 
 
 def checked_parameters(given: Any) -> dict[str, Parameter]:
@@ -61,17 +58,5 @@ def split(declared: Any) -> tuple[dict[str, Parameter], Any, dict[str, Any]]:
     for name, settings in rest.items():
         if not isinstance(settings, Mapping):
             raise SpaceError(f"parameter {name!r} must be declared by a mapping with a type, but got {settings!r}.")
-        _warn_of_switches(name, settings.get("choices"))
     parameters = {name: parameter_from_dict(name, settings) for name, settings in rest.items()}
     return parameters, constraints, {name: value for each in fixed for name, value in dict(each).items()}
-
-
-def _warn_of_switches(name: str, choices: Any) -> None:
-    """Says where YAML may have read a word as True or False."""
-    kinds = {type(choice) for choice in choices} if isinstance(choices, (list, tuple)) else set()
-    if {bool, str} <= kinds:
-        log.warning(
-            "The choices of %r are %s: YAML reads on, off, yes and no without quotes as true and false. If words were "
-            'meant, put them in quotes, as in ["on", "off"].',
-            *(name, list(choices)),
-        )

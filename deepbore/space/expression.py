@@ -4,7 +4,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,7 +74,8 @@ class Expression:
         self.names = tuple(name for name in parameters if name in found)
         if not self.names:
             raise self._error(f"names no parameter of {list(parameters)}")
-        self.is_plain = all(self._largest(node) < EXACT for node in ast.walk(self._body) if _is_compared(node))
+        compared = [node for node in ast.walk(self._body) if isinstance(node, ast.Compare)]
+        self.is_plain = all(self._largest(node) < EXACT for node in (*compared, *_names(self._body)))
 
     def holds(self, natives: Natives) -> np.ndarray:
         """Whether it holds (n booleans), for native values of all its parameters (name -> n).
@@ -255,11 +256,6 @@ def _names(node: ast.expr) -> Iterator[ast.expr]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 yield from _names(child)
-
-
-def _is_compared(node: ast.AST) -> TypeGuard[ast.expr]:
-    """Whether the truth of an expression rests on it."""
-    return isinstance(node, (ast.Compare, ast.Name, ast.Attribute))
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
