@@ -1,8 +1,8 @@
 """A run in MLflow, Weights & Biases or TensorBoard, by Lightning's own loggers: an iteration is a step.
 
     python examples/logged_run.py --trials 20 --logger csv
-    python examples/logged_run.py --trials 20 --logger mlflow     # pip install mlflow; into ./mlruns
-    python examples/logged_run.py --trials 20 --logger wandb      # pip install wandb; WANDB_MODE=offline: into ./wandb
+    python examples/logged_run.py --trials 20 --logger mlflow   # pip install mlflow; into ./mlflow.db
+    python examples/logged_run.py --trials 20 --logger wandb    # pip install wandb; WANDB_MODE=offline: ./wandb
 
 From the command line it is, for instance:
 
@@ -11,7 +11,6 @@ From the command line it is, for instance:
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
@@ -23,7 +22,7 @@ from deepbore.problems import Branin
 LOGGERS: dict[str, Callable[[], Logger]] = {
     "csv": lambda: CSVLogger("logs"),
     "tensorboard": lambda: TensorBoardLogger("logs"),
-    "mlflow": lambda: MLFlowLogger("deepbore", tracking_uri=Path("mlruns").absolute().as_uri()),
+    "mlflow": lambda: MLFlowLogger("deepbore", tracking_uri="sqlite:///mlflow.db"),
     "wandb": lambda: WandbLogger(project="deepbore"),
 }
 

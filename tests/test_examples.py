@@ -95,7 +95,7 @@ def test_a_training_script_is_tuned_as_the_guide_says(tmp_path):
         assert "digits" in done.stdout or "11" in done.stdout
 
 
-KEPT = {"csv": "logs/**/metrics.csv", "tensorboard": "logs/**/events*", "mlflow": "mlruns/**/best_value",
+KEPT = {"csv": "logs/**/metrics.csv", "tensorboard": "logs/**/events*", "mlflow": "mlflow.db",
         "wandb": "wandb/offline-run-*/*.wandb"}  # fmt: skip
 
 
@@ -109,9 +109,7 @@ def test_a_run_is_in_the_logger(logger, tmp_path, monkeypatch):
     (kept,) = tmp_path.glob(KEPT[logger])
     if logger == "csv":
         assert {"best_value", "tau", "trials", "recommended_value"} <= set(kept.read_text().splitlines()[0].split(","))
-    if logger == "mlflow":
-        assert len(kept.read_text().splitlines()) == 3  # iterations
-    if logger == "wandb":
+    if logger in ("mlflow", "wandb"):
         assert b"best_value" in kept.read_bytes()
 
 
