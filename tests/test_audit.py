@@ -17,8 +17,19 @@ import pytest
 import torch
 
 import deepbore
-from deepbore import Integer, KernelPLS, Ordinal, Outcome, Real, SearchSpace, SerialEvaluator, Study, minimize
-from deepbore.errors import JournalError, SettingError, SpaceExhausted, TrialError
+from deepbore import (
+    Categorical,
+    Integer,
+    KernelPLS,
+    Ordinal,
+    Outcome,
+    Real,
+    SearchSpace,
+    SerialEvaluator,
+    Study,
+    minimize,
+)
+from deepbore.errors import JournalError, SettingError, SpaceError, SpaceExhausted, TrialError
 from deepbore.loop.lightning import new_trainer
 
 ROOT = Path(deepbore.__file__).parents[1]
@@ -480,3 +491,75 @@ def test_a11_a_run_that_is_killed_at_its_start_can_be_begun_or_resumed(tmp_path,
             break
     assert done.returncode == 0, done.stderr
     assert Study.load(tmp_path / "mine" / "journal.jsonl").observations.n_complete == 3
+
+
+# --- A7: choices that JSON can't carry run, and can never be loaded --------------------------------------------------
+
+
+@pytest.mark.parametrize("choices", [[(1, 2), (3, 4)], [[1], [2]], [{"a": 1}, {}], [1.0, float("nan")], [Path(), "b"]])
+@pytest.mark.parametrize("kind", [Categorical, Ordinal])
+def test_a7_choices_that_a_journal_cannot_give_back_are_refused_at_once(kind, choices):
+    with pytest.raises(SpaceError, match=r"choices must be strings.* but got .*Give each choice a name"):
+        kind(choices)
+
+
+def test_a7_choices_come_back_from_a_journal_as_they_were(tmp_path):
+    choices = ["a", 1, 2.5, True, None, np.float32(0.5), np.int64(7)]
+    study = Study(SearchSpace({"c": Categorical(choices)}), journal=tmp_path / "run.jsonl", n_initial=DESIGN)
+    given = [trial.params["c"] for trial in study.ask(7)]
+    study.close()
+    loaded = [trial.params["c"] for trial in Study.load(tmp_path / "run.jsonl").trials]
+    assert [(type(c), c) for c in loaded] == [(type(c), c) for c in given]
+
+
+# --- B12: laplace-torch is needed by all, and used by none -----------------------------------------------------------
+# test_laplace_torch.py: LaplaceGGN of any network of your own runs on it, and it is imported only then
+
+
+# --- C9: Optuna's constraints are ignored without a word -------------------------------------------------------------
+# also test_optuna.py: by `set_constraint` and `constraints_func`, in both directions, and where little is feasible
+
+
+def test_c9_optunas_constraints_are_learned():
+    optuna = pytest.importorskip("optuna")
+    from deepbore.integrations.optuna import DeepBoreSampler
+
+    def corner(trial):
+        value = trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
+        trial.set_constraint("at least 1", 1 - value)
+        return value
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=DeepBoreSampler(seed=0))
+    study.optimize(corner, n_trials=22)
+    assert sum(trial.value < 1 for trial in study.trials[10:]) < 8  # in version 0.1 all of them
+    assert 1 <= study.best_value < 1.1
+
+
+# --- C10: YAML `choices: [on, off]` become booleans ------------------------------------------------------------------
+# also test_yaml_file.py: through `deepbore fit`, a resume, and `deepbore tune`
+
+
+def test_c10_words_stay_words():
+    from deepbore.cli.yaml_file import load_yaml
+
+    declared = load_yaml("mode: {type: categorical, choices: [on, off, no, true]}")
+    assert SearchSpace.from_dict(declared).parameters["mode"].choices == ("on", "off", "no", True)
+
+
+# --- C14: what the page on an index shows ----------------------------------------------------------------------------
+# test_package.py: classifiers for the Pythons that were tried, wheel and sdist; no home of the project is known, so
+# there are no URLs, and the README's pictures are shown in the repository and not on an index
+
+
+# --- C15: the site cuts lines of code --------------------------------------------------------------------------------
+
+
+def test_c15_lines_of_code_wrap_where_they_have_no_room():
+    config, sheet = (ROOT / "mkdocs.yml").read_text(), (ROOT / "docs" / "stylesheets" / "wide.css").read_text()
+    assert "stylesheets/wide.css" in config
+    assert "white-space: pre-wrap" in sheet
+
+
+# --- C17: tqdm and PyYAML are imported, and not declared -------------------------------------------------------------
+# test_package.py: test_what_is_imported_is_declared, of the whole package
