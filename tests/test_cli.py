@@ -101,18 +101,41 @@ def test_a_finished_run_can_be_looked_at(run, deepbore_here):
     assert (folder / "history.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
 def test_a_run_is_reported_on_one_page(run, deepbore_here):
     folder, done = run
     shown = deepbore_here("report", folder)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.strip() == str(folder / "report.html")
     page = (folder / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 6
-    for said in ("deepbore: mine", "KernelPLS", "n_trials: 14", done.stdout.split()[2], "<td>14</td>"):
+    for title in (
+        "History",
+        "Importance",
+        "Slices: predicted value",
+        "Predictions of unseen trials",
+        "Timeline",
+        "Trials",
+    ):
+        assert f"<h2>{title}" in page
+    for said in ("<h1>mine</h1>", "KernelPLS", "n_trials: 14", done.stdout.split()[2]):
         assert said in page
-    assert deepbore_here("report", folder / "journal.jsonl").returncode == 0
-    assert (folder / "journal.html").exists()
+    assert '"every":null' in page
+
+
+def test_a_run_keeps_when_its_trials_were_evaluated(run):
+    folder, _ = run
+    times = [json.loads(line) for line in (folder / "journal.jsonl.times").read_text().splitlines()]
+    assert [each["trial"] for each in times] == list(range(14))
+    assert all(0 < each["began"] <= each["ended"] for each in times)
+
+
+def test_a_finished_run_that_is_resumed_stays_as_it_is(run, deepbore_here):
+    folder, done = run
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".jsonl")}
+    again = deepbore_here("fit", "--resume", folder)
+    assert again.returncode == 0
+    assert "has its 14 trials already" in again.stdout
+    assert again.stdout.splitlines()[0] == done.stdout.splitlines()[0]
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".jsonl")} == before
 
 
 def journal_of_version_1(journal, folder):
@@ -173,6 +196,7 @@ def test_looking_at_a_run_imports_nobodys_module(tmp_path, deepbore_here, caplog
     Study(SearchSpace({"k": Ordinal([1, 2, 3])}), classifier=Theirs(), journal=tmp_path / "journal.jsonl").close()
     for command in ("best", "plot"):
         assert deepbore_here(command, tmp_path).returncode == 0
+    load_run(tmp_path)
     assert "Theirs is not a class of deepbore" in caplog.text
     assert not (tmp_path / "hacked").exists()
 
@@ -190,7 +214,7 @@ def test_a_run_is_not_written_over(run, deepbore_here):
     before = (folder / "journal.jsonl").read_text()
     again = deepbore_here("fit", "--config", folder / "config.yaml", "--run", folder)
     assert again.returncode == 2
-    assert "holds a run already" in again.stderr
+    assert f"holds a run already. Go on with deepbore fit --resume {folder}" in again.stderr
     assert (folder / "journal.jsonl").read_text() == before
 
 
@@ -217,7 +241,9 @@ def test_the_summary_says_when_the_space_is_exhausted(tmp_path):
     study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}), journal=tmp_path / "run.jsonl")
     with pytest.warns(RuntimeWarning, match="trial"):
         study.optimize(lambda params: 1 / (params["k"] - 2), n_trials=10)
-    assert summary(study).splitlines()[0].endswith("(3 trials, 1 failed, every configuration of the space)")
+    assert (
+        summary(study.observations).splitlines()[0].endswith("(3 trials, 1 failed, every configuration of the space)")
+    )
 
 
 @pytest.mark.slow
@@ -309,9 +335,12 @@ def test_a_run_starts_from_earlier_results(tmp_path, deepbore_here):
     ("args", "says"),
     [
         (["--evaluation.workers", "0"], "workers >= 1 must hold, but got workers=0"),
-        (["--loop.n_trails", "5"], "n_trails"),
+        (["--loop.n_trails", "5"], "no option --loop.n_trails. Did you mean --loop.n_trials?"),
         (["--loop.n_initial", "0"], "n_initial >= 1 must hold, but got n_initial=0"),
-        (["--model", "NoSuchModel"], "NoSuchModel"),
+        (["--model", "NoSuchModel"], "no class NoSuchModel. Of deepbore.classifiers there are"),
+        (["--model", "KernelPSL"], "model: there is no class KernelPSL. Did you mean KernelPLS?"),
+        (["--problem", "Brannin"], "Did you mean Branin?"),
+        (["--data.labels", "TresholdLabels"], "Did you mean ThresholdLabels?"),
         (
             ["--data.labels", "ThresholdLabels", "--data.labels.gamma", "1.5"],
             "0 < gamma < 1 must hold, but got gamma=1.5",

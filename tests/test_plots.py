@@ -1,11 +1,9 @@
 """Pictures, and the numbers in them."""
 
-import base64
 import copy
 import importlib.util
 import math
 import sys
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -540,70 +538,7 @@ def test_ticks_are_round_values_of_the_parameter(parameter, expected):
     assert [short(value) for value in values] == expected
 
 
-# --- the report ------------------------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """The tags of a page with their attributes, and its text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.text = [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text += data
-
-
-def test_a_report_is_one_page_with_all_pictures_within(study):
-    page = Page(pictures.report(study, title="mine", facts={"when": "today"}, configuration="seed: 0"))
-    images = [attributes for tag, attributes in page.tags if tag == "img"]
-    assert [image["alt"] for image in images] == [
-        "History",
-        "Parallel coordinates",
-        "Importance of the parameters",
-        "Slices",
-        "Pairs",
-        "Calibration",
-    ]
-    for image in images:
-        kind, _, data = image["src"].partition(",")
-        assert kind == "data:image/png;base64"
-        assert base64.b64decode(data).startswith(b"\x89PNG")
-    assert not {"script", "link", "iframe", "a"} & {tag for tag, _ in page.tags}
-    assert len([tag for tag, _ in page.tags if tag == "figcaption"]) == 6
-    best = study.best_trial
-    for said in ("mine", "today", "seed: 0", "42", f"{best.value:.8g}", str(best.params["lr"])):
-        assert said in page.text
-
-
-@pytest.mark.parametrize("space", [LINE, SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})])
-def test_a_report_of_few_parameters_shows_the_whole_landscape(space):
-    study = told(space, [1.0, 3.0, 2.0])
-    study.fit(epochs=1)
-    assert 'alt="The classifier"' in pictures.report(study)
-
-
-def test_what_users_write_is_escaped():
-    evil = "<script>alert('x')</script>&"
-    space = SearchSpace({evil: Categorical([evil, "b"]), "x": Real(0, 1)})
-    study = told(space, [2.0, 1.0])
-    study.fit(epochs=1)
-    text = pictures.report(study, title=evil, facts={evil: evil}, configuration=evil)
-    assert "<script" not in text
-    assert Page(text).text.count(evil) >= 5
-
-
-@pytest.mark.parametrize("values", [[], [NAN, NAN], [1.0], [1.0, 1.0]])
-def test_a_report_of_a_run_without_anything_learned_says_so(values):
-    study = told(MIXED, values, pending=1)
-    study.fit(epochs=1)
-    text = pictures.report(study)
-    assert "nothing to learn" in text or "nothing to tell apart" in text
-    assert 'alt="History"' in text
+# --- in steps ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

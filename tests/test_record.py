@@ -67,6 +67,18 @@ def test_many_earlier_results_with_constraints_and_a_conditional_parameter(tmp_p
     assert read_record(tmp_path / "run.jsonl").trials == study.trials
 
 
+def test_a_space_with_forbidden_combinations_and_fixed_values_is_read(tmp_path):
+    space = SearchSpace({"a": Integer(1, 9), "b": Integer(1, 9)}, constraints=["a < b"])
+    study = Study(space, journal=tmp_path / "run.jsonl")
+    study.fix({"a": 2})
+    for trial in study.ask(3):
+        study.tell(trial, trial.params["b"])
+    study.close()
+    record = read_record(tmp_path / "run.jsonl")
+    assert list(record.space) == ["a", "b"]
+    assert record.trials == study.trials
+
+
 def test_reading_needs_neither_torch_nor_numpy(journal):
     code = (
         "import sys; from pathlib import Path; from deepbore.data.record import read_record; "

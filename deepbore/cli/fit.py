@@ -1,23 +1,29 @@
 """`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory."""
 
 import logging
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from jsonargparse import ArgumentError
 
-from deepbore.cli.progress import RunProgress
+from deepbore.cli.main import FIT_HELP
+from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
-from deepbore.cli.run_directory import CONFIG, JOURNAL
+from deepbore.cli.run_directory import CONFIG, JOURNAL, TIMES
 from deepbore.cli.summary import summary
 from deepbore.data.csv_file import read_csv
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
-from deepbore.evaluators import Evaluator
-from deepbore.loop.lightning import listening, quiet
+from deepbore.evaluators import Evaluator, Timed
+from deepbore.loop.lightning import quiet
+from deepbore.loop.recipe import Recipe
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.study import Study
+from deepbore.study.opening import holds_run
+from deepbore.study.view import Parts
 
+FIT_OPTIONS = re.findall(r"--([\w.]*\w)", FIT_HELP)
 log = logging.getLogger(__name__)
 
 
@@ -30,8 +36,14 @@ def run_fit(args: Sequence[str]) -> None:
     args, resumed = _resumed(args)
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
-    evaluator = cli.evaluator  # before anything is written
+    evaluator = Timed(cli.evaluator, cli.run / TIMES)  # made before anything is written
     study = _loaded(cli) if resumed else _new(cli)
+    if resumed and _is_done(cli, study):
+        print(summary(study.observations, cli.problem.optimum))
+        print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")
+        return
+    if cli.trainer.is_global_zero:
+        _set_aside(cli.run / "metrics.csv")
     interrupted = False
     try:
         _optimize(cli, study, evaluator)
@@ -41,11 +53,17 @@ def run_fit(args: Sequence[str]) -> None:
         study.close()
     if not cli.trainer.is_global_zero:
         return
-    print(summary(study, cli.problem.optimum, None if interrupted else _recommended(study)))
+    print(summary(study.observations, cli.problem.optimum, None if interrupted else _recommended(study)))
     if interrupted:
         print(f"interrupted; go on with: deepbore fit --resume {cli.run}")
         raise KeyboardInterrupt
     print(f"kept in {cli.run}: `deepbore plot {cli.run}` draws it")
+
+
+def _is_done(cli: RunCLI, study: Study) -> bool:
+    """Whether a run that is taken up again has all its trials."""
+    observations, wanted = study.observations, cli.loop.n_trials
+    return wanted is not None and observations.n_asked >= wanted and not len(observations.pending_rows)
 
 
 def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
@@ -65,7 +83,8 @@ def _parsed(args: Sequence[str]) -> RunCLI:
         with quiet():
             return RunCLI(args)
     except ArgumentError as error:
-        raise SettingError(f"{error}\n`deepbore fit --help-all` lists every setting.") from None
+        said = explained(str(error), FIT_OPTIONS)
+        raise SettingError(f"{said}\n`deepbore fit --help-all` lists every setting.") from None
     except ValueError as error:
         raise _ours(error) from None
 
@@ -87,22 +106,19 @@ def _new(cli: RunCLI) -> Study:
     The first rank writes, before it starts the others.
     """
     loop, problem, is_first = cli.loop, cli.problem, cli.trainer.is_global_zero
+    if is_first and holds_run(cli.run / JOURNAL):
+        raise JournalError(
+            f"{cli.run} holds a run already. Go on with deepbore fit --resume {cli.run}, or name another by --run."
+        )
     earlier = None if cli.warm_start is None else read_csv(cli.warm_start, problem.space)
+    parts: Parts = {"classifier": cli.model, "acquisition": loop.acquisition, "candidates": loop.candidates}
+    parts |= {"labels": cli.labels, "n_initial": loop.n_initial}
     if is_first:
         problem.prepare()
-    study = Study(
-        problem.space,
-        directions=problem.directions,
-        seed=loop.seed,
-        journal=cli.run / JOURNAL if is_first else None,
-        classifier=cli.model,
-        acquisition=loop.acquisition,
-        candidates=loop.candidates,
-        labels=cli.labels,
-        n_initial=loop.n_initial,
-    )
-    if is_first:
-        cli.save_config()
+        Recipe.resolve(problem.space, len(problem.directions), **parts)  # what is wrong is said before all is written
+        cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
+    journal = cli.run / JOURNAL if is_first else None
+    study = Study(problem.space, directions=problem.directions, seed=loop.seed, journal=journal, **parts)
     if earlier is not None:
         study.add(*earlier)
     return study
@@ -113,30 +129,35 @@ def _loaded(cli: RunCLI) -> Study:
     loop, problem, path = cli.loop, cli.problem, cli.run / JOURNAL
     study = Study.load(
         path,
+        space=problem.space,
         classifier=cli.model,
         acquisition=loop.acquisition,
         candidates=loop.candidates,
         labels=cli.labels,
         n_initial=loop.n_initial,
     )
-    declared = (problem.space, tuple(problem.directions), loop.seed)
-    if (study.space, study.observations.directions, study.seed) != declared:
+    if (study.observations.directions, study.seed) != (tuple(problem.directions), loop.seed):
         raise JournalError(f"{path} is of another problem, direction or seed than the configuration.")
     if cli.trainer.is_global_zero:
         problem.prepare()
-        _set_aside(cli.run / "metrics.csv")
     if cli.warm_start is not None and not len(study.observations):  # it died before it had them
         study.add_csv(cli.warm_start)
     return study
 
 
 def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
-    observations, loop = study.observations, cli.loop
-    left = None if loop.n_trials is None else max(0, loop.n_trials - observations.n_asked)
-    goal = None if left is None else len(observations) + left
-    hidden = not (cli.shows_progress and cli.trainer.is_global_zero)
-    with listening(cli.trainer, RunProgress(observations, goal, hidden)):
-        study.optimize(evaluator, left, batch_size=loop.batch_size, trainer=cli.trainer)
+    loop = cli.loop
+    left = None if loop.n_trials is None else max(0, loop.n_trials - study.observations.n_asked)
+    study.optimize(
+        evaluator,
+        left,
+        timeout=loop.timeout,
+        stop_when=loop.stop_when or (),
+        max_failures=loop.max_failures,
+        progress=cli.shows_progress,
+        batch_size=loop.batch_size,
+        trainer=cli.trainer,
+    )
 
 
 def _recommended(study: Study) -> Trial | None:

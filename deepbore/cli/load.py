@@ -10,7 +10,7 @@ from jsonargparse import ArgumentError, ArgumentParser
 from deepbore.acquisition import ClassProbability, LogExpectedImprovement
 from deepbore.candidates import GreedyBatch
 from deepbore.classifiers import Classifier, KernelPLS
-from deepbore.cli.run_directory import CONFIG, journal_of
+from deepbore.cli.run_directory import Run, journal_of
 from deepbore.data.journal import Journal
 from deepbore.errors import SettingError
 from deepbore.labels import Labelling, ValueGradedLabels
@@ -34,11 +34,11 @@ def load_run(run: Path) -> Study:
         JournalError: for a missing or damaged journal.
         SettingError: if a configuration of version 0.1 names what cannot be made.
     """
-    journal, config = journal_of(run), run / CONFIG
+    journal = journal_of(run)
     described = next(Journal(journal).read()).get("recipe")  # the first line only: the study reads the rest
     if described is not None:
         return Study.load(journal, **_in_place_of_others(described))
-    return Study.load(journal, **(_parts(config.read_text(encoding="utf-8")) if config.exists() else {}))
+    return Study.load(journal, **_parts(Run(run).configuration))
 
 
 def _in_place_of_others(described: dict[str, Any]) -> dict[str, Any]:

@@ -1,22 +1,24 @@
-"""The command line: `deepbore fit` and `tune`, and `best`, `plot` and `report` to look at a run."""
+"""The command line: `deepbore fit` and `tune`, and `best`, `plot`, `report`, ... to look at runs."""
 
+import difflib
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from pathlib import Path
 
-from deepbore.cli import tune
-from deepbore.cli.run_directory import CONFIG, journal_of
-from deepbore.errors import DeepBoreError, JournalError
+from deepbore.cli import looking, tune
+from deepbore.errors import DeepBoreError
 
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
 
   deepbore fit --config FILE.yaml    run an optimisation; `deepbore fit --help` says more
   deepbore tune --config FILE.yaml --space SPACE.yaml --metric NAME
                                      tune your own LightningCLI program; `deepbore tune --help` says more
+
   deepbore best RUN                  the best configuration of a run directory
   deepbore plot RUN                  a picture of a run: RUN/history.png
-  deepbore report RUN                a page with all pictures of a run: RUN/report.html
+  deepbore report RUN                a page about a run: RUN/report.html; --quick does without the classifier
+  deepbore watch RUN                 the same page, written anew while the run goes on
+  deepbore compare RUN RUN ...       runs beside each other: a table, and a picture in comparison.png
+  deepbore list DIR                  the runs in a folder: trials, best value, state
 """
 
 FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration is an epoch
@@ -52,19 +54,15 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
 def main(args: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     command, *rest = list(sys.argv[1:] if args is None else args) or ["--help"]
-    commands: dict[str, Callable[[list[str]], None]] = {
-        "fit": _fit,
-        "tune": _tune,
-        "best": _best,
-        "plot": _plot,
-        "report": _report,
-    }
+    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "tune": _tune, **looking.COMMANDS}
     if command in ("-h", "--help"):
         print(HELP)
         return 0
     if command not in commands:
+        near = difflib.get_close_matches(command, commands, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
         print(
-            f"deepbore: the command must be one of {', '.join(commands)}, but got {command!r}.\n\n{HELP}",
+            f"deepbore: the command must be one of {', '.join(commands)}, but got {command!r}.{hint}\n\n{HELP}",
             file=sys.stderr,
         )
         return 2
@@ -98,47 +96,3 @@ def _tune(args: list[str]) -> None:
     from deepbore.cli.fit import run_fit  # noqa: PLC0415
 
     run_fit(arguments)
-
-
-# --- looking at a run ------------------------------------------------------------------------------------------------
-
-
-def _best(args: list[str]) -> None:
-    run = _run(args, "best")
-    from deepbore.cli.load import load_run  # noqa: PLC0415
-    from deepbore.cli.summary import summary  # noqa: PLC0415
-
-    print(summary(load_run(run)))
-
-
-def _plot(args: list[str]) -> None:
-    run = _run(args, "plot")
-    from deepbore.cli.load import load_run  # noqa: PLC0415
-    from deepbore.plots import history  # noqa: PLC0415
-
-    target = run / "history.png" if run.is_dir() else run.with_suffix(".png")
-    history(load_run(run), title=run.name, path=target)
-    print(target)
-
-
-def _report(args: list[str]) -> None:
-    run = _run(args, "report")
-    from deepbore.cli.load import load_run  # noqa: PLC0415
-    from deepbore.plots import report  # noqa: PLC0415
-
-    study = load_run(run)
-    study.fit()
-    target = run / "report.html" if run.is_dir() else run.with_suffix(".html")
-    config = run / CONFIG
-    configuration = config.read_text(encoding="utf-8") if config.exists() else ""
-    last = datetime.fromtimestamp(journal_of(run).stat().st_mtime).astimezone()
-    facts = {"last event": f"{last:%Y-%m-%d %H:%M %Z}", "pictures": "of the classifier trained anew on these trials"}
-    page = report(study, title=f"deepbore: {run.resolve().name}", facts=facts, configuration=configuration)
-    target.write_text(page, encoding="utf-8")
-    print(target)
-
-
-def _run(args: list[str], command: str) -> Path:
-    if len(args) != 1 or args[0].startswith("-"):
-        raise JournalError(f"usage: deepbore {command} RUN, a run directory or a journal, but got {args}.")
-    return Path(args[0])

@@ -1,10 +1,25 @@
-"""What a run directory is called, and its files. Light to import."""
+"""What a run directory is called, its files, and how it stands. Light to import, and only ever reads."""
 
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from pathlib import Path
+from typing import Any
+
+from deepbore.data.files import refuse_link
+from deepbore.data.lines import parsed
+from deepbore.data.outcomes import Status
+from deepbore.data.record import Record, read_record
+from deepbore.errors import JournalError
 
 RUNS = Path("runs")
 CONFIG, JOURNAL = "config.yaml", "journal.jsonl"
+TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.Timed`
+N_TRIALS = 100  # of a configuration that does not say
+_NUMBER = re.compile(r"[-_.]?(seed|run)?[-_.]?\d+$")
 
 
 def new_run(stem: str) -> Path:
@@ -13,5 +28,149 @@ def new_run(stem: str) -> Path:
 
 
 def journal_of(run: Path) -> Path:
-    """The journal of a run directory; a journal alone is its own."""
-    return run / JOURNAL if run.is_dir() else run
+    """The journal of a run directory; a journal alone is its own.
+
+    Raises:
+        JournalError: for one that is a link out of the directory.
+    """
+    return refuse_link(run / JOURNAL) if run.is_dir() else run
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run to look at: a directory, or a journal alone.
+
+    Attributes:
+        path: of the directory or the journal.
+    """
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """What to call it: the directory's name, or the journal's."""
+        resolved = self.path.resolve()
+        return resolved.name if self.path.is_dir() else resolved.stem
+
+    @property
+    def stem(self) -> str:
+        """The name without the number that tells runs of one kind apart: branin-2, branin_seed3, branin/3 -> branin."""
+        return _NUMBER.sub("", self.name) or self.path.resolve().parent.name
+
+    @cached_property
+    def journal(self) -> Path:
+        """Its journal."""
+        return journal_of(self.path)
+
+    @cached_property
+    def record(self) -> Record:
+        """What its journal says now."""
+        return read_record(self.journal)
+
+    def beside(self, name: str) -> Path:
+        """Where a picture or a page of it goes: into the directory under this name, or beside the journal."""
+        return self.path / name if self.path.is_dir() else self.path.with_suffix(Path(name).suffix)
+
+    @cached_property
+    def configuration(self) -> str:
+        """The text of config.yaml; empty if there is none.
+
+        Raises:
+            JournalError: for one that is a link, or can't be read.
+        """
+        config = refuse_link(self.path / CONFIG) if self.path.is_dir() else self.path / CONFIG
+        try:
+            return config.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise JournalError(f"{config} can't be read ({error}). Delete it to do without.") from error
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The configuration as plain data; empty where there is none, or none that can be read."""
+        import yaml  # noqa: PLC0415  # only where there is something to read
+
+        try:
+            found = yaml.safe_load(self.configuration)
+        except yaml.YAMLError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def last_event(self) -> float:
+        """When the journal was last written, in seconds since 1970.
+
+        Raises:
+            JournalError: if there is none.
+        """
+        try:
+            return self.journal.stat().st_mtime
+        except OSError as error:
+            raise JournalError(f"the journal {self.journal} can't be read ({error}).") from error
+
+    @property
+    def state(self) -> str:
+        """ "running" while a process writes it; else "finished", with as many trials as were wanted, or "stopped"."""
+        if self.is_locked:
+            return "running"
+        loop = self.settings.get("loop")
+        wanted = loop.get("n_trials", N_TRIALS) if isinstance(loop, dict) else None
+        done = self.record.n_asked - self.record.status.count(Status.PENDING)
+        return "finished" if isinstance(wanted, int) and done >= wanted else "stopped"
+
+    @property
+    def is_locked(self) -> bool | None:
+        """Whether another process holds the lock of the journal; None where the system can't say.
+
+        A shared lock is asked for, which writes nothing, and given back at once.
+        """
+        lock = self.journal.with_name(f"{self.journal.name}.lock")
+        try:
+            import fcntl  # noqa: PLC0415  # there is none on Windows
+
+            with refuse_link(lock).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        except (ImportError, OSError, JournalError):
+            return None
+        return False
+
+
+def runs_in(folder: Path, deep: int = 3) -> Iterator[Run]:
+    """The runs in a folder and its folders, so many levels deep: run directories, and journals with other names.
+
+    Raises:
+        JournalError: if there is no such folder.
+    """
+    try:
+        inside = sorted(path for path in folder.iterdir() if not path.is_symlink())
+    except OSError as error:
+        raise JournalError(f"{folder} must be a folder with runs, but can't be read ({error}).") from error
+    if (folder / JOURNAL) in inside:
+        yield Run(folder)
+        return
+    for path in inside:
+        if path.is_dir() and deep and not path.name.startswith("."):
+            yield from runs_in(path, deep - 1)
+        elif path.suffix == ".jsonl" and path.is_file() and _begins_a_run(path):
+            yield Run(path)
+
+
+def _begins_a_run(path: Path) -> bool:
+    """Whether the first line of a file is that of a journal."""
+    with path.open("rb") as file:
+        event = parsed(file.readline(2**20))
+    return event is not None and event["event"] == "created" and "space" in event
+
+
+def ago(then: float) -> str:
+    """How long ago a time (in seconds since 1970) is, in words: 5 s, 3 min, 2 h, 4 d."""
+    seconds = max(0.0, time.time() - then)
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,27 +1,56 @@
-"""What a run has found, in a few lines."""
+"""What a run has found, in a few lines. Light to import."""
 
+import math
+from collections.abc import Iterable
+from typing import Protocol
+
+from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
+from deepbore.data.record import front
 from deepbore.data.trial import Trial
-from deepbore.study import Study
+
+FRONT = 10  # trials of several values that are shown
 
 
-def summary(study: Study, optimum: float | None = None, recommended: Trial | None = None) -> str:
+class Told(Protocol):
+    """What a summary is made of: `Observations`, or the `Record` of a journal."""
+
+    directions: tuple[Direction, ...]
+
+    @property
+    def status(self) -> Iterable[int]:
+        """Of each trial."""
+
+    @property
+    def best(self) -> Trial | None:
+        """The best feasible trial of a run with one value."""
+
+    @property
+    def n_left(self) -> float:
+        """How many configurations are left; infinite where nobody knows."""
+
+    def trial(self, row: int) -> Trial:
+        """One of them."""
+
+
+def summary(run: Told, optimum: float | None = None, recommended: Trial | None = None) -> str:
     """What a run has found, in a few lines.
 
     Args:
-        study: the run.
+        run: its observations, or its record.
         optimum: the value that can be reached; None if it is not known.
         recommended: `study.recommended`, which is shown where it is another than the best trial; None to leave it out.
     """
-    observations = study.observations
-    statuses = [int(code) for code in observations.status]
+    statuses = [int(code) for code in run.status]
     parts = [f"{len(statuses)} trials"]
     unfinished = (Status.FAILED, Status.PENDING)
     parts += [f"{n} {status.name.lower()}" for status in unfinished if (n := statuses.count(status))]
-    if observations.n_left == 0:
+    if run.n_left == 0:
         parts.append("every configuration of the space")
     counts = ", ".join(parts)
-    best = study.best_trial
+    if len(run.directions) > 1:
+        return "\n".join(_of_several(run, statuses, counts))
+    best = run.best
     if best is None or best.value is None:
         return f"no value yet ({counts})"
     regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
@@ -31,6 +60,19 @@ def summary(study: Study, optimum: float | None = None, recommended: Trial | Non
         lines.append(f"recommended if values are noisy: trial {recommended.id}, value {recommended.value:.8g}")
         lines += _configuration(recommended)
     return "\n".join(lines)
+
+
+def _of_several(run: Told, statuses: list[int], counts: str) -> list[str]:
+    complete = (run.trial(row) for row, code in enumerate(statuses) if code == Status.COMPLETE)
+    best = front(complete, run.directions)
+    if not best:
+        return [f"no value yet ({counts})"]
+    some = "" if len(best) <= FRONT else ", of which some are shown"
+    lines = [f"{len(best)} trials that no other beats in every value ({counts}){some}"]
+    for trial in best[:: math.ceil(len(best) / FRONT)]:
+        lines.append(f"trial {trial.id}: {', '.join(f'{value:.8g}' for value in trial.values or ())}")
+        lines += _configuration(trial)
+    return lines
 
 
 def _configuration(trial: Trial) -> list[str]:

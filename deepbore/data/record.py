@@ -191,7 +191,8 @@ def _added(record: Record, names: frozenset[str], event: Event) -> Iterator[Tria
     constraints, budgets = event.get("constraints") or repeat(None), event.get("budgets") or repeat(None)
     rows = zip(*columns.values(), strict=True)
     together = zip(rows, event["values"], constraints, budgets, strict=False)
-    optional = {name for name in names if None not in record.space[name].get("choices", ())}
+    space = record.space
+    optional = {name for name in names if None not in space[name].get("choices", ())}
     for id, (row, values, bounds, budget) in enumerate(together, len(record)):
         natives = zip(columns, row, strict=True)  # None where a parameter is inactive, or is one of its choices
         params = {name: value for name, value in natives if not (value is None and name in optional)}

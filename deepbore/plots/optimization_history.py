@@ -1,16 +1,16 @@
 """`history`: the values of a run in the order of evaluation."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from deepbore.data.observations import Direction
+from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
-from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma, threshold
-from deepbore.plots.predictions import is_good, labels_of, thresholds_of, values_of
+from deepbore.data.record import Record
+from deepbore.data.thresholds import best_and_tau
 from deepbore.plots.style import (
     BAD,
     BEST,
@@ -22,25 +22,30 @@ from deepbore.plots.style import (
     new_axes,
     note,
     plain,
+    save,
     thin_spines,
-    usual_range,
 )
+from deepbore.plots.value_axis import ValueAxis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from deepbore.labels import Gamma
     from deepbore.study import Study
 
+__all__ = ["best_and_tau", "gamma_of", "history"]
+
 GAMMA = 0.5  # of the default labels
+GAMMAS = {"ValueGradedLabels": 1 / 2, "RankGradedLabels": 1 / 2, "ThresholdLabels": 1 / 3, "ImprovementLabels": 1 / 3}
 MANY = 1000  # trials from which the points are small
 
 
 def history(
-    run: Union["Study", Sequence[float], np.ndarray],
+    run: Union["Study", Record, Sequence[float], np.ndarray],
     *,
     direction: Direction | None = None,
-    gamma: Gamma | None = None,
+    gamma: "Gamma | None" = None,
     optimum: float | None = None,
     title: str = "",
     path: str | os.PathLike[str] | None = None,
@@ -49,7 +54,8 @@ def history(
     """The values in the order of evaluation, coloured by their label, with the best so far and the threshold tau.
 
     Args:
-        run: a study, or n values in the user's sign; NaN for failures, which are marked at the edge.
+        run: a study, what `deepbore.data.record.read_record` has read of a journal, or n values in the user's sign;
+            NaN for failures, which are marked at the edge.
         direction: "minimize" or "maximize"; None for the study's, or "minimize".
         gamma: proportion of good observations, in (0, 1), or a schedule; None for the study's, or 1/2. For labels
             that are made without a threshold there is no tau, and values are class 1 whose label is above 0.
@@ -70,7 +76,7 @@ def history(
     axes.set(xlabel="evaluation", ylabel="value", title=plain(title, 80))
     if np.isfinite(shown.values).any():
         _draw_values(axes, shown)
-        _hide_outliers(axes, shown.sign * shown.values, shown.sign)
+        _hide_outliers(axes, shown.values, shown.sign)
     else:
         note(axes, "no value yet")
         axes.set_yticks([])
@@ -81,8 +87,17 @@ def history(
     thin_spines(axes)
     legend(axes, loc="best" if len(shown.trials) < MANY else "upper right")
     if path is not None:
-        figure_of(axes).savefig(path, dpi=150)
+        save(figure_of(axes), path)
     return figure_of(axes)
+
+
+def gamma_of(header: Mapping[str, Any]) -> float | None:
+    """The proportion gamma that a journal's header gives its labels; None where they have none, or a schedule."""
+    described = header.get("recipe", {}).get("labels") or {}
+    while "base" in (settings := described.get("init_args", {})):  # of labels that weigh others
+        described = settings["base"]
+    given = settings.get("gamma", GAMMAS.get(str(described.get("class_path", "")).rpartition(".")[2]))
+    return float(given) if isinstance(given, (int, float)) and 0 < given < 1 else None
 
 
 @dataclass(frozen=True)
@@ -100,23 +115,40 @@ class _Told:
     trials: np.ndarray
     values: np.ndarray
     sign: float
-    gamma: Gamma | None
+    gamma: "Gamma | None"
     good: np.ndarray
 
 
-def _told(run: Union["Study", Sequence[float], np.ndarray], direction: Direction | None, gamma: Gamma | None) -> _Told:
-    """What is drawn of a study or of plain values."""
+def _told(
+    run: Union["Study", Record, Sequence[float], np.ndarray], direction: Direction | None, gamma: "Gamma | None"
+) -> _Told:
+    """What is drawn of a study, of a record or of plain values."""
     if gamma is not None:
+        from deepbore.labels.gamma import checked_gamma  # noqa: PLC0415  # only now: it needs torch
+
         checked_gamma(gamma)
+    if isinstance(run, Record):
+        told = [trial for trial in run.trials if trial.status is not Status.PENDING]
+        values = np.array([np.nan if trial.value is None else trial.value for trial in told], dtype=float)
+        trials = np.array([trial.id for trial in told], dtype=int) + 1
+        known = gamma_of(run.header) if gamma is None else gamma
+        return _Told(trials, values, _sign(direction or run.direction), known, np.isfinite(values))
     if isinstance(run, Sequence | np.ndarray):
         values = np.asarray(run, dtype=float)
         trials = np.arange(1, len(values) + 1)
         return _Told(trials, values, _sign(direction), GAMMA if gamma is None else gamma, np.isfinite(values))
-    told = (run.observations.status != Status.PENDING).cpu().numpy()
-    family = thresholds_of(run.labels)
+    return _told_of_study(run, direction, gamma)
+
+
+def _told_of_study(study: "Study", direction: Direction | None, gamma: "Gamma | None") -> _Told:
+    from deepbore.plots.predictions import is_good, labels_of, thresholds_of, values_of  # noqa: PLC0415
+
+    told = (study.observations.status != Status.PENDING).cpu().numpy()
+    family = thresholds_of(study.labels)
     gamma = family.gamma if gamma is None and family is not None else gamma
-    sign = _sign(direction or run.observations.direction)
-    return _Told(np.flatnonzero(told) + 1, values_of(run)[told], sign, gamma, is_good(run, labels_of(run))[told])
+    sign = _sign(direction or study.observations.direction)
+    good = is_good(study, labels_of(study))[told]
+    return _Told(np.flatnonzero(told) + 1, values_of(study)[told], sign, gamma, good)
 
 
 def _sign(direction: Direction | None) -> float:
@@ -135,7 +167,7 @@ def _draw_values(axes: "Axes", shown: _Told) -> None:
             axes.scatter(shown.trials[which], shown.values[which], s=size, color=colour, label=name, zorder=3)
     axes.step(shown.trials, shown.sign * best, where="post", color=BEST, lw=1.8, label="best so far", zorder=5)
     if gamma is not None:
-        name = "tau" if isinstance(gamma, DecayingGamma) else f"tau (gamma = {gamma:.3g})"
+        name = "tau" if callable(gamma) else f"tau (gamma = {gamma:.3g})"
         axes.step(shown.trials, shown.sign * taus, where="post", color=TAU, lw=1.2, ls="--", label=name, zorder=4)
 
 
@@ -147,24 +179,10 @@ def _mark_failures(axes: "Axes", trials: np.ndarray) -> None:
 
 
 def _hide_outliers(axes: "Axes", values: np.ndarray, sign: float) -> None:
-    """Ends the axis early if few values (to minimise) would squeeze the others together."""
-    finite = values[np.isfinite(values)]
-    best, most = usual_range(finite)
-    if most < finite.max():
-        ends = sign * np.array([best - 0.05 * (most - best), most + 0.3 * (most - best)])
-        axes.set_ylim(ends.min(), ends.max())
+    """Has the axis logarithmic, or end early, where some values (in the user's sign) would squeeze the others."""
+    shown = ValueAxis.of(values, sign)
+    if shown is not None and shown.log:
+        axes.set_yscale("log")
+    if shown is not None and shown.cut:
+        axes.set_ylim(shown.low, shown.high)
         axes.set_ylabel("value (outliers are outside)")
-
-
-def best_and_tau(values: np.ndarray, gamma: Gamma) -> tuple[np.ndarray, np.ndarray]:
-    """The best value and the threshold after each evaluation (n and n), of values to minimise; NaN before the first."""
-    finite = np.isfinite(values)
-    best = np.fmin.accumulate(np.where(finite, values, np.nan)) if len(values) else values
-    taus = np.full(len(values), np.nan)
-    seen = np.empty(0)
-    for row, value in enumerate(values):
-        if finite[row]:
-            seen = np.insert(seen, np.searchsorted(seen, value), value)
-        if len(seen):
-            taus[row] = threshold(seen, gamma(len(seen)) if isinstance(gamma, DecayingGamma) else gamma)
-    return best, taus

@@ -9,7 +9,8 @@ from torch import Tensor
 from deepbore.plots.predictions import shown_rows, values_of
 from deepbore.plots.scales import short
 from deepbore.plots.slice_plot import chosen
-from deepbore.plots.style import FAILED, figure_of, good_to_bad, new_axes, nothing_on, plain, usual_range
+from deepbore.plots.style import FAILED, figure_of, good_to_bad, new_axes, nothing_on, plain
+from deepbore.plots.value_axis import usual_range
 from deepbore.space.parameters import Scale
 
 if TYPE_CHECKING:

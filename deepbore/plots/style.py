@@ -1,9 +1,11 @@
 """What all pictures share: colours, new figures, plain text, a message where there is nothing to draw."""
 
+import io
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from deepbore.data.files import replace_file
 from deepbore.errors import MissingPackage
 
 if TYPE_CHECKING:
@@ -30,6 +32,13 @@ def new_figure(width: float, height: float) -> "Figure":
 def new_axes(width: float, height: float) -> "Axes":
     """The one axes of an empty figure."""
     return new_figure(width, height).subplots()
+
+
+def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
+    """Writes a picture, whole or not at all; the suffix says the format. A link in its place is replaced."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format=Path(path).suffix.lstrip(".") or "png", dpi=150)
+    replace_file(Path(path), picture.getvalue())
 
 
 def figure_of(axes: "Axes") -> "Figure":
@@ -109,10 +118,3 @@ def legend(axes: "Axes", **settings: Any) -> None:
     """A legend on a pale ground without an edge, if anything has a name."""
     if axes.get_legend_handles_labels()[1]:
         axes.legend(**{"edgecolor": "none", "framealpha": 0.7, "fontsize": 9, **settings})
-
-
-def usual_range(values: np.ndarray) -> tuple[float, float]:
-    """Least value and where the axis may end: where nine in ten of the values (to minimise) end, if the others would
-    squeeze these together."""
-    best, most, worst = np.quantile(values, [0.0, 0.9, 1.0])
-    return (best, most) if worst - best > 3 * (most - best) > 0 else (best, worst)

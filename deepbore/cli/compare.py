@@ -1,0 +1,115 @@
+"""Runs beside each other: which belong together, and a table of what they have found. Light to import."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from deepbore.cli.run_directory import Run
+from deepbore.data.directions import Direction
+from deepbore.data.outcomes import Status
+from deepbore.data.record import Record, is_feasible
+from deepbore.errors import SettingError
+from deepbore.plots.run_comparison import Curves
+
+MOMENTS = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
+COLUMNS = 4  # moments in a table
+
+
+def grouped(runs: Sequence[Run]) -> list[Curves]:
+    """The runs, those together that share their name, but for a number at its end, and all settings but the seed.
+
+    Raises:
+        SettingError: for runs of another direction than the first, or with several values.
+    """
+    _check_directions(runs)
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.stem, _settings(run)), []).append(run)
+    stems = [stem for stem, _ in groups]
+    return [
+        Curves(_name(stem, together, stems), [best_so_far(run.record) for run in together])
+        for (stem, _), together in groups.items()
+    ]
+
+
+def best_so_far(record: Record) -> np.ndarray:
+    """The best feasible value after each trial that the run itself has asked for and finished, in the user's sign."""
+    sign = 1.0 if record.direction == "minimize" else -1.0
+    told = [trial for trial in record.trials if trial.status is not Status.PENDING and trial.task is None]
+    values = [sign * trial.value if trial.value is not None and is_feasible(trial) else np.nan for trial in told]
+    return sign * np.fmin.accumulate(np.array(values, dtype=float)) if values else np.empty(0)
+
+
+def table(groups: Sequence[Curves], direction: Direction) -> str:
+    """One line for each group: runs, trials, the best value of their last trial, and after fewer ones."""
+    longest = max((group.length for group in groups), default=0)
+    moments = [n for n in MOMENTS if n < longest][-COLUMNS:]
+    rows = [["", "runs", "trials", "best", "from", "to", *(f"after {n}" for n in moments)]]
+    ranked = sorted(groups, key=lambda group: _median(group, group.length) * (1 if direction == "minimize" else -1))
+    for group in ranked:
+        ends = [best[-1] for best in group.bests if len(best)]
+        known = sorted(float(end) for end in ends if np.isfinite(end))
+        middle = _short(float(np.median(known))) if known else "-"
+        ends_of = [_short(known[0]), _short(known[-1])] if len(known) > 1 else ["", ""]
+        early = [_short(_median(group, n)) for n in moments]
+        rows.append([group.name, str(len(group.bests)), _trials(group), middle, *ends_of, *early])
+    return "\n".join(aligned(rows))
+
+
+def _check_directions(runs: Sequence[Run]) -> None:
+    first = runs[0]
+    for run in runs:
+        if run.record.k > 1:
+            raise SettingError(
+                f"runs with one value can be compared, but {run.path} has {run.record.k}. Look at it by `report`."
+            )
+        if run.record.direction != first.record.direction:
+            raise SettingError(
+                f"runs must have one direction to be compared, but {first.path} is to {first.record.direction} and "
+                f"{run.path} to {run.record.direction}. Leave one out."
+            )
+
+
+def _settings(run: Run) -> str:
+    """All that must be equal for two runs to be repetitions of one."""
+    header = run.record.header
+    same = {name: header.get(name) for name in ("space", "directions", "recipe")}
+    return json.dumps([same, run.settings.get("problem")], sort_keys=True, default=str)
+
+
+def _name(stem: str, together: Sequence[Run], stems: Sequence[str]) -> str:
+    """The stem, if it tells a group from the others; else the names of its first run and how many more."""
+    if len(together) > 1 and stems.count(stem) == 1:
+        return stem
+    more = f" and {len(together) - 1} more" if len(together) > 1 else ""
+    return f"{together[0].name}{more}"
+
+
+def _median(group: Curves, n: int) -> float:
+    """Of the best values after n trials; NaN where some run has fewer, or none has a value."""
+    if not 0 < n <= group.length:
+        return float("nan")
+    values = group.after(n)
+    return float(np.nanmedian(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _trials(group: Curves) -> str:
+    lengths = sorted(len(best) for best in group.bests)
+    return str(lengths[0]) if lengths[0] == lengths[-1] else f"{lengths[0]} to {lengths[-1]}"
+
+
+def _short(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.6g}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of a table with the first column to the left and the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(w) if not column else cell.rjust(w)
+            for column, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

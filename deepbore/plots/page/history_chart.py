@@ -1,0 +1,146 @@
+"""The values of a run in the order of evaluation, or against each other. Light to import."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from deepbore.data.outcomes import Status
+from deepbore.data.record import Record, front, is_feasible
+from deepbore.data.thresholds import best_and_tau
+from deepbore.data.trial import Trial
+from deepbore.plots.optimization_history import gamma_of
+from deepbore.plots.page.charts import MOST, Chart, Section, axis_of, clipped, finished, some_of
+from deepbore.plots.style import BAD, BEST, FAILED, GOOD, TAU
+from deepbore.plots.value_axis import ValueAxis
+
+INFEASIBLE, EARLIER = "#d08a9a", "#9ab0c9"
+
+
+def history_section(record: Record) -> Section:
+    """Every value in the order of evaluation; of several objectives the first two against each other, too."""
+    if record.k > 1:
+        return Section("History", _SEVERAL, [_front(record), _history(record)])
+    few = (
+        ""
+        if len(record) <= MOST
+        else f" Of {len(record)} trials {MOST} at most are drawn: the best, the newest, others."
+    )
+    return Section("History", _SAYS + few, [_history(record)])
+
+
+_SAYS = (
+    "Every value in the order of evaluation, the best so far, and, where the labels have one, the threshold tau: "
+    "values at or better than it are good ones to the classifier. Put the pointer on a trial for its configuration."
+)
+_SEVERAL = "The first two values of every trial against each other, and the first in the order of evaluation."
+
+
+def _history(record: Record) -> Chart:
+    told = finished(record.trials)
+    sign = 1.0 if record.direction == "minimize" else -1.0
+    values = np.array([np.nan if trial.value is None else trial.value for trial in told], dtype=float)
+    shown = ValueAxis.of(values, sign)
+    layout = {"xaxis": {"title": {"text": "trial"}}, "yaxis": axis_of(shown, "value"), "hovermode": "closest"}
+    if shown is None:
+        note = {"text": "no value yet", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+        failures = [_marks([t for t in told if t.status is Status.FAILED], "failed", FAILED, "x", None)]
+        return Chart(failures, {**layout, "annotations": [note]}, 260)
+    gamma = gamma_of(record.header)
+    best, taus = best_and_tau(sign * values, 0.5 if gamma is None else gamma)
+    good = np.ones(len(values), dtype=bool) if gamma is None else sign * values <= taus[-1]
+    some = {trial.id for trial in some_of(told, record.direction)}
+    kinds = _kinds(told, good, some)
+    traces = [_marks(trials, name, colour, "circle", shown) for name, (trials, colour) in kinds.items() if trials]
+    traces.append(_marks([t for t in told if t.value is None and t.id in some], "failed", FAILED, "x", shown, sign))
+    ids = [trial.id for trial in told]
+    if gamma is not None:
+        traces.append(_steps(ids, sign * taus, f"tau (gamma = {gamma:.3g})", TAU, "dash", 1.4))
+    if record.k == 1:
+        traces.append(_steps(ids, sign * _feasible_best(told, sign, best), "best so far", BEST, "solid", 2.2))
+    return Chart([trace for trace in traces if trace["x"]], layout, 400)
+
+
+def _feasible_best(told: Sequence[Trial], sign: float, best: np.ndarray) -> np.ndarray:
+    """The best of the feasible values of this run so far, to minimise (n)."""
+    if all(is_feasible(trial) or trial.value is None for trial in told) and not any(trial.task for trial in told):
+        return best
+    own = [
+        sign * trial.value if trial.value is not None and is_feasible(trial) and trial.task is None else np.nan
+        for trial in told
+    ]
+    return np.asarray(np.fmin.accumulate(np.array(own, dtype=float)))
+
+
+def _kinds(told: Sequence[Trial], good: np.ndarray, some: set[int]) -> dict[str, tuple[list[Trial], str]]:
+    """The trials with a value, by what they are."""
+    kinds: dict[str, tuple[list[Trial], str]] = {
+        "worse than tau": ([], BAD),
+        "value" if good.all() else "good": ([], GOOD),
+        "infeasible": ([], INFEASIBLE),
+        "earlier task": ([], EARLIER),
+    }
+    names = list(kinds)
+    for trial, is_good in zip(told, good, strict=True):
+        if trial.value is None or trial.id not in some:
+            continue
+        name = names[3] if trial.task is not None else names[int(bool(is_good))] if is_feasible(trial) else names[2]
+        kinds[name][0].append(trial)
+    return kinds
+
+
+def _marks(
+    trials: Sequence[Trial], name: str, colour: str, symbol: str, shown: ValueAxis | None, sign: float = 1.0
+) -> dict[str, Any]:
+    """Trials as markers; failures at the worse edge, outliers as triangles at the edge that they lie beyond."""
+    worse = 0.0 if shown is None else shown.high if sign > 0 else shown.low
+    values = [worse if trial.value is None else trial.value for trial in trials]
+    symbols = symbol if shown is None else [_symbol(value, shown, symbol) for value in values]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [trial.id for trial in trials],
+        "y": values if shown is None else clipped(values, shown),
+        "trials": [trial.id for trial in trials],
+        "cliponaxis": False,
+        "marker": {"color": colour, "size": 7 if len(trials) < 500 else 4, "symbol": symbols},
+    }
+
+
+def _symbol(value: float, shown: ValueAxis, usual: str) -> str:
+    if value > shown.high:
+        return "triangle-up"
+    return "triangle-down" if value < shown.low else usual
+
+
+def _steps(x: Sequence[int], y: np.ndarray, name: str, colour: str, dash: str, width: float) -> dict[str, Any]:
+    """A line of steps that keeps only where it changes."""
+    known = [k for k in range(len(y)) if np.isfinite(y[k])]
+    kept = [k for j, k in enumerate(known) if j in (0, len(known) - 1) or y[k] != y[known[j - 1]]]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": [x[k] for k in kept],
+        "y": [float(y[k]) for k in kept],
+        "hoverinfo": "skip",
+        "line": {"shape": "hv", "color": colour, "dash": dash, "width": width},
+    }
+
+
+def _front(record: Record) -> Chart:
+    """The first two of several values against each other, those that none beats in all of them in colour."""
+    best = {trial.id for trial in front(record.trials, record.directions)}
+    valued = [trial for trial in some_of(finished(record.trials), record.direction) if trial.values]
+    traces = []
+    for name, colour, wanted in (("beaten by another", BAD, False), ("beaten by none", GOOD, True)):
+        trials = [trial for trial in valued if (trial.id in best) is wanted]
+        pairs = [trial.values for trial in trials if trial.values]
+        x, y = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        marks = {"color": colour, "size": 7}
+        traces.append({"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marks,
+                       "trials": [trial.id for trial in trials]})  # fmt: skip
+    titles = [f"value {j} ({direction})" for j, direction in enumerate(record.directions[:2])]
+    axes = {"xaxis": {"title": {"text": titles[0]}}, "yaxis": {"title": {"text": titles[1]}}}
+    return Chart(traces, axes, 400)

@@ -1,0 +1,224 @@
+"""The table of trials, the reasons of failures, the best configuration and the timeline. Light to import."""
+
+import heapq
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from deepbore.data.outcomes import Status
+from deepbore.data.record import Record
+from deepbore.data.trial import Trial
+from deepbore.plots.page.charts import MOST, Chart, Section, some_of
+from deepbore.plots.style import FAILED, GOOD
+
+REASONS, EXAMPLES, LONG = 12, 8, 300
+
+
+# --- trials ----------------------------------------------------------------------------------------------------------
+
+
+def trials_table(record: Record) -> dict[str, Any]:
+    """What the page's script makes the table of: columns, rows, and which row is the best."""
+    trials = some_of(record.trials, record.direction)
+    values = ["value"] if record.k == 1 else [f"value {j}" for j in range(record.k)]
+    extras: dict[str, list[Any]] = {
+        "budget": [trial.budget for trial in trials],
+        "task": [trial.task for trial in trials],
+        "constraints": [_listed(trial.constraints) for trial in trials],
+        **_attributes(trials),
+    }
+    kept = {name: column for name, column in extras.items() if any(each is not None for each in column)}
+    names = ["trial", *values, "status", *record.space, *kept]
+    rows = [
+        [
+            trial.id,
+            *(trial.values or [None] * record.k),
+            trial.status.name.lower(),
+            *(_cell(trial.params.get(name)) if name in trial.params else None for name in record.space),
+            *(column[k] for column in kept.values()),
+        ]
+        for k, trial in enumerate(trials)
+    ]
+    columns = [{"name": name, "number": _is_numeric(row[k] for row in rows)} for k, name in enumerate(names)]
+    best = record.best if record.k == 1 else None
+    first = {"column": 1, "up": record.direction == "minimize"}
+    status = 1 + record.k
+    return {
+        "columns": columns,
+        "rows": rows,
+        "best": None if best is None else best.id,
+        "status": status,
+        "first": first,
+    }
+
+
+def trials_section(record: Record) -> Section:
+    """The table, which the script fills."""
+    few = f" Of {len(record)} trials {MOST} at most are listed." if len(record) > MOST else ""
+    says = f"Every trial with its configuration; a click on a headline sorts by it, another turns the order.{few}"
+    table = '<div class="scroll high"><table id="trials"></table></div>'
+    return Section("Trials", says, html=table)
+
+
+def _attributes(trials: Sequence[Trial]) -> dict[str, list[Any]]:
+    """A column for each attribute, but for tracebacks, which stand with the failures."""
+    names = dict.fromkeys(name for trial in trials for name in trial.attributes if name != "traceback")
+    return {name: [_cell(trial.attributes.get(name)) for trial in trials] for name in names}
+
+
+def _cell(value: Any) -> Any:
+    """A value as a cell of the table: a number, or a text."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if isinstance(value, (dict, list, tuple)):
+        return json.dumps(value)[:LONG]
+    return str(value)[:LONG] if value is not None else "None"
+
+
+def _listed(numbers: tuple[float, ...] | None) -> str | None:
+    return None if numbers is None else ", ".join(f"{each:.4g}" for each in numbers)
+
+
+def _is_numeric(cells: Iterable[Any]) -> bool:
+    known = [cell for cell in cells if cell is not None]
+    return bool(known) and all(isinstance(cell, (int, float)) for cell in known)
+
+
+# --- the best, and failures ------------------------------------------------------------------------------------------
+
+
+def best_section(record: Record) -> Section | None:
+    """The best configuration; None while there is none, or with several values."""
+    best = record.best if record.k == 1 else None
+    if best is None:
+        return None
+    cells = (
+        f"<div><b>{escape(str(name))}</b><span>{escape(str(value))}</span></div>" for name, value in best.params.items()
+    )
+    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>')
+
+
+def failures_section(record: Record) -> Section | None:
+    """Why trials have failed, the most frequent reason first; None if none has."""
+    failed = [trial for trial in record.trials if trial.status is Status.FAILED]
+    if not failed:
+        return None
+    groups: dict[str, list[Trial]] = {}
+    for trial in failed:
+        groups.setdefault(_gist(trial.reason), []).append(trial)
+    ranked = sorted(groups.items(), key=lambda pair: -len(pair[1]))
+    rows = "".join(_reason(trials) for _, trials in ranked[:REASONS])
+    more = f"<p class=note>{len(ranked) - REASONS} more reasons.</p>" if len(ranked) > REASONS else ""
+    says = f"{len(failed)} of {len(record)} trials have failed. Equal reasons stand together, but for their numbers."
+    head = "<tr><th>count</th><th>reason</th><th>trials</th></tr>"
+    return Section(
+        "Failures", says, html=f'<div class="scroll"><table class="reasons">{head}{rows}</table></div>{more}'
+    )
+
+
+def _gist(reason: str | None) -> str:
+    """The first line of a reason with every number as #."""
+    return re.sub(r"\d+", "#", (reason or "no reason was given").strip().partition("\n")[0][:LONG])
+
+
+def _reason(trials: Sequence[Trial]) -> str:
+    """One line of the table: how many, the reason of the first of them with its traceback, and which."""
+    first = next((trial for trial in trials if trial.attributes.get("traceback")), trials[0])
+    said = escape((first.reason or "no reason was given").strip()[:LONG])
+    if first.attributes.get("traceback"):
+        trace = escape(str(first.attributes["traceback"]))
+        said = f"<details><summary>{said}</summary><pre>{trace}</pre></details>"
+    ids = ", ".join(str(trial.id) for trial in trials[:EXAMPLES]) + (", …" if len(trials) > EXAMPLES else "")
+    return f"<tr><td>{len(trials)}</td><td>{said}</td><td>{ids}</td></tr>"
+
+
+# --- timeline --------------------------------------------------------------------------------------------------------
+
+
+def times_of(path: Path) -> dict[int, tuple[float, float]]:
+    """When each trial's evaluation began and ended, in seconds since 1970; empty where that was not kept.
+
+    Args:
+        path: what `deepbore.evaluators.timed.Timed` has written. Lines that say nothing are passed over.
+    """
+    found = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    for line in lines:
+        try:
+            said = json.loads(line)
+            found[int(said["trial"])] = (float(said["began"]), float(said["ended"]))
+        except (ValueError, LookupError, TypeError):
+            continue
+    return found
+
+
+def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -> Section | None:
+    """A bar for each evaluation, in as many rows as there were at the same time; None if times were not kept."""
+    known = {row: span for row, span in times.items() if 0 <= row < len(record) and span[0] <= span[1]}
+    if not known:
+        return None
+    trials = [trial for trial in some_of(record.trials, record.direction, 1500) if trial.id in known]
+    start = min(span[0] for span in known.values())
+    unit, length = _unit(max(span[1] for span in known.values()) - start)
+    lanes = _lanes({trial.id: known[trial.id] for trial in trials})
+    traces = []
+    for name, colour, failed in (("complete", GOOD, False), ("failed", FAILED, True)):
+        some = [trial for trial in trials if (trial.status is Status.FAILED) is failed]
+        spans = [known[trial.id] for trial in some]
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": name,
+                "base": [(begin - start) / length for begin, _ in spans],
+                "x": [(end - begin) / length for begin, end in spans],
+                "y": [lanes[trial.id] for trial in some],
+                "trials": [trial.id for trial in some],
+                "more": [f"took {_seconds(end - begin)}" for begin, end in spans],
+                "textposition": "none",
+                "marker": {"color": colour, "opacity": 0.75, "line": {"color": "#fff", "width": 1}},
+            }
+        )
+    count = 1 + max(lanes.values())
+    layout = {
+        "barmode": "overlay",
+        "bargap": 0.25,
+        "xaxis": {"title": {"text": f"{unit} since the first trial began"}},
+        "yaxis": {"title": {"text": "worker"}, "tickvals": list(range(count)), "ticktext": list(range(1, count + 1)),
+                  "range": [count - 0.5, -0.5], "fixedrange": True},
+    }  # fmt: skip
+    says = "When each evaluation began and ended. What lies between is the time for proposals, or a pause of the run."
+    return Section(
+        "Timeline of workers", says, [Chart([t for t in traces if t["x"]], layout, 130 + 34 * min(count, 16))]
+    )
+
+
+def _lanes(spans: Mapping[int, tuple[float, float]]) -> dict[int, int]:
+    """A row for each span, such that spans of one row do not overlap, from as few rows as there can be."""
+    lanes: dict[int, int] = {}
+    busy: list[tuple[float, int]] = []  # when each row that is taken is free again
+    free: list[int] = []
+    for row, (begin, end) in sorted(spans.items(), key=lambda pair: pair[1]):
+        while busy and busy[0][0] <= begin + 1e-3:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        lanes[row] = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (end, lanes[row]))
+    return lanes
+
+
+def _unit(seconds: float) -> tuple[str, float]:
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds > 3 * length:
+            return unit, length
+    return "seconds", 1.0
+
+
+def _seconds(seconds: float) -> str:
+    unit, length = _unit(seconds)
+    return f"{seconds / length:.3g} {unit}"

@@ -1,0 +1,422 @@
+"""Looking at runs from the command line: what is shown, that it comes at once, and that it only ever reads."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepbore.cli.compare import grouped, table
+from deepbore.cli.main import main
+from deepbore.cli.run_directory import Run, ago, runs_in
+from deepbore.data.thresholds import best_and_tau
+from deepbore.errors import JournalError, SettingError
+from deepbore.plots.value_axis import ValueAxis
+from written_runs import write_journal, write_run, write_times
+
+HEAVY = {"torch", "lightning", "scipy", "botorch", "pandas", "sklearn"}
+VALUES = [3.0, None, 1.0, 2.0]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with three runs, two of them repetitions."""
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "runs" / "mine-1", VALUES)
+    write_run(tmp_path / "runs" / "mine-2", [4.0, 2.5, 2.0, "pending"], seed=1)
+    write_run(tmp_path / "runs" / "other", [5.0, 4.0, 0.5], config=None)
+    return tmp_path
+
+
+def shown(capsys, *args, status=0):
+    """What a command prints; its errors, if these are expected."""
+    assert main([str(arg) for arg in args]) == status
+    printed = capsys.readouterr()
+    return printed.err if status else printed.out
+
+
+# --- at once ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["best", "runs/mine-1"],
+        ["plot", "runs/mine-1"],
+        ["compare", "runs/mine-1", "runs/mine-2"],
+        ["list", "runs"],
+        ["report", "runs/mine-1", "--quick"],
+        ["watch", "runs/mine-1", "--quick"],
+    ],
+    ids=lambda args: args[0],
+)
+def test_looking_imports_neither_torch_nor_lightning(folder, args):
+    code = (
+        f"import sys; from deepbore.cli.main import main; assert main({args!r}) == 0; print({HEAVY} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "set()"
+    if args[0] in ("best", "list"):
+        assert "matplotlib" not in done.stderr
+
+
+def test_the_best_is_shown_with_what_failed(folder, capsys):
+    said = shown(capsys, "best", "runs/mine-1").splitlines()
+    assert said[0] == "best value 1 in trial 2 (4 trials, 1 failed)"
+    assert said[1].startswith("  lr: ")
+    assert shown(capsys, "best", folder / "runs" / "mine-1" / "journal.jsonl").splitlines() == said
+
+
+def test_of_several_values_the_front_is_shown(tmp_path, capsys):
+    values = [(1.0, 5.0), (2.0, 6.0), (3.0, 1.0), (3.0, 7.0)]
+    write_run(tmp_path, values, directions=["minimize", "maximize"])
+    said = shown(capsys, "best", tmp_path)
+    assert said.startswith("3 trials that no other beats in every value (4 trials)")
+    assert [line for line in said.splitlines() if line.startswith("trial")] == [
+        "trial 0: 1, 5",
+        "trial 1: 2, 6",
+        "trial 3: 3, 7",
+    ]
+
+
+def test_a_picture_is_drawn(folder, capsys):
+    assert shown(capsys, "plot", "runs/mine-1").strip() == "runs/mine-1/history.png"
+    assert (folder / "runs/mine-1/history.png").read_bytes().startswith(b"\x89PNG")
+    assert shown(capsys, "plot", "runs/other/journal.jsonl").strip() == "runs/other/journal.png"
+
+
+# --- several runs ----------------------------------------------------------------------------------------------------
+
+
+def test_runs_are_listed_with_their_state(folder, capsys):
+    with (folder / "runs/other/journal.jsonl.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        rows = {line.split()[0]: line.split() for line in shown(capsys, "list", "runs").splitlines()}
+    assert rows["mine-1"][1:5] == ["4", "1", "1", "finished"]
+    assert rows["mine-2"][1:5] == ["3", "0", "2", "stopped"]
+    assert rows["other"][1:5] == ["3", "0", "0.5", "running"]
+    assert rows["mine-1"][-1] == "ago"
+
+
+def test_a_damaged_run_does_not_hide_the_others(folder, capsys):
+    journal = folder / "runs/mine-1/journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"value": 3.0', b'"value": 1.0'))
+    rows = {line.split()[0]: line.split() for line in shown(capsys, "list", "runs").splitlines()}
+    assert rows["mine-1"][-1] == "damaged"
+    assert rows["other"][3] == "0.5"
+
+
+def test_a_folder_without_runs_is_said(tmp_path, capsys):
+    assert "no run in" in shown(capsys, "list", tmp_path)
+    assert "must be a folder" in shown(capsys, "list", tmp_path / "nowhere", status=2)
+
+
+def test_other_journals_and_files_in_a_folder(tmp_path):
+    write_journal(tmp_path / "a.jsonl", [])
+    (tmp_path / "b.jsonl").write_text('{"some": "lines"}\n')
+    (tmp_path / "c.jsonl").symlink_to(tmp_path / "a.jsonl")
+    assert [run.path.name for run in runs_in(tmp_path)] == ["a.jsonl"]
+
+
+def test_repetitions_stand_together(folder, capsys):
+    write_run(folder / "runs" / "mine-3", [9.0, 8.0], seed=2, recipe={"n_initial": 3})  # other settings
+    runs = [Run(folder / "runs" / name) for name in ("mine-1", "mine-2", "other", "mine-3")]
+    groups = {group.name: group for group in grouped(runs)}
+    assert list(groups) == ["mine-1 and 1 more", "other", "mine-3"]
+    assert list(grouped(runs[:3])[0].bests[1]) == [4.0, 2.5, 2.0]
+    together = grouped(runs[:3])[0]
+    assert together.name == "mine"
+    low, middle, high = together.band
+    assert middle.tolist() == [3.5, 2.75, 1.5]
+    assert (low.tolist(), high.tolist()) == ([3.0, 2.5, 1.0], [4.0, 3.0, 2.0])
+
+
+def test_a_comparison_is_a_table_and_a_picture(folder, capsys):
+    said = shown(capsys, "compare", *sorted((folder / "runs").iterdir()))
+    rows = {line.split()[0]: line.split() for line in said.splitlines()[1:3]}
+    assert rows["mine"] == ["mine", "2", "3", "to", "4", "1.5", "1", "2"]
+    assert rows["other"] == ["other", "1", "3", "0.5"]
+    assert said.splitlines()[1].startswith("other")  # the best first
+    assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_of_the_same_name_in_numbered_folders_stand_together(tmp_path):
+    for k in range(3):
+        write_run(tmp_path / "tuned" / f"seed{k}", VALUES, seed=k)
+    (group,) = grouped([Run(tmp_path / "tuned" / f"seed{k}") for k in range(3)])
+    assert (group.name, len(group.bests)) == ("tuned", 3)
+
+
+def test_a_table_of_runs_without_values_is_no_error(tmp_path):
+    runs = [Run(write_run(tmp_path / "a", [None, None])), Run(write_run(tmp_path / "b", []))]
+    assert table(grouped(runs), "minimize").count("-") >= 2
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
+    write_run(tmp_path / "up", VALUES, directions=["maximize"])
+    write_run(tmp_path / "down", VALUES)
+    write_run(tmp_path / "both", [(1.0, 2.0)], directions=["minimize", "minimize"])
+    assert "must have one direction" in shown(capsys, "compare", tmp_path / "up", tmp_path / "down", status=2)
+    assert "has 2" in shown(capsys, "compare", tmp_path / "both", status=2)
+
+
+def test_times_are_said_in_words():
+    import time
+
+    assert [ago(time.time() - s) for s in (5, 200, 8000, 200_000)] == ["5 s", "3 min", "2 h", "2 d"]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["bset", "x"], "Did you mean best?"),
+        (["watch", "x", "--every", "0"], "must be above 0"),
+        (["compare"], "usage: deepbore compare"),
+        (["best", "a", "b"], "usage: deepbore best"),
+        (["report", "nowhere", "--quick"], "nowhere can't be read"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_said(args, says, capsys):
+    assert says in shown(capsys, *args, status=2)
+
+
+# --- it only ever reads ----------------------------------------------------------------------------------------------
+
+
+def state_of(folder):
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_looking_changes_nothing_but_its_pictures(folder, capsys):
+    before = state_of(folder)
+    for args in (["best"], ["plot"], ["compare"], ["report", "--quick"]):
+        shown(capsys, *args, "runs/mine-1")
+    shown(capsys, "list")
+    after = state_of(folder)
+    assert {path: after[path] for path in before} == before
+    assert {path.name for path in after.keys() - before} == {"history.png", "report.html", "comparison.png"}
+
+
+def test_links_are_not_followed(folder, tmp_path, capsys):
+    run, secret = folder / "runs/mine-1", tmp_path / "secret"
+    secret.write_text("private: words\n")
+    for name in ("history.png", "report.html"):
+        (run / name).symlink_to(secret)
+    shown(capsys, "plot", run)
+    shown(capsys, "report", run, "--quick")
+    assert secret.read_text() == "private: words\n"
+    assert not any((run / name).is_symlink() for name in ("history.png", "report.html"))
+    for name in ("config.yaml", "journal.jsonl.times", "journal.jsonl"):
+        kept = (run / name).read_bytes() if (run / name).exists() else None
+        (run / name).unlink(missing_ok=True)
+        (run / name).symlink_to(secret)
+        said = shown(capsys, "report", run, "--quick", status=2)
+        assert "is a link" in said
+        assert "private" not in said
+        (run / name).unlink()
+        if kept is not None:
+            (run / name).write_bytes(kept)
+
+
+def test_a_folder_that_is_looked_at_gives_no_modules(folder):
+    run = folder / "runs/mine-1"
+    for name in ("matplotlib", "numpy", "yaml", "theirs"):
+        (run / f"{name}.py").write_text("open('hacked', 'w')\n")
+    (run / "config.yaml").write_text("problem: {class_path: theirs.Problem}\n")
+    for args in (["best", "."], ["plot", "."], ["report", ".", "--quick"], ["list", "."], ["compare", "."]):
+        command = [sys.executable, "-m", "deepbore.cli", *args]
+        done = subprocess.run(command, cwd=run, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert not (run / "hacked").exists()
+
+
+# --- what is drawn ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "sign", "log", "cut"),
+    [
+        (np.linspace(1, 2, 30), 1, False, False),
+        ([*np.linspace(1, 2, 30), 1e18], 1, False, True),
+        ([*np.linspace(1, 2, 30), -1e18], -1, False, True),
+        (np.geomspace(1e-6, 1, 30), 1, True, False),
+        ([*np.geomspace(1e-6, 1, 30), 1e80], 1, True, True),
+        (np.linspace(-5, 5, 30), 1, False, False),
+        ([1.0], 1, False, False),
+        ([0.0, 0.0], 1, False, False),
+        ([1e308, -1e308], 1, False, False),
+    ],
+)
+def test_the_axis_is_chosen_by_the_data(values, sign, log, cut):
+    axis = ValueAxis.of(np.array(values), sign)
+    assert (axis.log, axis.cut) == (log, cut)
+    best = (np.min if sign > 0 else np.max)(values).clip(-1e300, 1e300)
+    assert axis.low <= best <= axis.high
+    assert axis.low < axis.high
+
+
+def test_an_outlier_does_not_flatten_a_history():
+    axis = ValueAxis.of(np.array([*np.linspace(1, 2, 30), 1e18]))
+    assert axis.high < 3
+
+
+def test_there_is_no_axis_without_values():
+    assert ValueAxis.of(np.array([np.nan, np.inf])) is None
+
+
+def test_best_and_tau_take_a_schedule():
+    best, tau = best_and_tau(np.array([3.0, np.nan, 1.0, 2.0, 0.0]), lambda n: 0.5)
+    assert best.tolist() == [3, 3, 1, 1, 0]
+    assert tau.tolist() == [3, 3, 1, 2, 1]
+
+
+def test_a_run_without_a_journal_is_an_error(tmp_path):
+    with pytest.raises(JournalError, match="can't be read"):
+        _ = Run(tmp_path).record
+    with pytest.raises(SettingError):
+        grouped([Run(write_run(tmp_path / "x", [(1.0, 2.0)], directions=["minimize"] * 2))])
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def data_of(page):
+    """What the script of a page is given."""
+    start = page.index('<script id="data" type="application/json">') + len('<script id="data" type="application/json">')
+    return json.loads(page[start : page.index("</script>", start)])
+
+
+def test_the_page_has_what_the_journal_says(folder, capsys):
+    run = folder / "runs/mine-1"
+    write_times(run, 4)
+    shown(capsys, "report", run, "--quick")
+    page = (run / "report.html").read_text()
+    for title in ("History", "Best configuration", "Parallel coordinates", "Failures", "Timeline of workers", "Trials"):
+        assert f"<h2>{title}</h2>" in page
+    assert "n_trials: 4" in page
+    assert "out of memory" in page  # the traceback
+    data = data_of(page)
+    assert [row[:3] for row in data["table"]["rows"]][:2] == [[0, 3.0, "complete"], [1, None, "failed"]]
+    assert data["table"]["best"] == 2
+    assert data["every"] is None
+    assert len(page) < 1_700_000
+
+
+def test_what_the_user_has_written_is_escaped(folder, capsys):
+    run = folder / "runs/mine-1"
+    shown(capsys, "report", run, "--quick")
+    page = (run / "report.html").read_text()
+    assert "<b>adam</b>" not in page
+    assert "GB <script>" not in page
+    assert 'http-equiv="Content-Security-Policy" content="default-src \'none\'' in page
+    assert "&lt;b&gt;adam" in json.dumps(data_of(page)["about"])  # plotly reads some HTML, too
+
+
+def test_a_run_of_failures_or_of_nothing_has_a_page(tmp_path, capsys):
+    for name, values in {"failed": [None, None], "empty": [], "pending": ["pending"]}.items():
+        shown(capsys, "report", write_run(tmp_path / name, values), "--quick")
+        assert "History" in (tmp_path / name / "report.html").read_text()
+
+
+def test_a_page_of_several_values_shows_the_front(tmp_path, capsys):
+    write_run(tmp_path, [(1.0, 5.0), (2.0, 6.0), (3.0, 1.0)], directions=["minimize", "maximize"])
+    shown(capsys, "report", tmp_path, "--quick")
+    page = (tmp_path / "report.html").read_text()
+    assert "beaten by none" in page
+    assert [column["name"] for column in data_of(page)["table"]["columns"]][:3] == ["trial", "value 0", "value 1"]
+
+
+def test_a_running_run_is_watched_until_it_ends(folder):
+    """The page is written anew for each event, shows itself anew while the run goes on, and not after it."""
+    run = folder / "runs/mine-2"
+    command = [sys.executable, "-m", "deepbore.cli", "watch", str(run), "--quick", "--every", "0.2"]
+    page = run / "report.html"
+    with (run / "journal.jsonl.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        watcher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        seen = wait_for(lambda: page.exists() and data_of(page.read_text()))
+        assert (seen["every"], len(seen["table"]["rows"])) == (0.2, 4)
+        write_run(run, [4.0, 2.5, 2.0, 1.0, 0.5], seed=1)
+        wait_for(lambda: len(data_of(page.read_text())["table"]["rows"]) == 5)
+    assert watcher.wait(60) == 0
+    assert data_of(page.read_text())["every"] is None
+    assert os.path.getsize(page) > 1_000_000
+
+
+def wait_for(condition, seconds=120):
+    import time
+
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(condition)
+
+
+# --- in a browser ----------------------------------------------------------------------------------------------------
+
+CHROMIUM = next((path for path in map(Path, ["/usr/bin/chromium", "/usr/bin/google-chrome"]) if path.exists()), None)
+
+
+@pytest.fixture
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.slow
+def test_the_page_works_in_a_browser(browser, folder, capsys):
+    """No errors, no requests, the table sorts, the pointer shows a configuration, and nothing is too wide."""
+    run = folder / "runs/mine-1"
+    write_times(run, 4)
+    shown(capsys, "report", run, "--quick")
+    tab = browser.new_page(viewport={"width": 1300, "height": 900})
+    tab.set_default_timeout(120_000)
+    said, asked = [], []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(f"file://{run}/report.html")
+    tab.wait_for_selector(".js-plotly-plot .scatterlayer .point")
+    words = under_the_pointer(tab)
+    assert "trial" in words
+    assert "lr:" in words
+    column = "[...document.querySelectorAll('#trials tbody tr td:first-child')].map((cell) => cell.textContent)"
+    assert tab.evaluate(column) == ["2", "3", "0", "1"]  # by value, the failure last
+    tab.evaluate("document.querySelector('#trials th:nth-child(2) button').click()")
+    assert tab.evaluate(column) == ["0", "3", "2", "1"]
+    tab.evaluate("document.querySelector('#trials th:nth-child(1) button').click()")
+    assert tab.evaluate(column) == ["0", "1", "2", "3"]
+    tab.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+    tab.wait_for_timeout(500)
+    tab.set_viewport_size({"width": 400, "height": 900})
+    tab.wait_for_timeout(500)
+    assert tab.evaluate("document.documentElement.scrollWidth") == 400
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+def under_the_pointer(tab):
+    """What comes up when the pointer is on the first point of the first picture."""
+    for _ in range(20):
+        x, y = tab.evaluate(
+            """() => { const box = document.querySelector('[data-chart="0"] .point').getBoundingClientRect();
+                       return [box.x + box.width / 2, box.y + box.height / 2]; }"""
+        )
+        tab.mouse.move(x - 4, y - 1)
+        tab.mouse.move(x, y)
+        tab.wait_for_timeout(500)
+        if words := tab.evaluate("document.querySelector('.hoverlayer .hovertext')?.textContent"):
+            return words
+    raise AssertionError("nothing comes up under the pointer")
