@@ -225,6 +225,8 @@ def test_choices_come_back_from_json_and_are_told_apart(choices):
 def test_choices_of_numpy_become_pythons_own():
     parameter = Ordinal(np.array([1, 2, 4]))
     assert [type(choice) for choice in parameter.choices] == [int] * 3
+    assert Ordinal(torch.tensor([1, 2, 4])).choices == Ordinal([torch.tensor(1), np.array(2), 4]).choices == (1, 2, 4)
+    assert Condition("n", torch.tensor([1, 2])).values == Condition("n", [np.int8(1), np.array(2)]).values == (1, 2)
     assert Categorical([np.str_("a"), np.bool_(True), np.float64(0.5)]).choices == ("a", True, 0.5)
 
 

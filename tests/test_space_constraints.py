@@ -157,9 +157,11 @@ def test_sobol_goes_on_where_it_stopped_under_constraints():
 
 def test_climbers_stop_on_their_way():
     space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, constraints=["x <= 0.5"])
-    starts = torch.tensor([[0.0, 0.0], [0.4, 0.0], [0.5, 0.1]], dtype=torch.float64)
-    ends = torch.tensor([[0.8, 0.8], [0.3, 1.0], [0.9, 0.9]], dtype=torch.float64)
-    assert drawn_back(space, starts, ends).tolist() == [[0.4, 0.4], [0.3, 1.0], [0.5, 0.1]]
+    starts = torch.tensor([[0.0, 0.0], [0.4, 0.0], [0.5, 0.1], [0.25, 0.0]], dtype=torch.float64)
+    ends = torch.tensor([[0.8, 0.8], [0.3, 1.0], [0.9, 0.9], [1.0, 1.0]], dtype=torch.float64)
+    kept = ends.clone()
+    assert drawn_back(space, starts, ends).tolist() == [[0.4, 0.4], [0.3, 1.0], [0.5, 0.1], [0.4375, 0.25]]
+    assert torch.equal(ends, kept)
 
 
 def test_a_chain_under_a_constraint_costs_what_it_holds():

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from deepbore.errors import SpaceError
 
 
@@ -94,7 +92,7 @@ def _listed(values: Any) -> tuple[Any, ...]:
     """One value or several as a tuple of Python's own; sets in an order that is the same in every process."""
     if isinstance(values, (set, frozenset)):
         values = sorted(values, key=lambda value: (type(value).__name__, repr(value)))
-    if isinstance(values, np.ndarray):
-        values = np.atleast_1d(values).tolist()
+    if hasattr(values, "tolist"):  # an array, a column of a data frame, a number of theirs
+        values = values.tolist()
     several = values if isinstance(values, (list, tuple, range)) else [values]
-    return tuple(value.item() if isinstance(value, np.generic) else value for value in several)
+    return tuple(value.item() if hasattr(value, "item") else value for value in several)

@@ -105,7 +105,7 @@ def permitted_neighbours(space: "SearchSpace", points: Tensor, once: Callable[[T
 def drawn_back(space: "SearchSpace", starts: Tensor, ends: Tensor) -> Tensor:
     """Points (k x d) where climbers that went from permitted starts to `ends` may stand: forbidden ones go back half
     of the way, and half of the rest, ..., and to their start in the end. Both are snapped."""
-    starts, points = space.snap(starts), space.snap(ends)
+    starts, points = space.snap(starts), space.snap(ends).clone()  # which may be the ends themselves
     for step in range(1, HALVINGS + 1):
         rows = (~space.permitted(points)).nonzero().squeeze(-1)
         if not len(rows):

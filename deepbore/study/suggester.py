@@ -56,11 +56,19 @@ class Suggester:
         self._drive(Study(space, direction=direction, seed=seed, journal=kept, device=device, **parts))
 
     @classmethod
-    def load(cls, journal: str | os.PathLike[str], *, device: Device = "cpu", **parts: Unpack[Parts]) -> "Suggester":
+    def load(
+        cls,
+        journal: str | os.PathLike[str],
+        *,
+        space: SearchSpace | None = None,
+        device: Device = "cpu",
+        **parts: Unpack[Parts],
+    ) -> "Suggester":
         """Goes on with the run that a journal keeps, on as many ranks as it had to propose the same.
 
         Args:
             journal: the file, which every rank must be able to read.
+            space: as in `Study.load`.
             device: as in `Study`.
             parts: as in `Study.load`.
 
@@ -69,7 +77,7 @@ class Suggester:
         """
         suggester = cls.__new__(cls)
         suggester.ranks = Ranks.found()
-        study = Study.load(journal, device=device, **parts)
+        study = Study.load(journal, space=space, device=device, **parts)
         suggester.ranks.gather(None)  # nobody writes before all have read
         suggester._drive(study)
         return suggester

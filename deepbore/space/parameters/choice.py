@@ -13,6 +13,7 @@ from torch import Tensor
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
 from deepbore.space.parameters.base import NOTHING, Parameter, number
+from deepbore.space.parameters.bounds import plain
 from deepbore.space.parameters.readings import Reading, chosen, equal
 
 Scalar = str | int | float | bool | None
@@ -157,15 +158,15 @@ def _checked(choices: Any) -> tuple[Scalar, ...]:
     """Choices as a tuple of Python's own scalars, such as JSON gives back as they were."""
     if isinstance(choices, (str, bytes, set, frozenset)) or not hasattr(choices, "__iter__"):
         raise SpaceError(f'choices must be a list, as in ["relu", "tanh"], but got {choices!r}.')
-    plain = tuple(choice.item() if isinstance(choice, np.generic) else choice for choice in choices)
-    for choice in plain:
+    natives = tuple(plain(choice) for choice in choices)
+    for choice in natives:
         finite = not isinstance(choice, float) or math.isfinite(choice)
         if not isinstance(choice, Scalar) or not finite:
             raise SpaceError(
                 f"choices must be strings, finite numbers, booleans or None, which a journal gives back as they were, "
                 f"but got {choice!r}. Give each choice a name, and look up in the objective what it stands for."
             )
-    return plain
+    return natives
 
 
 def _is_written(choice: Scalar, text: str) -> bool:
