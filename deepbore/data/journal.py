@@ -150,6 +150,10 @@ class Journal:
                 f"another process, or another study in this one, writes the journal {self.path}. Wait for its end, "
                 f"close the other study, or name another file. {_ONE_WRITER}"
             ) from None
+        except RuntimeError as error:  # this process was forked from the one that made the lock
+            raise JournalError(
+                f"the journal {self.path} belongs to the process that this one was forked from. {_ONE_WRITER}"
+            ) from error
         except OSError as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
 
