@@ -262,7 +262,10 @@ def test_the_axis_is_chosen_by_the_data(values, sign, log, cut):
 
 def test_an_outlier_does_not_flatten_a_history():
     axis = ValueAxis.of(np.array([*np.linspace(1, 2, 30), 1e18]))
-    assert axis.high < 3
+    assert 2 < axis.high < 3
+    few = ValueAxis.of(np.array([1.0, 2.0, 3.0, 2.0, 2.5, 1.5, 1.2, 1.1, 2.2, 1e9]))
+    assert (few.log, few.cut) == (False, True)
+    assert 2.5 <= few.high < 4
 
 
 def test_there_is_no_axis_without_values():

@@ -7,6 +7,7 @@ import numpy as np
 
 SPREAD = 50.0  # greatest over least of the middle nine in ten from which a log scale shows more
 CROWDED = 3.0  # how many times as long the whole axis may be as that of nine in ten values
+BEYOND = 0.3  # how much of the length of nine in ten values a cut axis shows beyond them
 MARGIN = 0.05
 LARGEST = 1e300  # up to which differences are numbers
 
@@ -48,7 +49,9 @@ class ValueAxis:
         log = bool(finite.min() > 0) and _ratio(finite) > SPREAD
         shown = np.log10(finite) if log else finite
         best, most = usual_range(sign * shown)
-        cut = most < float((sign * shown).max())
+        worst = float((sign * shown).max())
+        most = min(most + BEYOND * (most - best), worst)
+        cut = most < worst
         ends = sorted([sign * best, sign * most])
         margin = MARGIN * (ends[1] - ends[0]) or (0.05 if log else MARGIN * max(abs(ends[0]), 1e-12))
         low, high = ends[0] - margin, ends[1] + margin
@@ -58,10 +61,11 @@ class ValueAxis:
 def usual_range(values: np.ndarray) -> tuple[float, float]:
     """Least value and where the axis may end: where nine in ten of the values (to minimise) end, if the others would
     squeeze these together."""
-    best, most, worst = (float(each) for each in np.quantile(values, [0.0, 0.9, 1.0]))
+    best, worst = float(values.min()), float(values.max())
+    most = float(np.quantile(values, 0.9, method="lower"))  # one of the values: nothing between it and an outlier
     return (best, most) if worst - best > CROWDED * (most - best) > 0 else (best, worst)
 
 
 def _ratio(positive: np.ndarray) -> float:
-    low, high = np.quantile(positive, [0.05, 0.95])
+    low, high = np.quantile(positive, 0.05, method="higher"), np.quantile(positive, 0.95, method="lower")
     return float(high / low)
