@@ -10,7 +10,7 @@ from lightning.pytorch.trainer.trainer import Trainer
 from deepbore import KernelPLS, Real, SearchSpace
 from deepbore.data.observations import Observations
 from deepbore.labels import LabelledBatch, LabelledObservations
-from deepbore.loop.lightning import LAUNCHER, listening, new_trainer, quiet, run, run_and_then
+from deepbore.loop.lightning import LAUNCHER, detached, listening, new_trainer, quiet, run, run_and_then
 from deepbore.loop.metrics import Metrics
 
 SPACE = SearchSpace({"x": Real(0, 1)})
@@ -52,6 +52,15 @@ def test_a_function_runs_at_the_end_while_the_classifier_is_still_attached_and_g
     classifier = KernelPLS()
     result = run_and_then(new_trainer(), classifier, data(), 2, lambda: (classifier.ready, classifier.trainer.training))
     assert result == (True, True)
+
+
+def test_a_classifier_can_be_parted_from_its_trainer_for_a_while():
+    trainer, classifier = new_trainer(), KernelPLS()
+    run(trainer, classifier, data(), epochs=1)
+    assert classifier.trainer is trainer
+    with detached(classifier), pytest.raises(RuntimeError, match="not attached"):
+        _ = classifier.trainer
+    assert classifier.trainer is trainer
 
 
 @pytest.mark.parametrize("handler", [signal.default_int_handler, lambda *_: None])
