@@ -12,8 +12,8 @@ from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "scripts"))
 
-from peers import ablation, methods  # noqa: E402
-from peers.ablation import VARIANTS  # noqa: E402
+from peers import ablation, ablation_noise, methods  # noqa: E402
+from peers.deepbore_methods import VARIANTS  # noqa: E402
 
 REAL = SearchSpace({"a": Real(-1, 2), "b": Real(1e-3, 1, log=True)})
 MIXED = SearchSpace(
@@ -24,7 +24,7 @@ MIXED = SearchSpace(
         "share": Real(0, 1, when=Condition("kind", "y")),
     }
 )
-ROWS = [json.loads(line) for line in (ROOT / "docs" / "results" / "ablation" / "prototypes.jsonl").open()]
+ROWS = [json.loads(line) for file in (ROOT / "docs/results/ablation").glob("*.jsonl") for line in file.open()]
 
 
 def cost(params):
@@ -69,3 +69,34 @@ def test_names_are_those_of_methods_of_the_page_and_of_the_runs():
     assert [name for name in VARIANTS if f"`{name.removeprefix('deepbore:')}`" not in page] == []
     assert {row["method"] for row in ROWS} <= {"deepbore", *VARIANTS}
     assert {row["version"] for row in ROWS} == {"0.2.0+prototype"}
+
+
+def told(study, n):
+    for _ in range(n):
+        (trial,) = study.ask()
+        study.tell(trial, cost(trial.params))
+    study.ask()
+    return study._state.classifier
+
+
+def test_improvement_is_over_what_is_expected():
+    labelled = told(Study(REAL, seed=0, n_initial=8), 8)
+    mean = told(Study(REAL, seed=0, n_initial=8, **VARIANTS["deepbore:posterior-mean"]()), 8)
+    assert float(mean.best_label) < float(labelled.best_label)
+    expected = mean._kernel(mean.theta)(mean._x, mean._x) @ mean._coefficients
+    assert float(mean.best_label) == pytest.approx(float(expected.max()), abs=1e-9)
+
+
+def test_labels_reach_no_further_than_they_may():
+    values = torch.tensor([-1000.0, -2, -1, 0, 1, 2]).double()  # the good values' median is -2, their threshold 0 or so
+    z, _ = ablation_noise.ReachingLabels(4).label(values, values.numpy(), 0.0)
+    plain, _ = ablation_noise.db.ValueGradedLabels().label(values, values.numpy(), 0.0)
+    assert z[0] == plain[0] == 1
+    assert z[1] - z[3] > 100 * (plain[1] - plain[3])  # the outlier leaves no room for the others
+
+
+def test_two_starts_have_at_least_the_evidence_of_one():
+    one, two = (
+        told(Study(REAL, seed=0, n_initial=10, **settings), 10) for settings in ({}, VARIANTS["deepbore:two-starts"]())
+    )
+    assert two._negative_evidence(two.theta.numpy())[0] <= one._negative_evidence(one.theta.numpy())[0] + 1e-6

@@ -4,6 +4,7 @@
     methods           the table of names, and `make`, which makes a peer from its name
     deepbore_methods  deepbore with its defaults, other heads, other batches, and recipes of the papers
     ablation          what the default was chosen among: variants of it, and prototypes that lost
+    ablation_noise    the same for noise and luck
     chance            random search and a Sobol sequence
     optuna_samplers   TPE, GP and CMA-ES of Optuna
     cma_es            CMA-ES of the package cma with restarts

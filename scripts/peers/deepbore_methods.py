@@ -7,7 +7,8 @@ from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.data.observations import Trial
 from deepbore.space import Params
-from peers.ablation import VARIANTS, Settings
+from peers import ablation, ablation_noise
+from peers.ablation import Settings
 from peers.base import HandlePeer
 
 
@@ -24,6 +25,7 @@ def boggn() -> Settings:
     return bore(head, search) | {"acquisition": db.ExpectedProbability()}
 
 
+VARIANTS = {**ablation.VARIANTS, **ablation_noise.VARIANTS}  # docs/ablation.md
 METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore": dict,  # the defaults
     # the default classifier with other batches
@@ -51,7 +53,7 @@ METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore:BORE-PLS": lambda: bore(db.KernelPLS()),
     "deepbore:BORE++": lambda: bore(db.KernelPLS()) | {"acquisition": db.UpperConfidenceBound(3)},
     "deepbore:BOGGN": boggn,
-    **VARIANTS,  # docs/ablation.md
+    **VARIANTS,
 }
 
 

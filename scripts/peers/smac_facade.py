@@ -1,7 +1,6 @@
 """SMAC3's facade for hyperparameters: a forest, log expected improvement, and random configurations in between."""
 
 import logging
-import math
 import tempfile
 
 from ConfigSpace import (
@@ -26,8 +25,9 @@ ENDLESS = 10**6  # trials; the benchmark says when it ends
 class SMAC(HandlePeer):
     """The facade's defaults, with the given number of initial configurations.
 
-    Failures are crashes to it. Where values are noisy it evaluates good configurations up to three times, and
-    recommends its incumbent. Choices are told by their numbers.
+    Failures are crashes to it, told with the worst value seen (its own infinity stops its forest); those before any
+    value wait for the first. Where values are noisy it evaluates good configurations up to three times, and recommends
+    its incumbent. Choices are told by their numbers.
     """
 
     packages = ("smac", "ConfigSpace", "scikit-learn")
@@ -35,6 +35,7 @@ class SMAC(HandlePeer):
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
         self.folder = tempfile.TemporaryDirectory()
+        self.crashed = list[TrialInfo]()  # not told yet
         scenario = Scenario(
             as_config_space(self.space, self.seed),
             output_directory=self.folder.name,
@@ -61,8 +62,13 @@ class SMAC(HandlePeer):
         return asked
 
     def observe(self, handle: TrialInfo, value: float | None) -> None:
-        status = StatusType.CRASHED if value is None else StatusType.SUCCESS
-        self.facade.tell(handle, TrialValue(math.inf if value is None else value, status=status), save=False)
+        if value is None:
+            self.crashed.append(handle)
+        else:
+            self.facade.tell(handle, TrialValue(value, status=StatusType.SUCCESS), save=False)
+        worst = max((value for value in self.values if value is not None), default=None)
+        while worst is not None and self.crashed:
+            self.facade.tell(self.crashed.pop(), TrialValue(worst, status=StatusType.CRASHED), save=False)
 
     def recommend(self) -> Params:
         incumbents = self.facade.intensifier.get_incumbents() if self.noisy else []
