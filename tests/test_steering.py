@@ -136,7 +136,20 @@ def test_callbacks_see_each_trial_and_may_end_the_run():
     assert all(trial.attributes == {"seen": True} for trial in result.study.trials)
 
 
-def test_what_is_enqueued_in_a_callback_is_tried_and_a_stop_leaves_no_trial_behind():
+@pytest.mark.parametrize("when", [1, DESIGN + 1])
+def test_what_a_callback_enqueues_is_tried_next(when):
+    def look(study, trial):
+        if trial.id == when:
+            study.enqueue(wanted)
+
+    wanted = {name: p.high for name, p in PLANE.parameters.items()}
+    study = Study(PLANE, n_initial=DESIGN)
+    study.optimize(bowl, DESIGN + 4, callbacks=[look])
+    assert study.trials[when + 1].params == wanted
+    assert len(study.trials) == DESIGN + 4
+
+
+def test_a_stop_leaves_no_trial_behind():
     def look(study, trial):
         if trial.id == 1:
             study.stop()

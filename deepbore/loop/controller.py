@@ -72,11 +72,8 @@ class LoopController(Callback):
         runner.evaluator.open()
         left, state.unfinished, state.unclaimed = [*state.unfinished, *state.unclaimed], [], []
         runner.evaluate(self.engine.still_pending(left))
-        while state.queue and not self._is_over(trainer):
-            runner.evaluate(self.engine.reserve_queued(runner.room))
-        while self.engine.n_missing and not self._is_over(trainer):
-            runner.evaluate(self.engine.reserve(self.engine.design(min(runner.room, self.engine.n_missing))))
-        self._is_over(trainer)
+        while not self._is_over(trainer) and (rows := self._known()):
+            runner.evaluate(rows)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Starts the clock."""
@@ -95,15 +92,10 @@ class LoopController(Callback):
         if self.state.rehearsals > 0:
             self.state.rehearsals -= 1
         elif not self._is_over(trainer):
-            with as_usual():
-                points = self.engine.propose(self.runner.room)
-                self.steering.proposed(points)
-                if self._is_over(trainer):  # they are not worth it, or the time is over
-                    return
-                rows = self.engine.reserve(points)
+            rows = self.engine.reserve_queued(self.runner.room) or self._proposed(trainer)
+            if not rows:
+                return
             seconds = self._watch.seconds
-            if self.logs and (expected := self.engine.expected_labels(points)) is not None:
-                self.state.metrics.forecast(rows, expected)
             self.runner.evaluate(rows)
             if self.logs:
                 pl_module.log_dict(self._measured(seconds))
@@ -120,6 +112,24 @@ class LoopController(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Drops what is outstanding, Ctrl-C included; its trials stay pending, and the next run begins with them."""
         self._leave()
+
+    def _known(self) -> list[int]:
+        """Rows that need no classifier, reserved: what is enqueued, and then the initial design."""
+        missing = min(self.runner.room, self.engine.n_missing)
+        queued = self.engine.reserve_queued(self.runner.room)
+        return queued or (self.engine.reserve(self.engine.design(missing)) if missing else [])
+
+    def _proposed(self, trainer: Trainer) -> list[int]:
+        """Rows of the classifier's proposals, reserved; none if they are not worth it, or the time is over."""
+        with as_usual():
+            points = self.engine.propose(self.runner.room)
+            self.steering.proposed(points)
+            if self._is_over(trainer):
+                return []
+            rows = self.engine.reserve(points)
+        if self.logs and (expected := self.engine.expected_labels(points)) is not None:
+            self.state.metrics.forecast(rows, expected)
+        return rows
 
     def _is_over(self, trainer: Trainer) -> bool:
         """Stops the trainer when all trials are done, or the space is exhausted."""
