@@ -202,7 +202,7 @@ def test_exceptions_deaths_and_timeouts_fail_their_own_trial_only(tmp_path):
     texts = [str(warning.message) for warning in warned]
     assert sorted(texts) == sorted(f"trial {t.id} failed with {t.params}: {reasons[t.params['k']]}"
                                    for t in study.trials if t.status is Status.FAILED)  # fmt: skip
-    assert "8 trials, 5 failed" in summary(study)
+    assert "8 trials, 5 failed" in summary(study.observations)
     assert Study.load(tmp_path / "run.jsonl").trials == study.trials
     assert is_gone(int((tmp_path / "4").read_text()))
 
@@ -229,8 +229,10 @@ def test_retries_end(tmp_path):
 
 def test_what_is_no_number_is_a_failure_with_a_reason_and_not_tried_again(tmp_path):
     study = Study(levels(6), seed=0, journal=tmp_path / "run.jsonl")
+    study.enqueue({"k": 0})  # an ordinary failure: if the first answer of all is no number, the run ends
     with ThreadPoolExecutor(2) as threads, pytest.warns(RuntimeWarning, match="failed"):
-        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 6)
+        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads, workers=1), 1)
+        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 5)
     reasons = {study.trials[e["trial"]].params["k"]: e["reason"] for e in events(tmp_path / "run.jsonl", "failed")}
     says = ["SystemExit: no licence", "None", "'high'", "its value is nan", "(1+2j)", "its value is inf"]
     assert all(text in reasons[k] for k, text in enumerate(says))

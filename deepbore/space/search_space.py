@@ -53,7 +53,7 @@ class SearchSpace(SpaceStructure):
         >>> space.decode(space.encode([{"lr": 0.001, "act": "tanh"}]))
         [{'lr': 0.001, 'act': 'tanh'}]
         >>> SearchSpace({"a": Integer(1, 9), "b": Integer(1, 9)}, constraints=["a < b", "a * b <= 20"]).cardinality
-        20
+        19
     """
 
     def __init__(
