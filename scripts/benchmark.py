@@ -322,6 +322,7 @@ def main() -> int:
         Job(problem, method, seed, *how)
         for seed, problem, method in itertools.product(seeds, dict.fromkeys(problems), given.methods)
     ]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as by Ctrl-C: no worker is left behind
     jobs, failures, started = left(every, given.out), 0, time.monotonic()
     try:
         for count, (job, row) in enumerate(finished(jobs, given.processes), 1):

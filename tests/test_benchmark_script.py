@@ -13,6 +13,7 @@ from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 from deepbore.data.outcomes import Outcome
 from deepbore.problems import Problem
 from deepbore.problems.suites import problem as problem_of
+from processes import is_gone
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "scripts"
@@ -179,6 +180,20 @@ def test_what_is_there_for_long_enough_is_not_run_again(tmp_path):
     assert [job.seed for job in benchmark.left(jobs, out)] == [2, 3]
     batches = [benchmark.Job("branin", "random", 0, 50, workers=8)]
     assert benchmark.left(batches, out) == batches
+
+
+@pytest.mark.slow
+def test_a_benchmark_that_is_terminated_leaves_no_worker_behind(tmp_path):
+    options = ["--problems", "branin", "--seeds", "99", "--trials", "200", "--processes", "1"]
+    command = [sys.executable, SCRIPTS / "benchmark.py", *options, "--out", tmp_path / "rows.jsonl"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as script:
+        assert script.stderr.readline(1)  # of the progress: a run is done, others go on
+        workers = [int(pid) for pid in Path(f"/proc/{script.pid}/task/{script.pid}/children").read_text().split()]
+        script.terminate()
+        assert "goes on from here" in script.stderr.read()
+    assert script.returncode == 130
+    assert workers
+    assert all(is_gone(pid) for pid in workers)
 
 
 def test_rows_go_to_the_file_of_their_suite():

@@ -230,8 +230,9 @@ def test_retries_end(tmp_path):
 def test_what_is_no_number_is_a_failure_with_a_reason_and_not_tried_again(tmp_path):
     study = Study(levels(6), seed=0, journal=tmp_path / "run.jsonl")
     study.enqueue({"k": 0})  # an ordinary failure: if the first answer of all is no number, the run ends
+    with pytest.warns(RuntimeWarning, match="no licence"):
+        study.optimize(objectives.answers_oddly, 1)
     with ThreadPoolExecutor(2) as threads, pytest.warns(RuntimeWarning, match="failed"):
-        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads, workers=1), 1)
         study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 5)
     reasons = {study.trials[e["trial"]].params["k"]: e["reason"] for e in events(tmp_path / "run.jsonl", "failed")}
     says = ["SystemExit: no licence", "None", "'high'", "its value is nan", "(1+2j)", "its value is inf"]
