@@ -6,14 +6,16 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import deepbore
-from deepbore import ProcessEvaluator, Real, SearchSpace, Study, minimize
+from deepbore import ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, minimize
 from deepbore.errors import JournalError
 from deepbore.loop.interrupts import Interrupts
+from deepbore.study import StopRule
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 ROOT = Path(deepbore.__file__).parents[1]
@@ -50,6 +52,29 @@ def test_once_ends_after_the_running_trial_and_twice_at_once(number, times, told
     assert "once more ends it at once" in capfd.readouterr().err
     study.optimize(bowl, 0)  # what was not told is evaluated first
     assert (study.observations.n_complete, len(study.trials)) == (6, 6)
+
+
+def test_once_waits_for_the_running_trials_also_while_the_classifier_proposes():
+    is_pressed = threading.Event()
+
+    class Presses(StopRule):
+        def promises_too_little(self, state, points):
+            signal.raise_signal(signal.SIGINT)
+            is_pressed.set()
+            return False
+
+    def objective(params):
+        calls.append(params)
+        if len(calls) == 4:
+            is_pressed.wait(10)
+        return bowl(params)
+
+    calls: list[dict] = []
+    study = Study(PLANE, n_initial=4)
+    with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
+        study.optimize(ExecutorEvaluator(objective, pool), 20, stop_when=Presses())
+    assert [trial.status.name for trial in study.trials] == ["COMPLETE"] * 4
+    assert is_pressed.is_set()
 
 
 def test_handlers_of_ones_own_stay_and_are_called():
@@ -178,14 +203,12 @@ def test_a_forked_copy_of_a_study_is_refused_with_what_to_use_instead(tmp_path):
 
 
 def test_a_worker_that_hears_ctrl_c_too_leaves_its_trial_pending():
-    from concurrent.futures import ThreadPoolExecutor
-
     def interrupted(params):
         raise KeyboardInterrupt
 
     study = Study(PLANE, n_initial=100)
     with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
-        study.optimize(deepbore.ExecutorEvaluator(interrupted, pool), 3)
+        study.optimize(ExecutorEvaluator(interrupted, pool), 3)
     assert [trial.status.name for trial in study.trials] == ["PENDING"]
 
 

@@ -16,17 +16,17 @@ DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SI
 class Interrupts:
     """Takes Ctrl-C, and SIGTERM, by which clusters end a job, while a run goes on.
 
-    Outside of `gently` both raise KeyboardInterrupt at once. Within, the first is noted and the second raises. Signals
-    that the program handles, or ignores, by itself stay its own; and outside of the main thread, which alone hears of
-    signals, nothing happens. At the end all handlers are what they were.
+    While trials run (`is_gentle`) the first is noted and the second raises KeyboardInterrupt; else both raise it at
+    once. Signals that the program handles, or ignores, by itself stay its own; and outside of the main thread, which
+    alone hears of signals, nothing happens. At the end all handlers are what they were.
 
     Attributes:
         pressed: whether there was one.
+        is_gentle: whether the first one waits.
     """
 
     def __init__(self) -> None:
-        self.pressed = False
-        self._is_gentle = False
+        self.pressed = self.is_gentle = False
         self._before: dict[int, Any] = {}
         self._process = os.getpid()
 
@@ -51,18 +51,18 @@ class Interrupts:
     @contextmanager
     def gently(self) -> Iterator[None]:
         """Within, the first signal waits."""
-        self._is_gentle = True
+        self.is_gentle = True
         try:
             yield
         finally:
-            self._is_gentle = False
+            self.is_gentle = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._process:  # a process that the objective has forked: none of our business
             signal.signal(number, DEFAULTS[number])
             signal.raise_signal(number)
             return
-        if self.pressed or not self._is_gentle:
+        if self.pressed or not self.is_gentle:
             self.pressed = True
             raise KeyboardInterrupt
         self.pressed = True

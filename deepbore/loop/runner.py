@@ -44,6 +44,7 @@ class TrialRunner:
                 self.evaluator.submit(self.engine.state.observations.trial(row))
             while self._must_wait:
                 self._collect()
+        self.steering.interrupts.is_gentle = self.evaluator.outstanding > 0  # they run on while the classifier learns
 
     def finish(self) -> None:
         """Waits for what is still outstanding."""
