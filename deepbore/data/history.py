@@ -1,5 +1,6 @@
 """`replay`: the observations that a journal keeps."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,21 +39,37 @@ def replay(journal: Journal, space: SearchSpace | None = None) -> History:
         space: the one that the journal declares, to be used in place of that: a journal only names functions.
 
     Raises:
-        JournalError: naming line and path, for a missing, damaged or contradictory journal.
+        JournalError: naming line and path, for a missing, damaged or contradictory journal, or one of another space.
     """
     events = enumerate(journal.read(), 1)
     _, created = next(events)
     with declaring(journal.path):
         header = header_of(created)
-        declared = SearchSpace.from_dict(header["space"])
-        same = space is not None and list(space.to_dict().items()) == list(declared.to_dict().items())
-        observations = Observations(space if space is not None and same else declared, header["directions"])
+        observations = Observations(SearchSpace.from_dict(header["space"]), header["directions"])
+    if space is not None:
+        if other := _other_space(space.to_dict(), observations.space.to_dict()):
+            raise JournalError(
+                f"{journal.path} holds a run on another space than this one: {'; '.join(other)}. Give the space of "
+                "that run, or name another file."
+            )
+        observations = Observations(space, header["directions"])
     player = _Player(history := History(observations, header, journal))
     for line, event in events:
         with playing(journal.path, line):
             player.play(event)
     player.append_added()
     return history
+
+
+def _other_space(wanted: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+    """What differs between the declarations of two spaces, in words."""
+    words = [f"{name!r} is new in the space" for name in wanted if name not in kept]
+    words += [f"{name!r} is no longer in the space" for name in kept if name not in wanted]
+    both = [name for name in wanted if name in kept and wanted[name] != kept[name]]
+    words += [f"{name!r} in the space is {wanted[name]}, was {kept[name]}" for name in both]
+    if not words and list(wanted) != list(kept):
+        words = [f"the order of the space is {list(wanted)}, was {list(kept)}"]
+    return words
 
 
 class _Player:

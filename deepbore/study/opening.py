@@ -67,8 +67,6 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
         SettingError: for a part that the header can't name.
     """
     history = replay(Journal(journal), space)
-    if space is not None and (words := other_space(space, history.header["space"])):
-        raise JournalError(f"{history.journal.path} holds a run on another space than this one: {'; '.join(words)}.")
     observations, header = history.observations, history.header
     recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts)
     state = RunState(observations, recipe, header["seed"])
@@ -87,7 +85,7 @@ def _same_run(path: str | os.PathLike[str], wanted: Observations, seed: int, par
     run = loaded(path, wanted.space, **parts)
     assert run.history is not None
     header = run.history.header
-    found = _differences(wanted, run.state.observations) + other_space(wanted.space, header["space"])
+    found = _other_directions(wanted, run.state.observations)
     found += [f"seed is {seed}, was {header['seed']}"] if seed != header["seed"] else []
     found += _other_parts(run.state.recipe, header["recipe"], parts) if "recipe" in header else []
     if found:
@@ -108,23 +106,8 @@ def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> 
     return words + recipe.differences(described)
 
 
-def _differences(wanted: Observations, kept: Observations) -> list[str]:
+def _other_directions(wanted: Observations, kept: Observations) -> list[str]:
     """What differs in directions, in words."""
-    words = []
-    if wanted.directions != kept.directions:
-        words.append(f"direction is {', '.join(wanted.directions)}, was {', '.join(kept.directions)}")
-    return words
-
-
-def other_space(space: SearchSpace, declared: Mapping[str, Any]) -> list[str]:
-    """What differs between a space and the one that a header declares, in words."""
-    wanted, kept = space.to_dict(), SearchSpace.from_dict(declared).to_dict()
-    return [] if list(wanted.items()) == list(kept.items()) else _declared_otherwise(wanted, kept)
-
-
-def _declared_otherwise(wanted: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
-    words = [f"{name!r} is new in the space" for name in wanted if name not in kept]
-    words += [f"{name!r} is no longer in the space" for name in kept if name not in wanted]
-    both = [name for name in wanted if name in kept and wanted[name] != kept[name]]
-    words += [f"{name!r} in the space is {wanted[name]}, was {kept[name]}" for name in both]
-    return words or [f"the order of the space is {list(wanted)}, was {list(kept)}"]
+    if wanted.directions == kept.directions:
+        return []
+    return [f"direction is {', '.join(wanted.directions)}, was {', '.join(kept.directions)}"]

@@ -26,7 +26,8 @@ class SharedStudy(StudyView):
             steering.stop()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}  # each copy has its own
+        own = ("_lock", "_steering")  # each copy has its own lock, and no run that goes on
+        return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock(), _steering=None)
