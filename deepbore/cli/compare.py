@@ -8,7 +8,7 @@ import numpy as np
 from deepbore.cli.run_directory import Run
 from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, is_feasible
+from deepbore.data.record import Record, best_so_far
 from deepbore.errors import SettingError
 from deepbore.plots.run_comparison import Curves
 
@@ -28,17 +28,9 @@ def grouped(runs: Sequence[Run]) -> list[Curves]:
         groups.setdefault((run.stem, _settings(run)), []).append(run)
     stems = [stem for stem, _ in groups]
     return [
-        Curves(_name(stem, together, stems), [best_so_far(run.record) for run in together])
+        Curves(_name(stem, together, stems), [_curve(run.record) for run in together])
         for (stem, _), together in groups.items()
     ]
-
-
-def best_so_far(record: Record) -> np.ndarray:
-    """The best feasible value after each trial that the run itself has asked for and finished, in the user's sign."""
-    sign = 1.0 if record.direction == "minimize" else -1.0
-    told = [trial for trial in record.trials if trial.status is not Status.PENDING and trial.task is None]
-    values = [sign * trial.value if trial.value is not None and is_feasible(trial) else np.nan for trial in told]
-    return sign * np.fmin.accumulate(np.array(values, dtype=float)) if values else np.empty(0)
 
 
 def table(groups: Sequence[Curves], direction: Direction) -> str:
@@ -55,6 +47,12 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
         early = [_short(_median(group, n)) for n in moments]
         rows.append([group.name, str(len(group.bests)), _trials(group), middle, *ends_of, *early])
     return "\n".join(aligned(rows))
+
+
+def _curve(record: Record) -> np.ndarray:
+    """The best feasible value after each finished trial that is of no earlier task, in the user's sign."""
+    told = [trial for trial in record.trials if trial.status is not Status.PENDING and trial.task is None]
+    return np.array(best_so_far(told, record.direction))
 
 
 def _check_directions(runs: Sequence[Run]) -> None:

@@ -12,15 +12,13 @@ from lightning.pytorch.loggers import CSVLogger
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
-from deepbore.cli.run_directory import CONFIG, new_run
+from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.cli.yaml_file import MODE
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
 from deepbore.study.running import MAX_FAILURES
-
-N_TRIALS = 100
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +82,24 @@ class Record:
                 f"a run with {self.k} objectives has no single best trial. Look at its `values`, or keep one."
             )
         sign = 1 if self.direction == "minimize" else -1
-        own = (trial for trial in self.trials if trial.task is None and is_feasible(trial))
-        return min(own, key=lambda trial: sign * (trial.value or 0.0), default=None)
+        return min(filter(may_be_best, self.trials), key=lambda trial: sign * (trial.value or 0.0), default=None)
 
 
 def is_feasible(trial: Trial) -> bool:
     """Whether a trial has a value and violates no constraint."""
     return trial.value is not None and all(each <= 0 for each in trial.constraints or ())
+
+
+def may_be_best(trial: Trial) -> bool:
+    """Whether a trial is a feasible one of this run; those of earlier tasks are not compared with it."""
+    return trial.task is None and is_feasible(trial)
+
+
+def best_so_far(trials: Iterable[Trial], direction: Direction) -> list[float]:
+    """The best value that may be one after each trial, in the user's sign; NaN before the first."""
+    sign = 1.0 if direction == "minimize" else -1.0
+    values = (sign * trial.value if trial.value is not None and may_be_best(trial) else math.inf for trial in trials)
+    return [sign * best if best < math.inf else math.nan for best in accumulate(values, min)]
 
 
 def front(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> list[Trial]:
@@ -99,7 +110,7 @@ def front(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> list[Tr
         directions: of their values.
     """
     signs = [1 if direction == "minimize" else -1 for direction in directions]
-    own = (trial for trial in trials if trial.task is None and is_feasible(trial))
+    own = filter(may_be_best, trials)
     keyed = sorted(((*(s * v for s, v in zip(signs, t.values or (), strict=True)), t.id), t) for t in own)
     found: list[tuple[tuple[float, ...], Trial]] = []
     for (*values, _), trial in keyed:  # what could beat one stands before it

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from deepbore.space.constraints import as_objects
 from deepbore.space.frontier import Frontier, TooMany, candidates
 from deepbore.space.layout import Layout
 
@@ -92,6 +93,4 @@ def _classes(layout: Layout, column: int) -> tuple[Array, Array]:
 
 def as_ints(*numbers: int) -> Array:
     """Whole numbers without a limit."""
-    array = np.empty(len(numbers), dtype=object)
-    array[:] = numbers
-    return array
+    return as_objects(numbers)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, front, is_feasible
+from deepbore.data.record import Record, best_so_far, front, is_feasible
 from deepbore.data.thresholds import best_and_tau
 from deepbore.data.trial import Trial
 from deepbore.plots.optimization_history import gamma_of
@@ -47,7 +47,7 @@ def _history(record: Record) -> Chart:
         failures = [_marks([t for t in told if t.status is Status.FAILED], "failed", FAILED, "x", None)]
         return Chart(failures, {**layout, "annotations": [note]}, 260)
     gamma = gamma_of(record.header)
-    best, taus = best_and_tau(sign * values, 0.5 if gamma is None else gamma)
+    _, taus = best_and_tau(sign * values, 0.5 if gamma is None else gamma)
     good = np.ones(len(values), dtype=bool) if gamma is None else sign * values <= taus[-1]
     some = {trial.id for trial in some_of(told, record.direction)}
     kinds = _kinds(told, good, some)
@@ -57,19 +57,9 @@ def _history(record: Record) -> Chart:
     if gamma is not None:
         traces.append(_steps(ids, sign * taus, f"tau (gamma = {gamma:.3g})", TAU, "dash", 1.4))
     if record.k == 1:
-        traces.append(_steps(ids, sign * _feasible_best(told, sign, best), "best so far", BEST, "solid", 2.2))
+        best = np.array(best_so_far(told, record.direction))
+        traces.append(_steps(ids, best, "best so far", BEST, "solid", 2.2))
     return Chart([trace for trace in traces if trace["x"]], layout, 400)
-
-
-def _feasible_best(told: Sequence[Trial], sign: float, best: np.ndarray) -> np.ndarray:
-    """The best of the feasible values of this run so far, to minimise (n)."""
-    if all(is_feasible(trial) or trial.value is None for trial in told) and not any(trial.task for trial in told):
-        return best
-    own = [
-        sign * trial.value if trial.value is not None and is_feasible(trial) and trial.task is None else np.nan
-        for trial in told
-    ]
-    return np.asarray(np.fmin.accumulate(np.array(own, dtype=float)))
 
 
 def _kinds(told: Sequence[Trial], good: np.ndarray, some: set[int]) -> dict[str, tuple[list[Trial], str]]:
