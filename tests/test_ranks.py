@@ -228,7 +228,7 @@ def test_a_run_on_two_ranks_is_one_run(tmp_path, model):
     assert [path.name for path in (tmp_path / "one" / "runs").iterdir()] == ["functionproblem-1"]
     folder = tmp_path / "one" / "runs" / "functionproblem-1"
     names = {path.name for path in folder.iterdir()} - {"journal.jsonl.lock"}
-    assert names == {"journal.jsonl", "journal.jsonl.ckpt", "config.yaml", "metrics.csv"}
+    assert names == {"journal.jsonl", "journal.jsonl.ckpt", "journal.jsonl.times", "config.yaml", "metrics.csv"}
     study = Study.load(folder / "journal.jsonl")
     assert len({tuple(trial.params.items()) for trial in study.trials}) == study.observations.n_complete == 15
     for trial in study.trials:
