@@ -1,5 +1,6 @@
 """The ranges of settings: one rule, one message. None means "not given" and passes."""
 
+import inspect
 import math
 import numbers
 from collections.abc import Callable, Collection
@@ -64,6 +65,30 @@ def one_of(choices: Collection[Any], **settings: Any) -> None:
     for name, value in settings.items():
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             raise SettingError(f"{name} must be one of {sorted(choices, key=str)}, but got {name}={value!r}.")
+
+
+def of_kind(kind: type, **settings: Any) -> None:
+    """Raises SettingError unless every setting is an object of this class of deepbore; the class itself is none."""
+    for name, value in settings.items():
+        if value is None or isinstance(value, kind):
+            continue
+        is_class = isinstance(value, type) and issubclass(value, kind)
+        hint = f"{value.__name__}()" if is_class else f"one of deepbore.{kind.__module__.split('.')[1]}"
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise SettingError(f"{name} must be {article} {kind.__name__}, but got {value!r:.100}. Give {hint}.")
+
+
+def refusal(function: Callable[..., Any], *args: Any, **named: Any) -> str | None:
+    """Why a function can't be called with these arguments; None if it can, or doesn't say."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # such as of what is built in
+        return None
+    try:
+        signature.bind(*args, **named)
+    except TypeError as error:
+        return str(error)
+    return None
 
 
 def _check(rule: str, holds: Callable[[Any], bool], settings: dict[str, Any]) -> None:

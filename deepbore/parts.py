@@ -18,6 +18,8 @@ class Part:
     _arguments: dict[str, Any]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if (args or kwargs) and cls.__init__ is object.__init__:  # which says nothing, as __new__ is here
+            raise SettingError(f"{cls.__name__} has no settings, but got {[*args, *kwargs]}. Give {cls.__name__}().")
         part = super().__new__(cls)
         try:
             bound = inspect.signature(cls.__init__).bind_partial(part, *args, **kwargs)

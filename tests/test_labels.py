@@ -188,7 +188,7 @@ def test_new_and_flipped_rows_weigh_more():
 
 @pytest.mark.parametrize("gamma", [0, 1, 1.5, -0.1, math.nan, "half"])
 def test_gamma_outside_its_range_is_refused(gamma):
-    with pytest.raises(SettingError, match=f"0 < gamma < 1 must hold, but got gamma={gamma}"):
+    with pytest.raises(SettingError, match=f"0 < gamma < 1 must hold, but got gamma={gamma!r}"):
         ThresholdLabels(gamma)
 
 

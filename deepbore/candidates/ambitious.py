@@ -7,7 +7,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.penalised import GreedyBatch
-from deepbore.checks import above, within
+from deepbore.checks import above, of_kind, within
 
 
 class Ambitious(Candidates):
@@ -31,6 +31,7 @@ class Ambitious(Candidates):
     """
 
     def __init__(self, base: Candidates | None = None, share: float = 0.2, margin: float = 0.3):
+        of_kind(Candidates, base=base)
         within(0, 1, share=share)
         above(0, margin=margin)
         self.base, self.share, self.margin = base or GreedyBatch(), share, margin

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.gradient import require_gradients
-from deepbore.checks import whole
+from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import UNCERTAIN
 from deepbore.errors import SettingError
@@ -63,7 +63,13 @@ class BoTorchBatch(Candidates):
         iterations: int = 50,
         inequality_constraints: Sequence[Inequality] = (),
     ):
+        one_of((True, False), joint=joint)
         whole(1, restarts=restarts, samples=samples, iterations=iterations)
+        if not isinstance(inequality_constraints, Sequence):
+            raise SettingError(
+                "inequality_constraints must be a list of (columns, coefficients, bound), but got "
+                f"{inequality_constraints!r:.100}."
+            )
         self.joint, self.restarts, self.samples, self.iterations = joint, restarts, samples, iterations
         self.inequality_constraints = list(inequality_constraints)
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import within
+from deepbore.checks import of_kind, required, within
 
 
 class EpsilonGreedy(Candidates):
@@ -21,6 +21,8 @@ class EpsilonGreedy(Candidates):
     """
 
     def __init__(self, base: Candidates, epsilon: float = 0.1):
+        required(base=base)
+        of_kind(Candidates, base=base)
         within(0, 1, epsilon=epsilon)
         self.base, self.epsilon = base, epsilon
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
 from deepbore.candidates.walk import fresh
-from deepbore.checks import above
+from deepbore.checks import above, of_kind
 from deepbore.space.coordinates import Coordinates, squared_distances
 
 SHORTLIST = 1000  # points of the ranking that a batch is chosen among, or 4 q
@@ -44,6 +44,7 @@ class GreedyBatch(Candidates):
     """
 
     def __init__(self, base: Candidates | None = None, reach: float = 0.5):
+        of_kind(Candidates, base=base)
         above(0, reach=reach)
         self.base, self.reach = base or LocalSearch(), reach
 

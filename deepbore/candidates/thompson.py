@@ -8,6 +8,7 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
 from deepbore.candidates.walk import fresh
+from deepbore.checks import of_kind
 
 SHORTLIST = 1000  # points that the draws are compared at, or 2 q
 
@@ -32,6 +33,7 @@ class ThompsonBatch(Candidates):
     needs = frozenset({"std"})
 
     def __init__(self, base: Candidates | None = None):
+        of_kind(Candidates, base=base)
         self.base = base or LocalSearch()
 
     def ranked(self, search: Search, q: int) -> Tensor:

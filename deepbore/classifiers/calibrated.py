@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import one_of, whole
+from deepbore.checks import of_kind, one_of, required, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
 from deepbore.classifiers.posterior import Posterior
@@ -73,6 +73,8 @@ class Calibrated(Classifier):
         rows: int = 1500,
     ):
         super().__init__()
+        required(classifier=classifier)
+        of_kind(Classifier, classifier=classifier)
         one_of(METHODS, method=method)
         whole(2, folds=folds)
         whole(1, min_per_class=min_per_class, rows=rows)

@@ -130,7 +130,8 @@ class HyperDeepEnsemble(DeepEnsemble):
 
 
 def _check_range(name: str, ends: tuple[float, float]) -> None:
-    if ends[0] > ends[1]:
+    numbers = isinstance(ends, (list, tuple)) and all(isinstance(end, (int, float)) for end in ends)
+    if not numbers or len(ends) != 2 or ends[0] > ends[1]:
         raise SettingError(f"{name} must be (least, greatest), in this order, but got {name}={ends}.")
 
 

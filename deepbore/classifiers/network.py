@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import Adam, adam
 
-from deepbore.checks import above, at_least, whole
+from deepbore.checks import above, at_least, of_kind, one_of, required, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.stacked import Members, StackedMLP
+from deepbore.classifiers.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.compute.devices import generator_on
+from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.space import SearchSpace
@@ -54,6 +55,7 @@ class Training:
         whole(1, steps=self.steps, batch_size=self.batch_size, patience=self.patience)
         above(0, learning_rate=self.learning_rate, half_life=self.half_life)
         at_least(0, weight_decay=self.weight_decay)
+        one_of((True, False), warm_start=self.warm_start)
 
     def steps_at(self, iteration: int) -> int:
         """Gradient steps of an iteration, counted from 0."""
@@ -87,6 +89,18 @@ class NetworkClassifier(Classifier):
     ):
         super().__init__()
         whole(1, members=members)
+        one_of(("auto", *ACTIVATIONS), activation=activation)
+        if not isinstance(hidden, (list, tuple)):
+            raise SettingError(f"hidden must be a list of widths, as in (32, 32), but got hidden={hidden!r:.100}.")
+        for width in hidden:
+            required(hidden=width)
+            whole(1, hidden=width)
+        if network is not None and not callable(network):
+            raise SettingError(
+                f"network must be a function (features, outputs) -> module, but got {network!r:.100}. Give hidden= for "
+                "a network of our own."
+            )
+        of_kind(Training, training=training)
         self.hidden, self.activation, self.factory, self.members = tuple(hidden), activation, network, members
         self.training_plan = training or Training()
         self.register_buffer("iteration", torch.tensor(0))

@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jsonargparse import Namespace
 from lightning.pytorch import LightningDataModule, Trainer
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
+from deepbore.checks import above, required, whole
 from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.cli.yaml_file import MODE
+from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
@@ -46,6 +49,12 @@ class LoopSettings:
     timeout: float | None = None
     stop_when: list[StopRule] | None = None
     max_failures: int | None = MAX_FAILURES
+
+    def __post_init__(self) -> None:
+        required(batch_size=self.batch_size)
+        whole(1, n_trials=self.n_trials, n_initial=self.n_initial, batch_size=self.batch_size)
+        whole(1, max_failures=self.max_failures)
+        above(0, timeout=self.timeout)
 
 
 class LabelSettings(LightningDataModule):
@@ -131,6 +140,12 @@ class RunCLI(LightningCLI):
         )
         parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}})
 
+    def before_instantiate_classes(self) -> None:
+        """Raises SettingError for a group of settings that is none, as in `loop: 5`."""
+        for name in ("loop", "evaluation", "data", "trainer"):
+            if not isinstance(given := self.config.get(name), Namespace):
+                raise SettingError(f"{name} must hold settings by name, as {{n_trials: 50}}, but got {given!r}.")
+
     def instantiate_classes(self) -> None:
         """The parts by their names here, and the trainer with the run directory behind it."""
         super().instantiate_classes()
@@ -150,7 +165,10 @@ class RunCLI(LightningCLI):
         if settings.get("logger") in (None, True):
             kwargs["logger"] = CSVLogger(self.run, name="", version="")
         self.shows_progress = settings.get("enable_progress_bar") is not False
-        return super().instantiate_trainer(enable_progress_bar=False, **kwargs)
+        try:
+            return super().instantiate_trainer(enable_progress_bar=False, **kwargs)
+        except Exception as error:  # whatever Lightning says of the settings
+            raise SettingError(f"trainer: Lightning can't make it of these settings: {error}") from error
 
     @property
     def evaluator(self) -> Evaluator:

@@ -4,9 +4,11 @@ import json
 from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from deepbore.checks import one_of
 from deepbore.cli.run_directory import new_run
+from deepbore.data.directions import Direction
 from deepbore.errors import SettingError
 
 TRIALS = "trials"  # folder of a run
@@ -83,6 +85,12 @@ def _problem(given: Namespace, arguments: Sequence[str], run: Path) -> dict[str,
     for name in ("space", "metric"):
         if getattr(given, name) is None:
             raise SettingError(f"--{name} must be given, but is missing. `deepbore tune --help` says more.")
+    if given.direction is not None:
+        one_of(get_args(Direction), direction=given.direction)
+    if given.metric_mode is not None:
+        one_of(("last", "best"), metric_mode=given.metric_mode)
+    if not given.metric:
+        raise SettingError("--metric must name what the program logs, as val_loss, but is empty.")
     settings = {name: getattr(given, name) for name in ("metric", "direction", "metric_mode", "config")}
     settings |= {"space": _declared(given.space), "arguments": arguments, "folder": str(run / TRIALS)}
     settings |= {"program": [given.script or "train.py", "fit"]}

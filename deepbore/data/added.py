@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from deepbore.data.buffers import as_numbers
-from deepbore.errors import ShapeError, ValueTypeError
+from deepbore.errors import PointError, ShapeError, ValueTypeError
 from deepbore.space import SearchSpace
 
 BLOCK = 10_000  # rows in one event, and rows whose native values stand in memory at once
@@ -56,6 +56,11 @@ class Added:
             ShapeError: if there is not one of each for each row.
             ValueTypeError: for what should be a number, or a name, and is none.
         """
+        if not hasattr(columns, "keys"):
+            raise PointError(
+                'results are columns by name, as in {"x": [0.1, 0.2]}, a DataFrame, or one configuration, but got '
+                f"{columns!r:.100}."
+            )
         if _is_one(columns):
             points = space.encode([dict(columns)])
             values, constraints = [values], None if constraints is None else [constraints]

@@ -60,7 +60,7 @@ class _Table:
     def read(cls, path: str | os.PathLike[str], names: Sequence[str]) -> "_Table":
         try:
             rows = list(_rows(path))
-        except (OSError, ValueError, csv.Error) as error:
+        except (OSError, TypeError, ValueError, csv.Error) as error:
             raise TableError(f"{path} can't be read as a CSV file in UTF-8: {error}.") from None
         if not rows:
             raise TableError(f"{path} must begin with a header, but is empty.")

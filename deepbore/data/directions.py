@@ -15,6 +15,8 @@ def checked_directions(directions: Sequence[Direction] | Direction) -> tuple[Dir
     Raises:
         SettingError: for another direction, or none.
     """
+    if not isinstance(directions, (str, Sequence)):
+        raise SettingError(f'directions must be a list, as in ["minimize", "maximize"], but got {directions!r:.100}.')
     checked = (directions,) if isinstance(directions, str) else tuple(directions)
     if not checked:
         raise SettingError('at least one direction is needed, such as "minimize", but got none.')

@@ -48,6 +48,8 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str]):
+        if not isinstance(path, (str, os.PathLike)):
+            raise JournalError(f"a journal is named by the path of a file, but got {path!r:.100}.")
         self.path = Path(path).absolute()
         self.run_id: str | None = None
         self._lock = FileLock(f"{self.path}.lock", thread_local=False)

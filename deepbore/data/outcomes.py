@@ -54,6 +54,10 @@ class Outcome:
         object.__setattr__(self, "values", _numbers(self.values, "an objective value"))
         object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
         object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
+        if self.status not in tuple(Status):
+            raise ValueTypeError(f"a status must be a Status, as Status.FAILED, but got {self.status!r:.100}.")
+        if not isinstance(self.reason, (str, type(None))):
+            raise ValueTypeError(f"a reason must be a text, but got {_shown(self.reason)}.")
         if self.attributes:
             object.__setattr__(self, "attributes", as_attributes(self.attributes))
         if self.status == Status.COMPLETE and (missing := self._missing()):

@@ -231,11 +231,14 @@ class ObservationsView:
 
     def _checked(self, row: int) -> int:
         try:
+            if isinstance(row, bool):
+                raise TypeError
             row = operator.index(row)
         except TypeError:
-            raise TrialError(f"a trial is named by its id, a whole number, but got {row!r}.") from None
+            raise TrialError(f"a trial is named by its id, a whole number, but got {row!r:.200}.") from None
         if not 0 <= row < len(self):
-            raise TrialError(f"trials 0 ... {len(self) - 1} exist, but got {row}. Tell what `ask` gave, or `add` it.")
+            known = f"trials 0 ... {len(self) - 1} exist" if len(self) else "no trial exists yet"
+            raise TrialError(f"{known}, but got {row}. Tell what `ask` gave, or `add` it.")
         return row
 
     def _identities(self, points: Tensor) -> list[Hashable]:

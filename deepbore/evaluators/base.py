@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from deepbore.checks import above, whole
+from deepbore.checks import above, refusal, required, whole
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
@@ -79,10 +79,20 @@ def check_objective(objective: Any) -> None:
             f"objective must be a function of a dict of parameters, but got {objective!r:.100}. Give the function "
             "itself, not its result."
         )
+    numbered = {"trial": 0} if getattr(objective, "numbered", False) else {}
+    if says := refusal(objective, {}, **numbered):
+        if isinstance(objective, type):
+            hint = f"Give an object of the class: {objective.__name__}()."
+        else:
+            hint = 'Take the parameters from it, as in lambda params: params["x"] ** 2.'
+        raise SettingError(
+            f"objective must take one argument, the dict of parameters, but {objective!r:.100} doesn't: {says}. {hint}"
+        )
 
 
 def check_settings(workers: int, timeout: float | None, retries: int) -> None:
     """Raises SettingError unless there are workers and time (seconds), and no negative number of retries."""
+    required(workers=workers, retries=retries)
     whole(1, workers=workers)
     above(0, timeout=timeout)
     whole(0, retries=retries)

@@ -55,6 +55,11 @@ class ExecutorEvaluator(ParallelEvaluator):
         retries: int = 0,
     ):
         check_objective(objective)
+        if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+            raise SettingError(
+                f"executor must be an executor of concurrent.futures, but got {executor!r:.100}. Give an object, as "
+                "ThreadPoolExecutor(4)."
+            )
         super().__init__(_workers_of(executor) if workers is None else workers, timeout, retries)
         if isinstance(executor, ProcessPoolExecutor):
             pickled(objective)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import at_least
+from deepbore.checks import at_least, of_kind, required
 from deepbore.data.observations import Observations
 from deepbore.labels.base import Labelling, Labels
 
@@ -26,6 +26,8 @@ class EmphasiseChanges(Labelling):
     """
 
     def __init__(self, base: Labelling, boost: float = 2.0):
+        required(base=base)
+        of_kind(Labelling, base=base)
         at_least(1, boost=boost)
         self.base, self.boost = base, boost
         self.outputs, self.objectives = base.outputs, base.objectives

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from deepbore.checks import above, between, required
 from deepbore.data.thresholds import threshold
 from deepbore.errors import SettingError
 
@@ -30,7 +31,10 @@ class DecayingGamma:
     half_life: float = 50.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.floor <= self.start < 1 or self.half_life <= 0:
+        required(start=self.start, floor=self.floor, half_life=self.half_life)
+        between(0, 1, start=self.start, floor=self.floor)
+        above(0, half_life=self.half_life)
+        if self.floor > self.start:
             raise SettingError(f"0 < floor <= start < 1 and half_life > 0 must hold, but got {self}.")
 
     def __call__(self, n: int) -> float:
@@ -49,4 +53,4 @@ def checked_gamma(gamma: Gamma) -> Gamma:
     """
     if isinstance(gamma, DecayingGamma) or (isinstance(gamma, (int, float)) and 0 < gamma < 1):
         return gamma
-    raise SettingError(f"0 < gamma < 1 must hold, but got gamma={gamma}. Typical values are 0.1 to 0.5.")
+    raise SettingError(f"0 < gamma < 1 must hold, but got gamma={gamma!r:.100}. Typical values are 0.1 to 0.5.")

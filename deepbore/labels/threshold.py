@@ -82,6 +82,8 @@ class SeveralThresholds(ThresholdFamily):
     """
 
     def __init__(self, gammas: Sequence[float] = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)):
+        if isinstance(gammas, str) or not isinstance(gammas, Sequence):
+            raise SettingError(f"gammas must be a list of proportions, as in [0.1, 0.5], but got {gammas!r:.100}.")
         if not gammas:
             raise SettingError("at least one proportion is needed, but gammas is empty.")
         self.gammas = [float(checked_gamma(gamma)) for gamma in gammas]  # type: ignore[arg-type]  # no schedules here

@@ -7,7 +7,7 @@ from typing import Any
 
 from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch
-from deepbore.checks import whole
+from deepbore.checks import of_kind, whole
 from deepbore.classifiers import Classifier, KernelPLS, Link
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, default_labels
@@ -70,7 +70,7 @@ class Recipe:
             raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
         given = {"labels": labels, "classifier": classifier, "acquisition": acquisition, "candidates": candidates}
         for name, part in given.items():
-            _check_kind(name, part)
+            of_kind(KINDS[name], **{name: part})
         whole(1, n_initial=n_initial)
         classifier = classifier or KernelPLS()
         recipe = cls(
@@ -137,14 +137,6 @@ def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         except SettingError as error:
             raise SettingError(f"the journal's {name} can't be made again: {error} Here: {name}=...") from None
     return settings
-
-
-def _check_kind(name: str, part: Any) -> None:
-    kind = KINDS[name]
-    if part is None or isinstance(part, kind):
-        return
-    hint = f"{part.__name__}()" if isinstance(part, type) else f"one of deepbore.{kind.__module__.split('.')[1]}"
-    raise SettingError(f"{name} must be a {kind.__name__}, but got {part!r:.100}. Give {hint}.")
 
 
 def shown(described: Any) -> str:

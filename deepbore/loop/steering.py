@@ -111,8 +111,8 @@ class Steering:
         self._has_success = self._has_success or not outcome.has_failed
         if is_first and isinstance(outcome, WrongReturn):
             self._error = ObjectiveError(
-                f"the run ends with its first evaluation, because {outcome.reason}. Mend the objective; where there is "
-                'no value, let it return float("nan").'
+                f"the run ends with its first evaluation, because {(outcome.reason or '').rstrip('.')}. Mend the "
+                'objective; where there is no value, let it return float("nan").'
             )
         elif not self._has_success and self._failures == self.max_failures:
             self._error = ObjectiveError(

@@ -18,6 +18,7 @@ from deepbore.plots.page.tables import (
     times_of,
     trials_section,
 )
+from deepbore.plots.style import require_study
 
 if TYPE_CHECKING:
     from deepbore.study import Study
@@ -51,6 +52,8 @@ def report(
     Raises:
         SettingError: if the classifier is not trained.
     """
+    if not isinstance(run, Record):
+        require_study(run)
     record = run if isinstance(run, Record) else record_of(run)
     sections = [*_sections(record, run, None if times is None else times_of(Path(times)))]
     if configuration:

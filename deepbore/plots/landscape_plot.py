@@ -25,7 +25,7 @@ from deepbore.plots.predictions import (
 )
 from deepbore.plots.scales import dress, on_axis
 from deepbore.plots.slice_plot import FINE, LEVELS, draw_slice
-from deepbore.plots.style import BEST, FAILED, GOOD, TAU, legend, message, new_figure, note, thin_spines
+from deepbore.plots.style import BEST, FAILED, GOOD, TAU, legend, message, new_figure, note, require_study, thin_spines
 from deepbore.space import Params
 from deepbore.worker.objective import Objective
 
@@ -52,6 +52,7 @@ def landscape(study: "Study", *, objective: Objective | None = None, figure: "Fi
         SettingError: for more parameters, or if the classifier is not trained.
         MissingPackage: without matplotlib.
     """
+    require_study(study)
     d = len(study.space)
     if d > 2:
         raise SettingError(f"a landscape has one or two parameters, but the space has {d}. Use slices or pairs.")

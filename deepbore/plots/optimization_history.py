@@ -3,14 +3,16 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Union, get_args
 
 import numpy as np
 
+from deepbore.checks import one_of
 from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record
 from deepbore.data.thresholds import best_and_tau
+from deepbore.errors import SettingError
 from deepbore.plots.style import (
     BAD,
     BEST,
@@ -22,6 +24,7 @@ from deepbore.plots.style import (
     new_axes,
     note,
     plain,
+    require_study,
     save,
     thin_spines,
 )
@@ -71,6 +74,8 @@ def history(
         SettingError: for gamma outside (0, 1).
         MissingPackage: without matplotlib.
     """
+    if direction is not None:
+        one_of(get_args(Direction), direction=direction)
     shown = _told(run, direction, gamma)
     axes = axes or new_axes(7.5, 4.2)
     axes.set(xlabel="evaluation", ylabel="value", title=plain(title, 80))
@@ -133,11 +138,22 @@ def _told(
         trials = np.array([trial.id for trial in told], dtype=int) + 1
         known = gamma_of(run.header) if gamma is None else gamma
         return _Told(trials, values, _sign(direction or run.direction), known, np.isfinite(values))
-    if isinstance(run, Sequence | np.ndarray):
-        values = np.asarray(run, dtype=float)
+    if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
+        values = _numbers(run)
         trials = np.arange(1, len(values) + 1)
         return _Told(trials, values, _sign(direction), GAMMA if gamma is None else gamma, np.isfinite(values))
+    require_study(run)
     return _told_of_study(run, direction, gamma)
+
+
+def _numbers(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    try:
+        numbers = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.zeros(())
+    if numbers.ndim != 1:
+        raise SettingError(f"values must be a list of numbers, one for each trial, but got {values!r:.100}.")
+    return numbers
 
 
 def _told_of_study(study: "Study", direction: Direction | None, gamma: "Gamma | None") -> _Told:

@@ -13,6 +13,7 @@ from deepbore.classifiers.link import Link
 from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily
+from deepbore.plots.style import require_study
 from deepbore.space.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def nothing_learned(study: "Study") -> str | None:
     Raises:
         SettingError: if it has never been trained, though there is something to learn.
     """
+    require_study(study)
     if study.classifier.ready:
         return None
     if not study.observations.n_complete:

@@ -3,11 +3,13 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from deepbore.checks import one_of
 from deepbore.data.directions import Direction
+from deepbore.errors import SettingError
 from deepbore.plots.style import figure_of, legend, new_axes, note, plain, save, thin_spines
 from deepbore.plots.value_axis import ValueAxis
 
@@ -70,6 +72,9 @@ def comparison(
     Raises:
         MissingPackage: without matplotlib.
     """
+    if not isinstance(groups, Sequence) or not all(isinstance(group, Curves) for group in groups):
+        raise SettingError(f"groups must be a list of Curves, but got {groups!r:.100}. Give Curves(name, [values]).")
+    one_of(get_args(Direction), direction=direction)
     axes = axes or new_axes(7.5, 4.4)
     axes.set(xlabel="trials", ylabel="best value so far", title=plain(title, 80))
     drawn = [_draw(axes, group, COLOURS[i % len(COLOURS)]) for i, group in enumerate(groups) if _has_value(group)]

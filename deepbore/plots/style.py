@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepbore.data.files import replace_file
-from deepbore.errors import MissingPackage
+from deepbore.errors import MissingPackage, SettingError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,10 +34,18 @@ def new_axes(width: float, height: float) -> "Axes":
     return new_figure(width, height).subplots()
 
 
+def require_study(study: Any) -> None:
+    """Raises SettingError unless it is a study, or looks like one."""
+    if not (hasattr(study, "observations") and hasattr(study, "recipe")):
+        raise SettingError(f"what is drawn is a study, but got {study!r:.100}. Give `study`, or `result.study`.")
+
+
 def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """Writes a picture, whole or not at all; the suffix says the format. A link in its place is replaced."""
-    picture = io.BytesIO()
-    figure.savefig(picture, format=Path(path).suffix.lstrip(".") or "png", dpi=150)
+    picture, suffix = io.BytesIO(), Path(path).suffix.lstrip(".") or "png"
+    if suffix.lower() not in (known := figure.canvas.get_supported_filetypes()):
+        raise SettingError(f"a picture's suffix must be one of {', '.join(sorted(known))}, but got {Path(path).name}.")
+    figure.savefig(picture, format=suffix, dpi=150)
     replace_file(Path(path), picture.getvalue())
 
 

@@ -75,6 +75,8 @@ class LightningCLIProblem(Problem):
         folder: str = "trials",
     ):
         one_of(("last", "best"), metric_mode=metric_mode)
+        if not (isinstance(metric, str) and metric):
+            raise SettingError(f"metric must name what the program logs, as val_loss, but got {metric!r:.100}.")
         if not program:
             raise SettingError("program must name a script, but is empty. Give [train.py, fit].")
         self.space = space if isinstance(space, SearchSpace) else SearchSpace.from_dict(space)

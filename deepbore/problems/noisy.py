@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from deepbore.checks import above, one_of, whole
+from deepbore.checks import above, of_kind, one_of, required, whole
 from deepbore.problems.base import Problem
 from deepbore.problems.draws import Draws
 from deepbore.space import Params
@@ -42,6 +42,8 @@ class Noisy(Problem):
     """
 
     def __init__(self, problem: Problem, scale: float, kind: Kind = "normal", seed: int = 0):
+        required(problem=problem, scale=scale)
+        of_kind(Problem, problem=problem)
         above(0, scale=scale)
         one_of(NOISE, kind=kind)
         whole(0, seed=seed)

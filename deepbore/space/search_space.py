@@ -83,6 +83,8 @@ class SearchSpace(SpaceStructure):
             >>> SearchSpace({"a": Integer(1, 9), "b": Integer(1, 3)}).with_fixed({"a": 5}).cardinality
             3
         """
+        if params is None:
+            raise SpaceError("fixed values are a dict, but got None. Give {} to release all.")
         return SearchSpace(self.parameters, constraints=self.constraints, fixed=params)
 
     @cached_property
@@ -137,7 +139,9 @@ class SearchSpace(SpaceStructure):
         return encoding.identify(self, points.detach().cpu())
 
     def check_points(self, points: Tensor) -> None:
-        """Raises ShapeError unless points are n x d."""
+        """Raises ShapeError unless points are a tensor, n x d."""
+        if not isinstance(points, Tensor):
+            raise ShapeError(f"points must be a tensor of shape n x {len(self)}, but got {points!r:.100}.")
         if points.ndim != 2 or points.shape[-1] != len(self):
             raise ShapeError(f"points must have shape n x {len(self)}, but got {tuple(points.shape)}.")
 

@@ -45,12 +45,11 @@ def opened(
         SettingError: for settings outside their range.
         JournalError: if the journal holds a run, and another one, or none was expected.
     """
-    if not isinstance(space, SearchSpace):
-        raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
+    _check_space(space)
     if direction is not None and directions is not None:
         raise SettingError("give either direction or directions, not both.")
     one_of(get_args(IfExists), if_exists=if_exists)
-    observations = Observations(space, directions or (direction or "minimize",))
+    observations = Observations(space, (direction or "minimize",) if directions is None else directions)
     if journal is not None and if_exists == "load" and holds_run(journal):
         return _same_run(journal, observations, as_seed(seed), parts)
     state = RunState(observations, Recipe.resolve(space, observations.k, **parts), seed)
@@ -66,6 +65,13 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
         JournalError: for a missing, damaged or contradictory journal.
         SettingError: for a part that the header can't name.
     """
+    if space is not None:
+        _check_space(space)
+    if unknown := parts.keys() - Parts.__annotations__.keys():
+        raise SettingError(
+            f"a run is loaded with its own {', '.join(sorted(unknown))}; other settings may be "
+            f"{', '.join(Parts.__annotations__)}."
+        )
     history = replay(Journal(journal), space)
     observations, header = history.observations, history.header
     recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts)
@@ -78,6 +84,11 @@ def holds_run(journal: str | os.PathLike[str]) -> bool:
     """Whether a file is there, and not empty."""
     path = Path(journal)
     return path.is_file() and path.stat().st_size > 0
+
+
+def _check_space(space: SearchSpace) -> None:
+    if not isinstance(space, SearchSpace):
+        raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
 
 
 def _same_run(path: str | os.PathLike[str], wanted: Observations, seed: int, parts: Parts) -> Opened:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from lightning.pytorch import Trainer
 
-from deepbore.checks import above, one_of, required, whole
+from deepbore.checks import above, one_of, refusal, required, whole
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
@@ -46,6 +46,11 @@ def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, st
     rules, callbacks = as_rules(steered["stop_when"], state), steered["callbacks"]
     if not isinstance(callbacks, (list, tuple)) or not all(callable(each) for each in callbacks):
         raise SettingError(f"callbacks must be a list of functions of (study, trial), but got {callbacks!r:.100}.")
+    for each in callbacks:
+        if says := refusal(each, None, None):
+            raise SettingError(f"callbacks must be functions of (study, trial), but {each!r:.100} is none: {says}.")
+    if trainer is not None and not isinstance(trainer, Trainer):
+        raise SettingError(f"trainer must be a lightning.pytorch.Trainer, but got {trainer!r:.100}. Leave it out.")
     ends = (n_trials, trainer, steered["timeout"], rules or None, callbacks or None)
     if all(each is None for each in ends) and state.space.cardinality == math.inf:
         raise SettingError(

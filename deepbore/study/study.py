@@ -11,7 +11,7 @@ from lightning.pytorch import Trainer
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import whole
+from deepbore.checks import required, whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
@@ -118,6 +118,7 @@ class Study(Telling):
             SpaceExhausted: if a finite space has fewer than q configurations left.
             StudyRunning: while `optimize` runs, which asks by itself.
         """
+        required(q=q)
         whole(1, q=q)
         with self._alone("ask"):
             return [self.observations.trial(row) for row in self._asker.ask(q)]

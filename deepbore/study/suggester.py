@@ -7,6 +7,7 @@ from typing import Any, Unpack
 from deepbore.compute.devices import Device
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Direction, Trial
+from deepbore.errors import ValueTypeError
 from deepbore.space import SearchSpace
 from deepbore.study.study import Study
 from deepbore.study.view import Parts
@@ -109,6 +110,8 @@ class Suggester:
             ValueTypeError: for a value that is no number.
             RankError: if a rank has died.
         """
+        if not isinstance(values, Mapping):
+            raise ValueTypeError(f"values must be a dict, as {{trial.id: 0.5}}, but got {values!r:.100}.")
         outcomes = [pair for part in self.ranks.gather(dict(values)) for pair in part.items()]
         for trial, value in sorted(outcomes, key=lambda pair: pair[0]):
             self.study.tell(trial, value, failed=value is None)

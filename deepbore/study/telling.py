@@ -4,10 +4,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
+import numpy as np
+
 from deepbore.compute.neutral import as_usual
 from deepbore.data.csv_file import read_csv
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
+from deepbore.errors import ValueTypeError
 from deepbore.space import Params
 from deepbore.study.shared import SharedStudy
 
@@ -70,6 +73,8 @@ class Telling(SharedStudy):
             TrialError: for an unknown trial, one told before, or one of another study.
             ValueTypeError: for a value that is no number.
         """
+        if not isinstance(failed, (bool, np.bool_)):
+            raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
         with self._lock, as_usual():
             self.observations.tell(trial, value, failed=failed)
 
