@@ -19,6 +19,7 @@ from deepbore.errors import JournalError
 __all__ = ["VERSION", "Event", "Journal"]
 
 CHUNK = 2**20  # bytes that are written at once
+PATIENCE = 0.2  # seconds: who only looks at a run holds its lock for a moment
 _ONE_WRITER = (
     "One process writes a journal; to evaluate in several, give one run ProcessEvaluator(objective, workers=n), "
     "ExecutorEvaluator, or, on several machines, DDP or Suggester."
@@ -145,7 +146,7 @@ class Journal:
     def _take_lock(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
+            self._lock.acquire(timeout=PATIENCE)
             self._locked_file = identity(os.stat(self._lock.lock_file))
         except Timeout:
             raise JournalError(
