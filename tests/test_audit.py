@@ -1,9 +1,9 @@
 """The rows of the audit of version 0.1, one section a row: each was reproduced there, and must not come back.
 
-Where a row has tests elsewhere, its section names them. Rows without a section are tested where their subject is:
-A2 in test_space_conditions.py (no grid, chains), A16 in test_cli.py and test_looking.py (nobody's module, no links), A17
-in test_parameters.py (bounds) and test_mistakes.py, C1 and C11 in test_looking.py and test_learned.py (what is imported,
-the page), C2 in test_steering.py, C3 in test_parameters.py, C4 in test_space_constraints.py.
+Where a row has tests elsewhere, its section names them. Rows without a section are tested where their subject is: A2
+in test_space_conditions.py (no grid, chains), A16 in test_cli.py and test_looking.py (nobody's module, no links), A17
+in test_parameters.py (bounds) and test_mistakes.py, C1 and C11 in test_looking.py and test_learned.py (what is
+imported, the page), C2 in test_steering.py, C3 in test_parameters.py, C4 in test_space_constraints.py.
 """
 
 import json
