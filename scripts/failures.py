@@ -21,11 +21,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from benchmark import Job
 from deepbore import Study
 from deepbore.problems import Problem
 from deepbore.problems.suites import problem as problem_of
 from deepbore.space import Params
+from harness.job import Job
 
 SHARE = 0.3
 POOL = 20_000  # points that the region is laid out on

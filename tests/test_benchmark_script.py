@@ -20,6 +20,10 @@ SCRIPTS = ROOT / "scripts"
 sys.path.append(str(SCRIPTS))
 
 import benchmark  # noqa: E402
+from harness.files import append, left  # noqa: E402
+from harness.job import Job  # noqa: E402
+from harness.ledger import Ledger  # noqa: E402
+from harness.running import optimise, run  # noqa: E402
 from peers import methods, process, venvs  # noqa: E402
 from peers.base import Peer  # noqa: E402
 
@@ -97,12 +101,12 @@ class Noisy(Line):
 
 
 def job(trials, **settings):
-    return benchmark.Job("branin", "random", 0, trials, **settings)
+    return Job("branin", "random", 0, trials, **settings)
 
 
 def ledger_of(problem, values, job_, **settings):
-    peer, ledger = Told(values, **settings), benchmark.Ledger(problem)
-    benchmark.optimise(peer, ledger, job_)
+    peer, ledger = Told(values, **settings), Ledger(problem)
+    optimise(peer, ledger, job_)
     return peer, ledger
 
 
@@ -152,18 +156,18 @@ def test_batches_are_asked_for_together_and_told_one_by_one(asynchronous):
             return super().ask(q)
 
     peer = Counted(range(1, 11))
-    benchmark.optimise(peer, benchmark.Ledger(Line()), job(7, workers=3, asynchronous=asynchronous))
+    optimise(peer, Ledger(Line()), job(7, workers=3, asynchronous=asynchronous))
     assert rounds == ([(3, 0), *((1, n) for n in range(1, 5))] if asynchronous else [(3, 0), (3, 3), (1, 6)])
     assert len(peer.values) == 7
 
 
 def test_a_run_makes_the_row_of_the_contract():
-    row = benchmark.run(benchmark.Job("branin", "random", 1, 12))
+    row = run(Job("branin", "random", 1, 12))
     assert " ".join(row) == "problem method seed workers n best recommended seconds failed version"
     assert row["version"].startswith("deepbore ")
     assert row["best"][0][0] == 1
     assert row["best"] == sorted(row["best"], key=lambda pair: -pair[1])
-    assert row == benchmark.run(benchmark.Job("branin", "random", 1, 12)) | {"seconds": row["seconds"]}
+    assert row == run(Job("branin", "random", 1, 12)) | {"seconds": row["seconds"]}
 
 
 # --- many runs --------------------------------------------------------------------------------------------------------
@@ -171,15 +175,15 @@ def test_a_run_makes_the_row_of_the_contract():
 
 def test_what_is_there_for_long_enough_is_not_run_again(tmp_path):
     out = tmp_path / "rows.jsonl"
-    jobs = [benchmark.Job("branin", "random", seed, 50) for seed in range(4)]
+    jobs = [Job("branin", "random", seed, 50) for seed in range(4)]
     for seed, n in ((0, 50), (1, 100), (2, 49)):
         row = {"problem": "branin", "method": "random", "seed": seed, "workers": 1, "n": n, "best": [[1, 2.0]]}
-        benchmark.append(out, row)
+        append(out, row)
     out.write_text(out.read_text() + '{"problem": "branin", "meth')  # one who was killed
-    benchmark.append(out, row | {"seed": 2, "n": 10})
-    assert [job.seed for job in benchmark.left(jobs, out)] == [2, 3]
-    batches = [benchmark.Job("branin", "random", 0, 50, workers=8)]
-    assert benchmark.left(batches, out) == batches
+    append(out, row | {"seed": 2, "n": 10})
+    assert [job.seed for job in left(jobs, benchmark.known(jobs, out))] == [2, 3]
+    batches = [Job("branin", "random", 0, 50, workers=8)]
+    assert left(batches, benchmark.known(batches, out)) == batches
 
 
 @pytest.mark.slow
@@ -199,7 +203,7 @@ def test_a_benchmark_that_is_terminated_leaves_no_worker_behind(tmp_path):
 def test_rows_go_to_the_file_of_their_suite():
     names = {"bbob-mixint/f01/i01/d05": "bbob-mixint", "branin": "functions", "hpolib/protein_structure": "tables"}
     for name, file in names.items():
-        assert benchmark.place(benchmark.Job(name, "random", 0, 1), None).name == f"{file}.jsonl"
+        assert benchmark.place(Job(name, "random", 0, 1), None).name == f"{file}.jsonl"
 
 
 def script(*arguments):

@@ -25,6 +25,7 @@ class Run:
         seconds: time of the optimiser alone, over the whole run; None where it was not taken.
         failed: evaluations that failed.
         version: of the package behind the method.
+        rounds: sums of the true values of each round, where they were kept.
     """
 
     problem: str
@@ -37,6 +38,7 @@ class Run:
     seconds: float | None
     failed: int
     version: str
+    rounds: tuple[float, ...] = ()
 
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> "Run":
@@ -52,6 +54,7 @@ class Run:
             seconds=None if row.get("seconds") is None else float(row["seconds"]),
             failed=int(row.get("failed") or 0),
             version=str(row.get("version") or ""),
+            rounds=tuple(float(value) for value in row.get("rounds") or ()),
         )
 
     @property

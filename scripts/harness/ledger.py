@@ -1,0 +1,69 @@
+"""`Ledger`: what a run has found so far."""
+
+import math
+
+from deepbore.data.outcomes import Outcome
+from deepbore.problems import Problem
+from deepbore.space import Params
+
+
+class Ledger:
+    """What a run has found so far, by the true values of configurations, in the sign that is minimised.
+
+    Args:
+        problem: what is evaluated.
+        round_size: evaluations of a round, of which `rounds` has the sums; 0 to have none.
+    """
+
+    def __init__(self, problem: Problem, round_size: int = 0):
+        self.problem, self.sign = problem, -1.0 if problem.direction == "maximize" else 1.0
+        self.digits = 12 if problem.optimum else 6  # the regret is a small difference where the optimum is not 0
+        self.round_size = round_size
+        self.least, self.n, self.failed = math.inf, 0, 0
+        self.best = list[tuple[int, float]]()
+        self.recommended = list[tuple[int, float]]()
+        self.rounds = list[float]()
+
+    def evaluate(self, params: Params) -> float | None:
+        """The value that the method is told; None for a failure."""
+        value = evaluated(self.problem, params)
+        self.n += 1
+        if self.round_size:
+            self._count(params)
+        if value is None:
+            self.failed += 1
+            return None
+        if self.sign * value < self.least:
+            self.least = self.sign * value
+            true = self.true_value(params)
+            if not self.best or self.best[-1][1] != true:
+                self.best.append((self.n, true))
+        return self.sign * value
+
+    def recommend(self, params: Params) -> None:
+        """Notes the true value of a recommended configuration."""
+        self.recommended.append((self.n, self.true_value(params)))
+
+    def true_value(self, params: Params) -> float:
+        """The value without noise, rounded."""
+        return self._rounded(self.sign * self.problem.true_value(params))
+
+    def _count(self, params: Params) -> None:
+        """Adds a true value to those of its round."""
+        if self.n % self.round_size == 1 or self.round_size == 1:
+            self.rounds.append(0.0)
+        self.rounds[-1] = self._rounded(self.rounds[-1] + self.true_value(params))
+
+    def _rounded(self, value: float) -> float:
+        return float(f"{value:.{self.digits}g}")
+
+
+def evaluated(problem: Problem, params: Params) -> float | None:
+    """The observed value; None where the evaluation raises, or gives no finite number."""
+    try:
+        value = problem(params)
+    except Exception:
+        return None
+    if isinstance(value, Outcome):
+        value = math.nan if value.has_failed else value.values[0]
+    return float(value) if math.isfinite(value) else None
