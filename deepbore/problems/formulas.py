@@ -3,6 +3,7 @@
 References:
     Surjanovic & Bingham, Virtual Library of Simulation Experiments, sfu.ca/~ssurjano/optimization.html.
     Forrester, Sobester & Keane, Engineering Design via Surrogate Modelling, 2008 (for `forrester`).
+    Tiao et al., BORE: Bayesian Optimization by Density-Ratio Estimation, ICML 2021 (figure 1, for `sine_parabola`).
 """
 
 import math
@@ -55,6 +56,17 @@ def forrester(x: Array) -> Array:
     """(6 x0 - 2)^2 sin(12 x0 - 4)."""
     x0 = x[..., 0]
     return np.asarray((6 * x0 - 2) ** 2 * np.sin(12 * x0 - 4))
+
+
+def sine_parabola(x: Array) -> Array:
+    """sin(3 x0) + x0^2 - 0.7 x0."""
+    x0 = x[..., 0]
+    return np.asarray(np.sin(3 * x0) + x0**2 - 0.7 * x0)
+
+
+def flat(x: Array) -> Array:
+    """0 everywhere."""
+    return np.zeros(x.shape[:-1])
 
 
 def hartmann(x: Array) -> Array:

@@ -5,12 +5,19 @@
     training                                         TrainingRun: "training/svm-digits", ...
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
+    papers                                           problems of the papers that are in no other suite: "robot-pushing",
+                                                     "racing/ucb", "noisy/forrester", ...
+    batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022)
+
+Of these six the paper names two, Six-hump Camel and Hartmann in three dimensions; the others are our choice.
+"racing/ethz_a" and "racing/ethz_b" read the file that the environment variable DEEPBORE_TRACKS names: see RacingLine.
 
 Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, and of the training
 runs, the first half of the names, sorted by their SHA-256, is for development. All functions are, with and without
-noise: they are too well known to hold any out.
+noise, and all of the papers' problems: they are too well known to hold any out.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
@@ -22,13 +29,18 @@ from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
 from deepbore.problems.coco import Coco
 from deepbore.problems.noisy import Kind, Noisy
+from deepbore.problems.racing import RacingLine
+from deepbore.problems.robot_pushing import RobotPushing
 from deepbore.problems.synthetic import (
     Ackley,
     Branin,
+    Flat,
+    Forrester,
     Hartmann,
     Levy,
     Michalewicz,
     Rosenbrock,
+    SineParabola,
     SixHumpCamel,
 )
 from deepbore.problems.tables import HPOLib, NASBench201
@@ -72,8 +84,26 @@ TRAINING: dict[str, Callable[[], Problem]] = {
     f"training/{name}": lambda name=name: TrainingRun(name)  # type: ignore[misc]
     for name in RUNS
 }
+PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
+    "robot-pushing": lambda _: RobotPushing(),
+    "racing/ucb": lambda _: RacingLine("ucb"),
+    "racing/ethz_a": lambda _: RacingLine("ethz_a", tracks=os.environ.get("DEEPBORE_TRACKS")),
+    "racing/ethz_b": lambda _: RacingLine("ethz_b", tracks=os.environ.get("DEEPBORE_TRACKS")),
+    "forrester": lambda _: Forrester(),
+    "sine-parabola": lambda _: SineParabola(),
+    "rosenbrock3": lambda _: Rosenbrock(3),
+    "rosenbrock4": lambda _: Rosenbrock(4),
+    "noisy/robot-pushing": lambda seed: RobotPushing(noise=0.01, seed=seed),  # as in the original code
+    "noisy/forrester": lambda seed: Noisy(Forrester(), 0.05, seed=seed),  # BORE's appendix E
+    "noisy/sine-parabola": lambda seed: Noisy(SineParabola(), 0.2, seed=seed),  # BORE's figure 1
+    "noisy/rosenbrock3": lambda seed: Noisy(Rosenbrock(3), 0.01, seed=seed),  # batch BORE's appendix E
+    "noisy/rosenbrock4": lambda seed: Noisy(Rosenbrock(4), 0.01, seed=seed),
+    "noisy/rosenbrock5": lambda seed: Noisy(Rosenbrock(5), 0.01, seed=seed),
+    "noise-only": lambda seed: Noisy(Flat(2), 1.0, seed=seed),
+}
+BATCH_BORE = ["camel", "hartmann3", "branin", "hartmann6", "rosenbrock5", "ackley10"]
 HALVED = {"tables": TABLES, "training": TRAINING}
-WHOLE = {"noisy": list(NOISY), "functions": list(FUNCTIONS)}
+WHOLE = {"noisy": list(NOISY), "functions": list(FUNCTIONS), "papers": list(PAPERS), "batch-bore": BATCH_BORE}
 SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE)
 
 
@@ -96,6 +126,8 @@ def problem(name: str, seed: int = 0) -> Problem:
     if name in NOISY:
         function, kind, share = NOISY[name]
         return Noisy(FUNCTIONS[function](), share * SPREADS[function], kind, seed)
+    if name in PAPERS:
+        return PAPERS[name](seed)
     for makers in (FUNCTIONS, *HALVED.values()):
         if name in makers:
             return makers[name]()
@@ -113,7 +145,8 @@ def suite(
     """The names of a suite's problems, in a fixed order.
 
     Args:
-        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, tables, training, noisy or functions.
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, tables, training, noisy, functions, papers or
+            batch-bore.
         half: "development", "held_out" or "all".
         dimensions: which dimensions of a COCO suite, d each; None for all.
         instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.
@@ -137,7 +170,7 @@ def suite(
             f"dimensions and instances are of COCO's suites, but got the suite {name!r}. Leave them out."
         )
     if name in WHOLE:
-        return [] if half == "held_out" else WHOLE[name]
+        return [] if half == "held_out" else list(WHOLE[name])
     return halves(HALVED[name])[half]
 
 

@@ -71,6 +71,46 @@ class Forrester(Synthetic):
         super().__init__([(0.0, 1.0)])
 
 
+class SineParabola(Synthetic):
+    """One dimension, one local and one global minimum: `formulas.sine_parabola` on [-1, 2] (BORE's figure 1).
+
+    The text has no domain; this is the one on which the function is usually shown. The figure's noise has the standard
+    deviation 0.2: `Noisy(SineParabola(), 0.2)`.
+
+    Example:
+        >>> round(SineParabola()({"x0": -0.3594}), 4)
+        -0.5004
+    """
+
+    formula = staticmethod(formulas.sine_parabola)
+    optimum = -0.500359627666571
+
+    def __init__(self) -> None:
+        super().__init__([(-1.0, 2.0)])
+
+
+class Flat(Synthetic):
+    """0 everywhere on [0, 1]^d: with noise on it, `Noisy(Flat(2), 1.0)`, there is nothing to find but noise.
+
+    Args:
+        dim: number of parameters d, >= 1.
+
+    Raises:
+        SettingError: for another dim.
+
+    Example:
+        >>> Flat(1)({"x0": 0.5})
+        0.0
+    """
+
+    formula = staticmethod(formulas.flat)
+    optimum = 0.0
+
+    def __init__(self, dim: int):
+        whole(1, dim=dim)
+        super().__init__([(0.0, 1.0)] * dim)
+
+
 class Hartmann(Synthetic):
     """Four Gaussian wells: `formulas.hartmann` on [0, 1]^d.
 

@@ -1,0 +1,147 @@
+"""The tracks: a centre line, the waypoints on it, and the car that drives there."""
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from deepbore.errors import SettingError
+from deepbore.problems.base import Array
+
+F110 = 0.15875 / (0.15875 + 0.17145)  # share of the rear axle, which drives: distance of the front axle / wheelbase
+ORCA = 0.029 / (0.029 + 0.033)
+USED = 0.95  # of the width
+UCB_ARCS = [  # length in m, and turn to the left in radians
+    (1.0, 0.0),
+    (4.5, math.pi),
+    (2.25, -math.pi / 2),
+    (4.5, math.pi),
+    (9 / math.pi, 0.0),
+    (2.25, math.pi / 2),
+    (3.0, 0.0),  # leads beyond the last point
+]
+UCB_POINTS, UCB_SPACING = 192, 0.1  # in m
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is known of a track beside its centre line.
+
+    Args:
+        key: its name in files of tracks.
+        width: in m, the same everywhere.
+        drive: the largest acceleration along the path, as a share of g.
+        nodes: indices of the points of the centre line beside which the waypoints are.
+    """
+
+    key: str
+    width: float
+    drive: float
+    nodes: tuple[int, ...]
+
+    @property
+    def reach(self) -> float:
+        """How far a waypoint may be from the centre line, in m."""
+        return USED * self.width / 2
+
+
+LAYOUTS = {
+    "ucb": Layout("UCB", 0.8, F110, (10, 32, 44, 67, 83, 100, 113, 127, 144, 160, 175, 191)),
+    "ethz_a": Layout(
+        "ETHZMobil", 0.46, ORCA,
+        (7, 21, 37, 52, 66, 81, 97, 111, 136, 160, 175, 191, 205, 220, 236, 250, 275, 299, 337, 376),
+    ),
+    "ethz_b": Layout(
+        "ETHZ", 0.37, ORCA,
+        (33, 67, 116, 166, 203, 239, 274, 309, 344, 362, 382, 407, 434, 448, 470, 514, 550, 586, 622, 657, 665),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CentreLine:
+    """A polyline around the track, which is closed from its last point to its first.
+
+    Args:
+        points: in m (n x 2), the first one not again at the end.
+    """
+
+    points: Array
+
+    @cached_property
+    def distances(self) -> Array:
+        """The distance driven along the line to each point (n)."""
+        return lengths(self.points)
+
+    @property
+    def length(self) -> float:
+        """Of the closed line, in m."""
+        return float(self.distances[-1] + np.hypot(*(self.points[0] - self.points[-1])))
+
+    def at(self, distance: Array) -> Array:
+        """Distances (...) -> points (... x 2); beyond the last one the last segment goes straight on."""
+        before = np.clip(np.searchsorted(self.distances, distance, side="right") - 1, 0, len(self.points) - 2)
+        segment = self.points[before + 1] - self.points[before]
+        share = (distance - self.distances[before]) / (self.distances[before + 1] - self.distances[before])
+        return np.asarray(self.points[before] + share[..., None] * segment)
+
+
+def lengths(points: Array) -> Array:
+    """The distance along a polyline (n x 2) to each of its points (n)."""
+    steps = np.diff(points, axis=0)
+    return np.append(0.0, np.cumsum(np.hypot(steps[:, 0], steps[:, 1])))
+
+
+def ucb_centre_line() -> CentreLine:
+    """The centre line of UC Berkeley's track: straight lines and arcs."""
+    distance = UCB_SPACING * np.arange(UCB_POINTS, dtype=np.float64)
+    start, heading, driven = np.zeros(2), 0.0, 0.0
+    points = np.zeros((UCB_POINTS, 2))
+    for length, turn in UCB_ARCS:
+        along = distance - driven
+        here = along >= -1e-9
+        points[here] = start + _arc(along[here], heading, turn / length)
+        start = start + _arc(np.array([length]), heading, turn / length)[0]
+        heading, driven = heading + turn, driven + length
+    return CentreLine(points)
+
+
+def _arc(along: Array, heading: float, curvature: float) -> Array:
+    """Where one is after some distances (n) on an arc from the origin (n x 2)."""
+    if curvature == 0:
+        return np.outer(along, [math.cos(heading), math.sin(heading)])
+    after = heading + curvature * along
+    x, y = np.sin(after) - math.sin(heading), math.cos(heading) - np.cos(after)
+    return np.stack([x, y], axis=1) / curvature
+
+
+def read_centre_line(path: str | Path, layout: Layout) -> CentreLine:
+    """The centre line of a track from a file {"tracks": {key: {"x_center": [...], "y_center": [...]}}}.
+
+    Raises:
+        SettingError: if the file cannot be read, is no such JSON, or its line does not reach to the last waypoint.
+    """
+    shape = f'{{"tracks": {{"{layout.key}": {{"x_center": [...], "y_center": [...]}}}}}}'
+    try:
+        track = json.loads(Path(path).read_text(encoding="utf-8"))["tracks"][layout.key]
+        points = np.array([track["x_center"], track["y_center"]], dtype=np.float64).T
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise SettingError(
+            f"tracks must be a JSON file like {shape}, but got tracks={str(path)!r}: {reason}"
+        ) from error
+    needed = layout.nodes[-1] + 1
+    if (
+        points.ndim != 2
+        or len(points) != needed
+        or not np.isfinite(points).all()
+        or (np.diff(lengths(points)) <= 0).any()
+    ):
+        raise SettingError(
+            f"{layout.key} must have {needed} distinct finite points in a row, but {str(path)!r} has others "
+            f"({len(points)} numbers). Give the arrays of bayesrace's track."
+        )
+    return CentreLine(points)
