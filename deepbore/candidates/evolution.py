@@ -8,7 +8,7 @@ from scipy.optimize import differential_evolution
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import whole
+from deepbore.checks import one_of, whole
 from deepbore.errors import SettingError
 
 
@@ -20,11 +20,13 @@ class DifferentialEvolution(Candidates):
 
     Of several ranks each has a population of its own: they look further rather than sooner.
 
-    A departure from the paper: the first population is random but for the best observed points, a fifth of it at most.
+    A departure from the paper: the first population is random but for the best observed points, a fifth of it at most;
+    `near_best=False` leaves them out.
 
     Args:
         evaluations: of the acquisition, at most.
         population: points in a generation, >= 5.
+        near_best: whether the first population has the best observed points.
 
     Raises:
         SettingError: unless 5 <= population <= evaluations.
@@ -33,14 +35,15 @@ class DifferentialEvolution(Candidates):
         Storn & Price, Differential evolution, 1997.
     """
 
-    def __init__(self, evaluations: int = 2000, population: int = 50):
+    def __init__(self, evaluations: int = 2000, population: int = 50, near_best: bool = True):
         whole(1, evaluations=evaluations, population=population)
         if not 5 <= population <= evaluations:
             raise SettingError(
                 "5 <= population <= evaluations must hold, but got "
                 f"population={population} and evaluations={evaluations}."
             )
-        self.evaluations, self.population = evaluations, population
+        one_of((True, False), near_best=near_best)
+        self.evaluations, self.population, self.near_best = evaluations, population, near_best
 
     def ranked(self, search: Search, q: int) -> Tensor:
         return search.gathered(*self._evolved(search.on_own_stream()))[0]
@@ -77,5 +80,5 @@ class DifferentialEvolution(Candidates):
 
     def _first(self, search: Search) -> Tensor:
         """The first population (population x d)."""
-        best = search.points(search.observations.best_rows(self.population // 5))
+        best = search.points(search.observations.best_rows(self.population // 5 if self.near_best else 0))
         return torch.cat([best, search.sample(self.population - len(best))])

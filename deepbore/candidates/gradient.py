@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import whole
+from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
@@ -25,8 +25,10 @@ def require_gradients(candidates: Candidates, space: SearchSpace, classifier: Cl
 class MultiStartLBFGS(Candidates):
     """L-BFGS-B from several starts at once, through BoTorch's `optimize_acqf` (BORE J.3: three restarts).
 
-    For continuous spaces and differentiable classifiers. The starts are the best of random points and of neighbours
-    of the best observed ones. Several ranks share the points, and then the starts.
+    For continuous spaces and differentiable classifiers. The starts are the best of random points, of the best observed
+    ones and of their neighbours. The paper's random restarts are uniform points as they come, which explore where a
+    chosen start would not: as many `samples` as `restarts`, without `near_best`. Several ranks share the points, and
+    then the starts.
 
     SciPy steps: at every iteration the climbers' points and gradients, and nothing else, visit the CPU.
 
@@ -34,14 +36,22 @@ class MultiStartLBFGS(Candidates):
         restarts: how many starts, >= 1.
         samples: from how many points they are chosen.
         iterations: of L-BFGS-B, at most.
+        near_best: whether the best observed points and their neighbours are among those points.
 
     Raises:
-        SettingError: for a number below 1; when the run is set up, for a space or classifier without gradients.
+        SettingError: for a number below 1, or fewer samples than restarts where all starts are random; when the run is
+            set up, for a space or classifier without gradients.
     """
 
-    def __init__(self, restarts: int = 5, samples: int = 1000, iterations: int = 100):
+    def __init__(self, restarts: int = 5, samples: int = 1000, iterations: int = 100, near_best: bool = True):
         whole(1, restarts=restarts, samples=samples, iterations=iterations)
-        self.restarts, self.samples, self.iterations = restarts, samples, iterations
+        one_of((True, False), near_best=near_best)
+        if samples < restarts and not near_best:
+            raise SettingError(
+                "restarts <= samples must hold where all starts are random points, but got "
+                f"restarts={restarts} and samples={samples}."
+            )
+        self.restarts, self.samples, self.iterations, self.near_best = restarts, samples, iterations, near_best
 
     def check(self, space: SearchSpace, classifier: Classifier) -> None:
         super().check(space, classifier)
@@ -56,8 +66,11 @@ class MultiStartLBFGS(Candidates):
         return torch.cat([search.gathered(*own.rank(tops))[0], pool])
 
     def _pool(self, own: Search) -> Tensor:
-        """Random points, the best observed ones, and neighbours of these; a rank's share of them."""
-        samples, best = own.sample(own.share(self.samples)), own.observations.best_rows(self.restarts)
+        """Random points, and if wanted the best observed ones and their neighbours; a rank's share of them."""
+        samples = own.sample(own.share(self.samples))
+        if not self.near_best:
+            return samples
+        best = own.observations.best_rows(self.restarts)
         near = own.near_best(own.share(self.samples // 4), self.restarts)
         return torch.cat([samples, own.points(own.ranks.part(best)), near])
 

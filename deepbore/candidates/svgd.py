@@ -29,15 +29,16 @@ class SVGDCandidates(Candidates):
 
     so that q particles climb towards the modes of the density p and repel one another. The acquisition says what p is
     (`Acquisition.log_density`): the class probability for batch BORE, an upper bound for batch BORE++. The kernel is
-    RBF with the median trick. The step sizes are Adadelta's, as in the paper's benchmarks, or those of L-BFGS on the
-    field zeta, the paper's second-order version (appendix E).
+    RBF with the median trick. The step sizes are Adadelta's, RMSProp's, or those of L-BFGS on the field zeta, the
+    paper's second-order version (appendix E).
 
     Departures from the paper. Particles start as draws from p among uniform points and neighbours of the best
-    observed ones, not uniformly, so that 100 steps do what 1000 do (`steps=1000, step_size=1e-3` are the paper's).
-    Only real parameters move by SVGD; a few Metropolis steps with the same target come before and move all of them.
-    Particles that leave [0, 1] are reflected, and no step is longer than a bound that falls to 0. The paper's step
-    size is read as the square root of Adadelta's epsilon, the length of a first step: taken as a learning rate in
-    Adadelta, particles would stand still.
+    observed ones, not uniformly, so that 100 steps do what 1000 do, and a few Metropolis steps with the same target
+    come before SVGD. `start="uniform", sweeps=0, optimizer="rmsprop", steps=1000, step_size=1e-3` are the paper's: its
+    table D.4 speaks of Adadelta, but step size .001, decay .9 and 1000 steps are those of the implementation that SVGD
+    was published with, whose steps are RMSProp's. Adadelta's own steps have no size: the argument is read as the square
+    root of epsilon, the length of a first step. Only real parameters move by SVGD; those that leave [0, 1] are
+    reflected, and no step is longer than a bound that falls to 0.
 
     With `tail` < 1 only the particles of lowest density climb, those that rank in the last share `tail` (quantile
     SVGD): the batch maximises the mean of log p over its worst members rather than over all, so that fewer evaluations
@@ -47,16 +48,18 @@ class SVGDCandidates(Candidates):
 
     Args:
         steps: of SVGD; fewer beyond 500 particles.
-        step_size: scale of Adadelta's first steps, in units of a parameter's whole range.
-        optimizer: "adadelta" or "lbfgs".
+        step_size: length of a step by RMSProp, of the first steps by Adadelta and L-BFGS, in units of a parameter's
+            whole range.
+        optimizer: "adadelta", "rmsprop" or "lbfgs".
         samples: uniform points that the particles are drawn from; at least 4 q.
         neighbours: neighbours of the ten best observed points among them.
         sweeps: Metropolis steps before SVGD.
         tail: c in (0, 1], weights 1 / c for particles whose density is among the lowest c q, 0 for the others: the
             conditional value at risk as the distortion of Gong et al. (2019). 1 is plain SVGD.
+        start: "density", draws from p, or "uniform", random points, with neither samples nor neighbours.
 
     Raises:
-        SettingError: for an unknown optimizer, or a number outside its range.
+        SettingError: for an unknown optimizer or start, or a number outside its range.
 
     References:
         Oliveira, Tiao & Ramos, Batch Bayesian optimisation via density-ratio estimation with guarantees, 2022.
@@ -73,13 +76,15 @@ class SVGDCandidates(Candidates):
         neighbours: int = 1000,
         sweeps: int = 10,
         tail: float = 1.0,
+        start: str = "density",
     ):
         one_of(STEPPERS, optimizer=optimizer)
+        one_of(("density", "uniform"), start=start)
         above(0, step_size=step_size)
         whole(1, steps=steps, samples=samples)
         whole(0, neighbours=neighbours, sweeps=sweeps)
         up_to(0, 1, tail=tail)
-        self.tail = tail
+        self.tail, self.start = tail, start
         self.steps, self.step_size, self.optimizer = steps, step_size, optimizer
         self.samples, self.neighbours, self.sweeps = samples, neighbours, sweeps
         self.otherwise = GreedyBatch(LocalSearch(samples, neighbours))
@@ -93,7 +98,12 @@ class SVGDCandidates(Candidates):
         return torch.cat([particles, drawn[q:]])  # the next draws stand by, should two particles be one configuration
 
     def _drawn(self, search: Search, q: int) -> Tensor:
-        """Points in the order of drawing from the density without replacement, by Gumbel noise (k x d)."""
+        """Points in the order of drawing from the density without replacement, by Gumbel noise (k x d).
+
+        Uniform points if the particles are to start from these.
+        """
+        if self.start == "uniform":
+            return search.sample(q)
         near = search.near_best(self.neighbours, CENTRES)
         pool = torch.cat([search.sample(max(self.samples, 4 * q)), near])
         density = search.log_densities(pool)
@@ -203,6 +213,20 @@ class Adadelta:
         return step
 
 
+class RMSProp:
+    """Steps of one length along zeta, divided by its running root mean square (Tieleman & Hinton 2012; decay 0.9)."""
+
+    def __init__(self, size: float):
+        self.size = size
+        self.square: Tensor | None = None  # running mean of squared zeta
+
+    def __call__(self, x: Tensor, zeta: Tensor) -> Tensor:
+        """Particles and their directions (q x r) -> steps (q x r)."""
+        new = zeta.square()
+        self.square = new if self.square is None else 0.9 * self.square + 0.1 * new
+        return self.size * zeta / (self.square.sqrt() + 1e-6)
+
+
 class LBFGS:
     """L-BFGS steps along zeta, with curvature pairs of each particle's own (block-diagonal, as Stein variational
     Newton is in Detommaso et al. 2018). Where a pair shows no curvature it is left out; without any, steps are short.
@@ -242,4 +266,4 @@ def _dot(x: Tensor, y: Tensor) -> Tensor:
     return (x * y).sum(-1, keepdim=True)
 
 
-STEPPERS: dict[str, type[Adadelta | LBFGS]] = {"adadelta": Adadelta, "lbfgs": LBFGS}
+STEPPERS: dict[str, type[Adadelta | RMSProp | LBFGS]] = {"adadelta": Adadelta, "rmsprop": RMSProp, "lbfgs": LBFGS}

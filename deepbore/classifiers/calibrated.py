@@ -12,7 +12,7 @@ from torch import Tensor
 from deepbore.checks import of_kind, one_of, required, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
-from deepbore.classifiers.posterior import Posterior
+from deepbore.classifiers.posterior import MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
 from deepbore.errors import SettingError
 from deepbore.labels.coreset import distinct_numbers
@@ -42,12 +42,18 @@ class Calibrated(Classifier):
 
     While a class has too few observations, or held-out scores do not rise with the labels, nothing is mapped.
 
+    With `ensemble` the folds are the members of the posterior: each has a map of its own, fitted to the fold that it
+    has not learned, and the base is left alone. So calibration can change a ranking, by Platt's map, too.
+    `ExpectedProbability(by="samples")` is the mean of the folds' calibrated probabilities, as in scikit-learn's
+    `CalibratedClassifierCV`, whose folds are stratified.
+
     Args:
         classifier: the base, not bound to a space yet.
         method: "platt" or "isotonic".
         folds: of the cross-validation, >= 2.
         min_per_class: observations with labels >= 1/2, and with labels < 1/2, that it takes to calibrate, >= 1.
         rows: how many held-out observations the map is fitted to at most.
+        ensemble: whether each fold's classifier gets a map, and their mean is what counts, or the base gets one.
 
     Raises:
         SettingError: for an unknown method, a number below its least, or a base that is bound already.
@@ -71,11 +77,13 @@ class Calibrated(Classifier):
         folds: int = 3,
         min_per_class: int = 10,
         rows: int = 1500,
+        ensemble: bool = False,
     ):
         super().__init__()
         required(classifier=classifier)
         of_kind(Classifier, classifier=classifier)
         one_of(METHODS, method=method)
+        one_of((True, False), ensemble=ensemble)
         whole(2, folds=folds)
         whole(1, min_per_class=min_per_class, rows=rows)
         if classifier.space is not None:
@@ -87,12 +95,14 @@ class Calibrated(Classifier):
         for number, fold in enumerate(self.folds):  # not in a list: Lightning hands its trainer to children only
             self.add_module(f"fold{number}", fold)
         self._fit, self._logit = METHODS[method]
-        self.min_per_class, self.rows = min_per_class, rows
+        self.min_per_class, self.rows, self.ensemble = min_per_class, rows, ensemble
         self.differentiable = classifier.differentiable and method != "isotonic"
         self.link, self.kappa = classifier.link, classifier.kappa
-        self.capabilities = classifier.capabilities & {"std", "members"}  # no theorem holds of a mapped score
+        can = {"std", "members"}
+        self.capabilities = frozenset(can) if ensemble else classifier.capabilities & can  # no theorem: scores change
         self.generator = classifier.generator
         self._map = NO_MAP
+        self._maps = [NO_MAP] * folds if ensemble else []  # of each fold
         self._has_told = False
 
     @property
@@ -127,7 +137,10 @@ class Calibrated(Classifier):
         logged = self.base.fit(batch)
         rows = self._drawn(len(batch), POOL).sort().values.to(batch.points.device)  # by age, as in a batch
         have_learned = self._learn_folds(batch, rows)
-        self._map = self._fitted(batch, rows) if have_learned else NO_MAP
+        self._map = self._fitted(batch, rows, self.min_per_class) if have_learned else NO_MAP
+        if self.ensemble:  # where there is a map of all held-out scores
+            shares = [rows[rows % len(self.folds) == number] for number in range(len(self.folds))]
+            self._maps = [self._fitted(batch, share, 1) if self._map.numel() else NO_MAP for share in shares]
         if not self._map.numel():
             self._tell()
         return {**logged, "calibrated": float(self._map.numel() > 0)}
@@ -146,13 +159,13 @@ class Calibrated(Classifier):
         return all(learnable)
 
     @torch.no_grad()
-    def _fitted(self, batch: LabelledBatch, rows: Tensor) -> Tensor:
-        """The map from held-out mean scores to labels, if there are enough of both classes."""
+    def _fitted(self, batch: LabelledBatch, rows: Tensor, least: int) -> Tensor:
+        """The map from held-out mean scores to labels, if there are at least so many of both classes."""
         rows = rows[self._drawn(len(rows), self.rows).to(rows.device)]
         sample = batch.take(rows)
         z = sample.z.mean(-1)
         good = int((z >= 0.5).sum())
-        if min(good, len(z) - good) < self.min_per_class:
+        if min(good, len(z) - good) < least:
             return NO_MAP
         scores = self._held_out(sample.points, rows % len(self.folds))
         return self._fit(*(column.cpu().double().numpy() for column in (scores, z, sample.weight)))
@@ -180,22 +193,31 @@ class Calibrated(Classifier):
     def posterior(self, points: Tensor) -> Posterior:
         """That of the base, mapped; see `MappedPosterior`."""
         self.check_points(points)
+        if self.ensemble:
+            return self._ensemble(points)
         posterior = self.base.posterior(points)
         return MappedPosterior(posterior, self._mapped) if self._map.numel() else posterior
 
-    def _mapped(self, scores: Tensor) -> Tensor:
-        """Calibrated scores of the base's kind, of any shape."""
-        return score_of_logit(self._logit(self._map, scores), self.link)
+    def _ensemble(self, points: Tensor) -> MembersPosterior:
+        """The folds' mean scores, each by its own map, if it has one."""
+        scores = [fold.posterior(points).mean for fold in self.folds]
+        mapped = [self._mapped(s, map) if map.numel() else s for s, map in zip(scores, self._maps, strict=True)]
+        return MembersPosterior(torch.stack(mapped), self.link)
+
+    def _mapped(self, scores: Tensor, map: Tensor | None = None) -> Tensor:
+        """Calibrated scores of the base's kind, of any shape, by a map of a fold or the base's own."""
+        return score_of_logit(self._logit(self._map if map is None else map, scores), self.link)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> dict[str, Tensor]:
-        """The map, whose number of columns changes."""
-        return {"map": self._map}
+        """The map, whose number of columns changes, and those of the folds."""
+        return {"map": self._map, **{f"map{number}": map for number, map in enumerate(self._maps)}}
 
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
         """Takes up the map of a checkpoint."""
         self._map = state["map"].cpu()
+        self._maps = [state[f"map{number}"].cpu() for number in range(len(self._maps))]
 
 
 class MappedPosterior(Posterior):

@@ -38,7 +38,8 @@ class KernelPLS(Classifier):
     value make pi_t an estimate of expected improvement (see `deepbore.labels.graded_by_value`). The prior mean is 0:
     what is far from all data counts as bad, but uncertain.
 
-    A departure from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat.
+    Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
+    log-normal priors keep what is learned within reason; `prior=False` leaves them out.
 
     Args:
         kernel: "matern" (5/2), "rbf" or "rational_quadratic".
@@ -46,6 +47,7 @@ class KernelPLS(Classifier):
         regularisation: lambda > 0, fixed; None to learn it.
         rows: how many observations it learns from at most.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
+        prior: whether length scales, amplitude and lambda have priors, or the marginal likelihood alone decides.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -73,6 +75,7 @@ class KernelPLS(Classifier):
         regularisation: float | None = None,
         rows: int = 200,
         iterations: int = 15,
+        prior: bool = True,
     ):
         super().__init__()
         one_of(KERNELS, kernel=kernel)
@@ -81,7 +84,8 @@ class KernelPLS(Classifier):
         whole(0, iterations=iterations)
         self.function = KERNELS[kernel]
         self.length_scale, self.regularisation = length_scale, regularisation
-        self.rows, self.iterations = rows, iterations
+        one_of((True, False), prior=prior)
+        self.rows, self.iterations, self.prior = rows, iterations, prior
 
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
@@ -131,7 +135,7 @@ class KernelPLS(Classifier):
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
-        """Minus the log marginal likelihood and log prior, up to a constant, and the gradient in theta.
+        """Minus the log marginal likelihood and any log prior, up to a constant, and the gradient in theta.
 
         The derivative in the Gram matrix is (K^-1 - a a^T) / 2 with a = K^-1 z; autograd only carries it on to theta.
         """
@@ -146,6 +150,8 @@ class KernelPLS(Classifier):
         a = inverse @ z
         (gradient,) = torch.autograd.grad(covariance, theta, (inverse - torch.outer(a, a)) / 2)
         value = float(z @ a / 2 + factor.diagonal().log().sum())
+        if not self.prior:
+            return value, gradient.cpu().numpy()
         score = (theta_array - self._prior[:, 0]) / self._prior[:, 1]
         return value + float(score @ score / 2), gradient.cpu().numpy() + score / self._prior[:, 1]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.checks import at_least, up_to, whole
+from deepbore.checks import at_least, one_of, up_to, whole
 from deepbore.classifiers.trees import TreeClassifier, library
 
 
@@ -14,7 +14,7 @@ class XGBoost(TreeClassifier):
     Labels may be graded: cross-entropy takes any label in [0, 1].
 
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat. Splits
-    are chosen by histograms, XGBoost's default today.
+    are chosen by histograms, XGBoost's default today; that of its time was `tree_method="exact"` for so few rows.
 
     Args:
         rounds: of boosting, one tree each.
@@ -22,6 +22,7 @@ class XGBoost(TreeClassifier):
         max_depth: of each tree.
         min_child_weight: least sum of weight times p (1 - p) in a leaf, >= 0.
         rows: how many observations it learns from at most.
+        tree_method: how splits are found: "hist", by histograms, or "exact", among all.
 
     Raises:
         SettingError: for a number outside its range.
@@ -44,12 +45,14 @@ class XGBoost(TreeClassifier):
         max_depth: int = 6,
         min_child_weight: float = 1.0,
         rows: int = 1000,
+        tree_method: str = "hist",
     ):
         super().__init__(1, rows)
         whole(1, rounds=rounds, max_depth=max_depth)
         up_to(0, 1, learning_rate=learning_rate)
         at_least(0, min_child_weight=min_child_weight)
-        self.rounds, self.max_depth = rounds, max_depth
+        one_of(("hist", "exact"), tree_method=tree_method)
+        self.rounds, self.max_depth, self.tree_method = rounds, max_depth, tree_method
         self.learning_rate, self.min_child_weight = learning_rate, min_child_weight
         library("xgboost", type(self).__name__)
 
@@ -61,6 +64,7 @@ class XGBoost(TreeClassifier):
             "eta": self.learning_rate,
             "max_depth": self.max_depth,
             "min_child_weight": self.min_child_weight,
+            "tree_method": self.tree_method,
             "seed": seed,
             "nthread": 1,
             "verbosity": 0,
