@@ -9,6 +9,7 @@ References:
     Lipp & Boyd, Minimum-Time Speed Optimisation over a Fixed Path, International Journal of Control, 2014.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -73,6 +74,7 @@ def _intervals(path: Array) -> Intervals:
     )
 
 
+@cache
 def _second_derivatives(n: int) -> Array:
     """The matrix (n - 1 x n) from points to second derivatives in the middle of each interval."""
     matrix = np.zeros((n - 1, n))
