@@ -91,5 +91,5 @@ class SeveralThresholds(ThresholdFamily):
         self.outputs = len(self.gammas)
 
     def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
-        thresholds = torch.tensor([threshold(ranked, gamma) for gamma in self.gammas]).to(values)
+        thresholds = values.new_tensor([threshold(ranked, gamma) for gamma in self.gammas])
         return (values[:, None] <= thresholds).to(values), torch.ones_like(values)
