@@ -40,11 +40,13 @@ MIXED = SearchSpace(
     }
 )
 FINITE = SearchSpace({"u": Ordinal([1, 2, 3]), "v": Categorical(["a", "b"])})
-QUICK = ["random", "sobol", "optuna-tpe", "cma-es", "lfbo-xgb", "bore-xgb", "bore-mlp", "deepbore"]
-SLOW = ["optuna-gp", "botorch", "turbo", "lfbo-rf", "bore-rf", "deepbore:BORE-RF"]
+EVOLUTION = ["differential-evolution", "regularised-evolution"]
+QUICK = ["random", "sobol", "optuna-tpe", "cma-es", "lfbo-xgb", "bore-xgb", "bore-mlp", "deepbore", *EVOLUTION]
+CLASSIC = ["gp-ei", "gp-ucb", "q-ei", "local-penalisation", "hyperopt-tpe"]
+SLOW = ["optuna-gp", "botorch", "turbo", "lfbo-rf", "bore-rf", "paper:bore-rf", *CLASSIC]
 APART = [name for name, method in methods.PEERS.items() if method.venv]
 EVERY = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in [*SLOW, *APART])]
-NEEDS = {"cma-es": ("cma", "cmaes"), "lfbo-xgb": ("xgboost",), "bore-xgb": ("xgboost",)}
+NEEDS = {"cma-es": ("cma", "cmaes"), "lfbo-xgb": ("xgboost",), "bore-xgb": ("xgboost",), "hyperopt-tpe": ("hyperopt",)}
 
 
 def made(name, space, **settings):

@@ -2,14 +2,18 @@
 
     base              Peer: what all share; PointPeer: for methods that work on points of the unit cube
     methods           the table of names, and `make`, which makes a peer from its name
-    deepbore_methods  deepbore with its defaults, other heads, other batches, and recipes of the papers
+    deepbore_methods  deepbore with its defaults, other heads, other batches, and what the next three bring
+    papers            the papers' recipes: configs/papers
     ablation          what the default was chosen among: variants of it, and prototypes that lost
     ablation_noise    the same for noise and luck
     chance            random search and a Sobol sequence
+    evolution         differential evolution and regularised evolution
+    hyperopt_tpe      TPE of HyperOpt
     optuna_samplers   TPE, GP and CMA-ES of Optuna
     cma_es            CMA-ES of the package cma with restarts
     density_ratio     BORE and LFBO with trees and BORE with a network, as published
     botorch_gp        GP with LogEI, or qLogNEI for noise and batches
+    gaussian_process  GP with EI, UCB, q-EI, or local penalisation, as the papers compare with
     turbo             TuRBO-1, as BoTorch's tutorial describes it
     smac_facade       SMAC3
     hebo_optimizer    HEBO

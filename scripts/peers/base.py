@@ -92,6 +92,16 @@ class HandlePeer(Peer):
         self.observe(self.pending.pop(row)[1], value)
 
 
+def one_hot(space: SearchSpace, points: Tensor) -> Tensor:
+    """Points of the unit cube (... x d) -> features (... x e): categories one-hot, other columns as they are."""
+    columns = []
+    for p, column in zip(space.parameters.values(), points.unbind(-1), strict=True):
+        level = (column * p.upper).round().long()
+        is_number = p.kind != "categorical"
+        columns.append(column[..., None] if is_number else torch.nn.functional.one_hot(level, p.levels).to(points))
+    return torch.cat(columns, -1)
+
+
 class PointPeer(Peer):
     """A peer that sees points of the unit cube.
 

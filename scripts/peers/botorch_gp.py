@@ -30,6 +30,7 @@ class BoTorch(PointPeer):
     """
 
     packages = ("botorch", "gpytorch", "torch")
+    point_by_point = True  # whether a batch in a real space is found so, or all at once
 
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
@@ -77,7 +78,7 @@ class BoTorch(PointPeer):
         bounds = torch.stack([torch.zeros_like(self.upper), torch.ones_like(self.upper)])
         effort = {"num_restarts": RESTARTS, "raw_samples": RAW_SAMPLES, "sequential": True}
         if not self.grids:
-            return optimize_acqf(acquisition, bounds, q, **effort)[0]
+            return optimize_acqf(acquisition, bounds, q, **effort | {"sequential": self.point_by_point})[0]
         discrete = {i: grid for i, grid in self.grids.items() if i not in self.categories}
         categorical = {i: self.grids[i] for i in self.categories}
         return optimize_acqf_mixed_alternating(acquisition, bounds, discrete, categorical, q=q, **effort)[0]

@@ -1,29 +1,13 @@
-"""deepbore as a peer: its defaults, other batches and heads, and the recipes of papers built from its parts."""
+"""deepbore as a peer: its defaults, other batches and heads, and the recipes of the papers."""
 
 from collections.abc import Callable
 
 import deepbore as db
-from deepbore.candidates import Candidates
-from deepbore.classifiers import Classifier
 from deepbore.data.observations import Trial
 from deepbore.space import Params
-from peers import ablation, ablation_noise
+from peers import ablation, ablation_noise, papers, searches
 from peers.ablation import Settings
 from peers.base import HandlePeer
-
-
-def bore(classifier: Classifier, searched_by: Candidates | None = None) -> Settings:
-    """A head with BORE's labels and acquisition: one threshold at gamma 1/3, the class probability."""
-    settings = {"classifier": classifier, "labels": db.ThresholdLabels(1 / 3), "acquisition": db.ClassProbability()}
-    return settings | ({"candidates": searched_by} if searched_by else {})
-
-
-def boggn() -> Settings:
-    """A network with a Laplace posterior, searched by epsilon-greedy ascent."""
-    head = db.LaplaceGGN(activation="relu", training=db.Training(batch_size=32, learning_rate=1e-3))
-    search = db.EpsilonGreedy(db.LocalSearch(neighbours=0))
-    return bore(head, search) | {"acquisition": db.ExpectedProbability()}
-
 
 VARIANTS = {**ablation.VARIANTS, **ablation_noise.VARIANTS}  # docs/ablation.md
 METHODS: dict[str, Callable[[], Settings]] = {
@@ -44,15 +28,8 @@ METHODS: dict[str, Callable[[], Settings]] = {
     "RandomForest": lambda: {"classifier": db.RandomForest()},
     "XGBoost": lambda: {"classifier": db.XGBoost()},
     "Calibrated": lambda: {"classifier": db.Calibrated(db.DeepEnsemble())},
-    # the papers' labels, classifiers and acquisition with deepbore's features and search
-    "deepbore:BORE-MLP": lambda: bore(
-        db.MLPClassifier(training=db.Training(learning_rate=1e-3)), db.LocalSearch(neighbours=0)
-    ),
-    "deepbore:BORE-RF": lambda: bore(db.RandomForest(), db.RandomSearch(500)),
-    "deepbore:BORE-XGB": lambda: bore(db.XGBoost(), db.RandomSearch(500)),
-    "deepbore:BORE-PLS": lambda: bore(db.KernelPLS()),
-    "deepbore:BORE++": lambda: bore(db.KernelPLS()) | {"acquisition": db.UpperConfidenceBound(3)},
-    "deepbore:BOGGN": boggn,
+    **papers.methods(),
+    **searches.METHODS,
     **VARIANTS,
 }
 
@@ -68,7 +45,7 @@ class DeepBore(HandlePeer):
 
     def __init__(self, *arguments, settings: str = "deepbore", **others):
         super().__init__(*arguments, **others)
-        self.study = db.Study(self.space, seed=self.seed, n_initial=self.n_initial, **METHODS[settings]())
+        self.study = db.Study(self.space, seed=self.seed, **{"n_initial": self.n_initial} | METHODS[settings]())
 
     def suggest(self, q: int) -> list[tuple[Params, Trial]]:
         q = min(q, self.study.observations.n_left)

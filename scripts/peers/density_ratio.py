@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from deepbore.space import Params
-from peers.base import PointPeer
+from peers.base import PointPeer, one_hot
 
 GAMMA = 0.33
 CANDIDATES = 5000
@@ -49,13 +49,7 @@ class DensityRatio(PointPeer):
 
     def features(self, points: Tensor) -> np.ndarray:
         """Points (n x d in the unit cube) -> what the classifier sees (n x e)."""
-        columns = []
-        for name, column in zip(self.space.names, points.T, strict=True):
-            p = self.space.parameters[name]
-            level = (column * (p.upper or 1)).round().long()
-            one_hot = torch.nn.functional.one_hot(level, p.levels).double() if p.kind == "categorical" else None
-            columns.append(column[:, None] if one_hot is None else one_hot)
-        return torch.cat(columns, 1).numpy()
+        return one_hot(self.space, points).numpy()
 
     @abstractmethod
     def best(self, x: np.ndarray, good: np.ndarray, improvement: np.ndarray, q: int) -> Tensor:
