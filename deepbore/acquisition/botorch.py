@@ -154,11 +154,11 @@ class EveryMember(MCSampler):  # type: ignore[misc]  # BoTorch is untyped
 
 
 def joint_acquisition(classifier: Classifier, seed: int) -> AcquisitionFunction:
-    """The Monte Carlo acquisition for q points that suits a classifier, as `default_acquisition` for one.
+    """The Monte Carlo acquisition for q points that suits a classifier.
 
-    For scores that estimate labels it is expected improvement over the best label, on the scale of logarithms; for
-    others an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa |score - mean|] (Wilson et
-    al., The reparameterization trick for acquisition functions, 2017).
+    For Gaussian scores that estimate labels it is expected improvement over the best label, on the scale of logarithms;
+    for others an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa |score - mean|] (Wilson
+    et al., The reparameterization trick for acquisition functions, 2017).
 
     Args:
         classifier: the trained classifier.

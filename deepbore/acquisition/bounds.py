@@ -26,6 +26,8 @@ class ClassProbability(Acquisition):
 class UpperConfidenceBound(Acquisition):
     """mean + kappa * standard deviation of the score, as in BORE++ (Oliveira et al. 2022, eq. 20, unclipped).
 
+    With a constant kappa it promises no coverage: what Theorem 1 needs for that is said at `TheoremBound`.
+
     Args:
         kappa: standard deviations above the mean, >= 0; None for what suits the classifier (its `kappa`).
 
@@ -60,12 +62,13 @@ class TheoremPosterior(Protocol):
 class TheoremBound(Acquisition):
     """pi_t + beta_t(delta) sigma_t of probabilistic least squares, the bound of BORE++ (Oliveira et al. 2022, eq. 20).
 
-    beta_t grows with the information in the data as Theorem 1 says. The theorem promises that, with probability
-    1 - delta, the true pi lies below the bound at all points and all iterations, if: pi is in the RKHS of the kernel
-    with a norm of at most `norm`; the labels are pi plus sub-Gaussian noise; and the kernel and lambda are fixed before
-    the data are seen. `KernelPLS` learns both unless `length_scale` and `regularisation` are given, and tau moves with
-    the data: then the bound is a rule of thumb. The experiments of the paper fix beta_t to 3:
-    `UpperConfidenceBound(3)`.
+    beta_t grows with the information in the data as Theorem 1 says. The theorem promises that, with probability 1 -
+    delta, the true pi lies below the bound at all points and all iterations, if: tau is fixed, so that labels keep
+    their meaning; pi is in the RKHS of the kernel with a norm of at most `norm`, which without noise, when pi is a
+    step, it is not; k(x, x) <= 1; the labels are pi plus noise that is 1-sub-Gaussian given all before, as of labels in
+    [0, 1] it is; and the kernel and lambda are fixed before the data are seen. `KernelPLS` learns both unless
+    `length_scale` and `regularisation` are given, and tau moves with the data: then the bound is a rule of thumb. The
+    experiments of the paper fix beta_t to 3: `UpperConfidenceBound(3)`.
 
     Args:
         delta: probability of failure, in (0, 1).

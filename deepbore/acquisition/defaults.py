@@ -8,7 +8,15 @@ from deepbore.classifiers.link import Link
 
 
 def default_acquisition(classifier: Classifier) -> Acquisition:
-    """Expected improvement for distance-aware estimates of labels, else a bound; of a point estimate its score."""
+    """What is maximised where nobody says otherwise.
+
+    `LogExpectedImprovement` for scores that estimate labels and whose head is `distance_aware` on any space: of
+    deepbore's own, `KernelPLS`. `UpperConfidenceBound`, with the head's kappa, for others that have a deviation.
+    `ClassProbability` for heads that give one score a point.
+
+    It is decided when a run is made, before the head is bound to a space. So it is an upper bound for `DeepPLS`, which
+    is distance-aware on spaces with real parameters only.
+    """
     if "std" not in classifier.capabilities:
         return ClassProbability()
     improves = classifier.link is Link.IDENTITY and classifier.distance_aware

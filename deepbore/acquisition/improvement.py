@@ -15,14 +15,17 @@ CERTAIN = 1e-9  # the least standard deviation: a certain point is ranked by its
 class LogExpectedImprovement(Acquisition):
     """log E[max(z - z*, 0)] under the classifier's Gaussian: improvement over the best label z* (`Labels.best`).
 
-    For heads that fit the labels by least squares. A label graded by value is linear in the value below tau, so that
-    z > z* is a value below the best one, and this is expected improvement on what the labels keep of the values: all
-    of the good ones, of the bad little more than their order. Its logarithm keeps gradients where the improvement
-    itself is 0 in floating point (Ament et al., Unexpected improvements to expected improvement for Bayesian
-    optimization, 2023).
+    For heads that fit the labels by least squares. A label graded by value is linear in the value up to tau, and the
+    Gaussian goes on beyond z* on the same line. So on such labels this is a Gaussian process's expected improvement
+    over the best value, where the process sees the values up to tau as they are, and beyond as ones that saturate (see
+    docs/theory.md). Nothing is truncated at the best value, as the mean of the labels is. On labels by one threshold,
+    whose best is 1 and stands for all good ones, it is only a measure of how far the score may exceed 1.
 
-    It is the default of heads whose deviation grows away from the data (`Classifier.distance_aware`), such as
-    `KernelPLS`. The best label is 1 for labels whose best row has the grade 1, but not for every labelling.
+    Its logarithm keeps gradients where the improvement itself is 0 in floating point (Ament et al., Unexpected
+    improvements to expected improvement for Bayesian optimization, 2023). z* is 1 for labels whose best row has the
+    grade 1, but not for every labelling: `ImprovementLabels` stay below 1.
+
+    It is the default of `KernelPLS`, and of heads of your own that are `Classifier.distance_aware`.
     """
 
     links = frozenset({Link.IDENTITY})

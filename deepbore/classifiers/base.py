@@ -34,7 +34,8 @@ class Classifier(Part, LightningModule, ABC):
         capabilities: what its posterior can do beyond the mean: "std" (deviations, covariances and joint samples),
             "members".
         differentiable: whether its scores have gradients in the points.
-        distance_aware: whether the deviation grows away from the data, as expected improvement needs.
+        distance_aware: whether the deviation grows away from the data, as expected improvement needs; the default
+            acquisition goes by it if it is so before the head knows its space.
         kappa: standard deviations that an upper bound adds, if nobody says otherwise.
         generator: the stream of random numbers for weights and minibatches; the run lends its own.
         ready: whether the latest training succeeded; if not, the loop explores.

@@ -19,8 +19,8 @@ class DeepPLS(NetworkClassifier):
     """m networks that fit the labels by least squares, each with a Gaussian posterior over its last layer.
 
     Least squares is a proper scoring rule: it estimates P(y <= tau | x) from labels by one threshold as PLS does
-    (Oliveira et al. 2022, section 3.1), and expected improvement from labels graded by value (see
-    `deepbore.labels.graded_by_value`). After each training the last layers are solved again in closed form, on the
+    (Oliveira et al. 2022, section 3.1), and from labels graded by value improvement over many thresholds (see
+    `ValueGradedLabels`). After each training the last layers are solved again in closed form, on the
     hidden features and on random Fourier features beside them: the variance of these grows with the distance from all
     data, so that the upper bound leaves a local optimum where the networks alone agree that the rest is bad.
 

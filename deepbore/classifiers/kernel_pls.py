@@ -34,9 +34,12 @@ class KernelPLS(Classifier):
         sigma_t(x)^2 = k(x, x) - k_t(x)^T (K_t + lambda I)^-1 k_t(x)                 (ibid., Theorem 1)
 
     It is also the posterior of a Gaussian process with the labels as noisy values, whose marginal likelihood chooses
-    one length scale for each parameter, the amplitude and lambda, warm from one iteration to the next. Labels graded by
-    value make pi_t an estimate of expected improvement (see `deepbore.labels.graded_by_value`). The prior mean is 0:
-    what is far from all data counts as bad, but uncertain.
+    one length scale for each parameter, the amplitude and lambda, warm from one iteration to the next. The prior mean
+    is 0, the label of a failure: what is far from all data counts as bad, but uncertain.
+
+    Of labels by one threshold pi_t estimates the class probability, of labels graded by value improvement over many
+    thresholds. With the latter and `LogExpectedImprovement`, the default, this is GP-EI on values that saturate beyond
+    the median; docs/theory.md says how, and why it is still BORE's idea.
 
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
     log-normal priors keep what is learned within reason; `prior=False` leaves them out.

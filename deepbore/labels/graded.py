@@ -18,9 +18,10 @@ def graded_by_value(values: Tensor, best: float, tau: float, tail: float = 0.0) 
         z = (u + c^2 / (c + b)) / (1 + c)
 
     With c = 0 there are none beyond tau, and z = u. Then E[z | x] is the integral of P(y <= t | x) over t in
-    (y_min, tau), divided by tau - y_min: expected improvement over tau, up to scale, with nothing assumed about
-    densities. Else it is the integral with weights c^2 / (c + b)^2 beyond tau, c of them in all: improvement over many
-    thresholds. That keeps what is worse than tau in its order, however bad, and has no kink at tau.
+    (y_min, tau), divided by tau - y_min. That is E[max(tau - max(y, y_min), 0) | x] up to scale: expected improvement
+    over tau, truncated at y_min, with nothing assumed about densities. Else it is the integral with weights
+    c^2 / (c + b)^2 beyond tau, c of them in all: improvement over many thresholds. That keeps what is worse than tau in
+    its order, however bad, and has no kink at tau. Proofs are in docs/theory.md.
 
     Args:
         values: n; NaN gives 0.

@@ -12,7 +12,8 @@ def improvement_labels(values: Tensor, tau: float) -> tuple[Tensor, Tensor]:
     """Soft labels and weights that give LFBO's loss for expected improvement (Song et al. 2022, eq. 9).
 
     That loss counts each observation once as a negative, and once as a positive with weight
-    u = (tau - y)_+ / mean of it over the positives. One soft label u / (1 + u) of weight 1 + u is the same.
+    u = (tau - y)_+ / mean of it over the positives. One soft label u / (1 + u) of weight 1 + u is the same. The loss is
+    least at E[u | x] / (1 + E[u | x]), which ranks points exactly by expected improvement over tau.
 
     Args:
         values: n; NaN counts as no improvement.

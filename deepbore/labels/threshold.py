@@ -74,8 +74,10 @@ class ThresholdLabels(ThresholdFamily):
 class SeveralThresholds(ThresholdFamily):
     """One column of labels [y <= tau_j] for each of k proportions.
 
-    E[max(t - y, 0)] is the integral of P(y <= s) over s <= t, so the mean of the columns also estimates expected
-    improvement; a classifier learns them with k outputs over a shared network.
+    The score is of the mean of the columns, and ranks by the mean of P(y <= tau_j): improvement in ranks, in effect, as
+    `RankGradedLabels` have it. It is not expected improvement, the integral of P(y <= s) over s, for which each column
+    would weigh as much as the gap tau_{j+1} - tau_j to the next. Networks learn the columns with k outputs over a
+    shared trunk, other classifiers their mean.
 
     Args:
         gammas: k proportions in (0, 1).
