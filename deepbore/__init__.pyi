@@ -19,6 +19,7 @@ from .candidates import (
     LocalSearch as LocalSearch,
     MultiStartLBFGS as MultiStartLBFGS,
     RandomSearch as RandomSearch,
+    RelaxedSearch as RelaxedSearch,
     SVGDCandidates as SVGDCandidates,
     ThompsonBatch as ThompsonBatch,
 )
@@ -34,6 +35,7 @@ from .classifiers import (
     MCDropout as MCDropout,
     MLPClassifier as MLPClassifier,
     RandomForest as RandomForest,
+    Relaxed as Relaxed,
     Training as Training,
     XGBoost as XGBoost,
 )

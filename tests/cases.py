@@ -17,6 +17,7 @@ CLASSIFIERS = {
     "Calibrated": lambda: classifiers.Calibrated(classifiers.MLPClassifier(training=QUICK)),
     "FourierLogistic": classifiers.FourierLogistic,
     "GPClassifier": classifiers.GPClassifier,
+    "Relaxed": lambda: classifiers.Relaxed(classifiers.MLPClassifier(training=QUICK)),
 }
 LABELLINGS = {
     "ThresholdLabels": labels.ThresholdLabels,
@@ -44,10 +45,14 @@ CANDIDATES = {
     "DifferentialEvolution": lambda: candidates.DifferentialEvolution(evaluations=400, population=20),
     "BoTorchBatch": lambda: candidates.BoTorchBatch(restarts=2, samples=100, iterations=10),
     "GreedyBatch": candidates.GreedyBatch,
+    "RelaxedSearch": lambda: candidates.RelaxedSearch(
+        candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20)
+    ),
     "Ambitious": lambda: candidates.Ambitious(share=0.5),
     "ThompsonBatch": candidates.ThompsonBatch,
     "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
 }
+SEARCHES_ONLY = {"RelaxedSearch": "Relaxed"}  # searches of one classifier
 CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}
 PARAMETERS = {
     "Real": space.Real(-5, 5),

@@ -4,7 +4,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, CONTINUOUS_ONLY, LABELLINGS, ONLY_FOR, PARAMETERS, PROBLEMS
+from cases import (
+    ACQUISITIONS,
+    CANDIDATES,
+    CLASSIFIERS,
+    CONTINUOUS_ONLY,
+    LABELLINGS,
+    ONLY_FOR,
+    PARAMETERS,
+    PROBLEMS,
+    SEARCHES_ONLY,
+)
 from deepbore import ExecutorEvaluator, ProcessEvaluator, SerialEvaluator, testing
 from deepbore.testing import candidates, classifiers
 
@@ -60,7 +70,7 @@ def test_acquisition(name, classifier):
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_candidates(name):
     spaces = ("continuous",) if name in CONTINUOUS_ONLY else tuple(testing.TOY_SPACES)
-    head = CLASSIFIERS["DeepEnsemble"]
+    head = CLASSIFIERS[SEARCHES_ONLY.get(name, "DeepEnsemble")]
     assert candidates.spaces_for(CANDIDATES[name](), head) == spaces
     testing.check_candidates(CANDIDATES[name](), head)
 
@@ -106,4 +116,5 @@ def test_a_run_goes_on_with_every_labelling(name):
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_a_run_goes_on_with_every_search(name):
     space = testing.TOY_SPACES["continuous"]
-    testing.check_resume(candidates=CANDIDATES[name], classifier=CLASSIFIERS["DeepEnsemble"], space=space)
+    head = CLASSIFIERS[SEARCHES_ONLY.get(name, "DeepEnsemble")]
+    testing.check_resume(candidates=CANDIDATES[name], classifier=head, space=space)

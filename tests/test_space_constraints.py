@@ -287,7 +287,8 @@ def is_allowed(params):
 def test_no_search_proposes_what_is_forbidden(name):
     """Own searches neither: the walk down their ranking passes it over."""
     space = MIXED.with_fixed({"batch": 32})
-    study = Study(MIXED, seed=0, n_initial=12, candidates=cases.CANDIDATES[name]())
+    head = cases.CLASSIFIERS[cases.SEARCHES_ONLY.get(name, "KernelPLS")]()
+    study = Study(MIXED, seed=0, n_initial=12, classifier=head, candidates=cases.CANDIDATES[name]())
     for trial in study.ask(12):
         study.tell(trial, loss(trial.params))
     study.fix({"batch": 32})

@@ -9,6 +9,7 @@ from deepbore.candidates.greedy import EpsilonGreedy
 from deepbore.candidates.local import LocalSearch
 from deepbore.candidates.penalised import GreedyBatch
 from deepbore.candidates.random import RandomSearch
+from deepbore.candidates.relaxed import RelaxedSearch
 from deepbore.candidates.svgd import SVGDCandidates
 from deepbore.candidates.thompson import ThompsonBatch
 from deepbore.candidates.walk import distinct
@@ -23,6 +24,7 @@ __all__ = [
     "LocalSearch",
     "MultiStartLBFGS",
     "RandomSearch",
+    "RelaxedSearch",
     "SVGDCandidates",
     "Search",
     "ThompsonBatch",

@@ -1,0 +1,82 @@
+"""`Relaxed`: any classifier, on a box of real numbers in place of the space."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from deepbore.checks import of_kind, required
+from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.posterior import Posterior
+from deepbore.errors import SettingError
+from deepbore.labels.datamodule import LabelledBatch
+from deepbore.space import SearchSpace
+from deepbore.space.relaxation import Relaxation
+
+
+class Relaxed(Classifier):
+    """A classifier that sees categories one-hot and ordinals as one number, each of them real (BORE section 5).
+
+    So it has values between configurations, and gradients there, by which `RelaxedSearch` climbs. In spaces of real
+    numbers it is the base itself. The other classifiers see ordinals level by level, which learns quicker.
+
+    Args:
+        classifier: the base, not bound to a space yet.
+
+    Raises:
+        SettingError: for a base that is bound already.
+
+    Example:
+        >>> from deepbore.classifiers import MLPClassifier
+        >>> from deepbore.testing import TOY_SPACES, fit, toy_data
+        >>> space = TOY_SPACES["finite"]
+        >>> fit(Relaxed(MLPClassifier()), toy_data(space)).base.space.names
+        ['k', 'c, 0', 'c, 1', 'c, 2', 'n']
+
+    References:
+        Tiao et al., BORE: Bayesian optimization by density-ratio estimation, 2021.
+    """
+
+    def __init__(self, classifier: Classifier):
+        super().__init__()
+        required(classifier=classifier)
+        of_kind(Classifier, classifier=classifier)
+        if classifier.space is not None:
+            raise SettingError("the base learns another space, but it is bound already. Make a new one.")
+        self.base = classifier
+        self.link, self.kappa, self.capabilities = classifier.link, classifier.kappa, classifier.capabilities
+        self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
+        self.generator = classifier.generator
+
+    relaxation: Relaxation
+
+    @property
+    def generator(self) -> torch.Generator:
+        """The stream of random numbers, the base's."""
+        return self._generator
+
+    @generator.setter
+    def generator(self, generator: torch.Generator) -> None:
+        self._generator = generator
+        for part in self.children():
+            if isinstance(part, Classifier):
+                part.generator = generator
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        self.relaxation = Relaxation(space)
+        self.base.bind(self.relaxation.box, outputs)
+
+    def configure_optimizers(self) -> Any:
+        """That of the base, which steps it."""
+        return self.base.configure_optimizers()
+
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        logged = self.base.fit(replace(batch, points=self.relaxation.vectors(batch.points)))
+        self.base.best_label.fill_(batch.best)
+        return logged
+
+    def posterior(self, points: Tensor) -> Posterior:
+        """That of the base."""
+        self.check_points(points)
+        return self.base.posterior(self.relaxation.vectors(points))

@@ -1,0 +1,77 @@
+"""`Relaxation`: any space as a box of real numbers."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from deepbore.space.parameters import Real
+
+if TYPE_CHECKING:
+    from deepbore.space.search_space import SearchSpace
+
+
+class Relaxation:
+    """Points as vectors of a box [0, 1]^r, and vectors of the box as the points nearest to them.
+
+    Numbers and ordinals are one number each, the level's index divided by the greatest. A category is one-hot, and its
+    level is that of the greatest entry. So BORE-MLP and the Gaussian processes beside it see discrete parameters (Tiao
+    et al. 2021, section 5). What is inactive counts as its first level.
+
+    Args:
+        space: any space.
+
+    Attributes:
+        box: the space of r real numbers.
+
+    Example:
+        >>> from deepbore import Categorical, Ordinal, SearchSpace
+        >>> space = SearchSpace({"k": Ordinal([1, 2, 4]), "c": Categorical(["a", "b"])})
+        >>> relaxation = Relaxation(space)
+        >>> relaxation.vectors(space.encode([{"k": 2, "c": "b"}])).tolist()
+        [[0.5, 0.0, 1.0]]
+        >>> space.decode(relaxation.points(torch.tensor([[0.3, 0.9, 0.2]])))
+        [{'k': 2, 'c': 'a'}]
+    """
+
+    box: "SearchSpace"
+
+    def __init__(self, space: "SearchSpace"):
+        self.space = space
+        names = [
+            name if width == 1 else f"{name}, {level}"
+            for name, width in zip(space.names, self._widths(), strict=True)
+            for level in range(width)
+        ]
+        self.box = type(space)({name: Real(0, 1) for name in names})
+
+    def vectors(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> vectors (n x r), with gradients where a parameter is one number."""
+        on = torch.where(self.space.active(points), points, 0.0)
+        columns = [
+            on[:, [column]] / parameter.upper
+            if width == 1
+            else one_hot(parameter.to_level(on[:, column]).long(), width).to(points)
+            for column, (parameter, width) in enumerate(
+                zip(self.space.parameters.values(), self._widths(), strict=True)
+            )
+        ]
+        return torch.cat(columns, dim=-1)
+
+    def points(self, vectors: Tensor) -> Tensor:
+        """Vectors (n x r) -> points of configurations (n x d)."""
+        columns = [
+            part[:, 0] * parameter.upper if width == 1 else parameter.from_level(part.argmax(-1).to(vectors))
+            for part, parameter, width in zip(
+                vectors.split(self._widths(), dim=-1), self.space.parameters.values(), self._widths(), strict=True
+            )
+        ]
+        return self.space.snap(torch.stack(columns, dim=-1))
+
+    def _widths(self) -> list[int]:
+        """How many numbers each parameter takes."""
+        return [
+            1 if parameter.is_ordered or parameter.levels is None else parameter.levels
+            for parameter in self.space.parameters.values()
+        ]
