@@ -1,7 +1,7 @@
 """All figures, by name."""
 
-from figures import bore_races
+from figures import batch_races, boggn_race, bore_races
 from figures.kinds import Figure, Race
 
-FIGURES: dict[str, Figure] = {figure.name: figure for figure in bore_races.RACES}
-RACES = {name: figure for name, figure in FIGURES.items() if isinstance(figure, Race)}
+RACES: dict[str, Race] = {race.name: race for race in (*bore_races.RACES, *batch_races.RACES, boggn_race.RACE)}
+FIGURES: dict[str, Figure] = {**RACES}

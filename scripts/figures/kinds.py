@@ -11,11 +11,19 @@ Numbers = dict[str, Any]  # what a demonstration keeps of a seed, as JSON
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes: methods that are compared on a problem."""
+    """One set of axes: methods that are compared on a problem.
+
+    Attributes:
+        title: over the axes.
+        problem: by the harness's name.
+        methods: by the harness's names, in the order of the table.
+        trials: evaluations by default, where they are not those of the race.
+    """
 
     title: str
     problem: str
     methods: tuple[str, ...]
+    trials: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Race(Figure):
     Attributes:
         panels: what is compared with what.
         trials, seeds: the size by default; what is smaller than the paper's fits hours on one core.
-        paper_trials, paper_seeds: the paper's; None where it does not say.
+        paper_trials, paper_seeds: the paper's, in words where panels differ; None where it does not say.
         few: methods with fewer seeds by default, as each run takes long: name -> seeds.
         workers: evaluations of a round.
         metric: "regret", "value", or "cumulative regret".
@@ -89,8 +97,8 @@ class Race(Figure):
     panels: tuple[Panel, ...]
     trials: int
     seeds: int = 20
-    paper_trials: int | None
-    paper_seeds: int | None
+    paper_trials: int | str | None
+    paper_seeds: int | str | None
     few: Mapping[str, int] = field(default_factory=dict)
     workers: int = 1
     metric: Literal["regret", "value", "cumulative regret"] = "regret"
@@ -98,9 +106,11 @@ class Race(Figure):
     claims: tuple[Claim, ...] = ()
 
     @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """Problems and methods, each pair once."""
-        return list(dict.fromkeys((panel.problem, method) for panel in self.panels for method in panel.methods))
+    def pairs(self) -> dict[tuple[str, str], int]:
+        """Each pair of a problem and a method, and its evaluations by default."""
+        return {
+            (panel.problem, method): panel.trials or self.trials for panel in self.panels for method in panel.methods
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

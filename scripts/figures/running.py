@@ -39,14 +39,14 @@ class Computation:
 
 def jobs(race: Race, size: Size) -> list[Job]:
     """The runs of a race, seed by seed, so that an interrupted figure has all methods on some seeds."""
-    trials = size.trials or race.trials
     found = []
-    for problem, method in race.pairs:
+    rounds = race.metric == "cumulative regret"
+    for (problem, method), trials in race.pairs.items():
         if not _wanted(problem, method, size):
             continue
         for seed in range(size.seeds or race.few.get(method, race.seeds)):
-            rounds = race.metric == "cumulative regret"
-            found.append(Job(problem, method, seed, trials, race.workers, limit=size.limit, rounds=rounds))
+            n = size.trials or trials
+            found.append(Job(problem, method, seed, n, race.workers, limit=size.limit, rounds=rounds))
     return sorted(found, key=lambda job: job.seed)
 
 
