@@ -1,5 +1,6 @@
-"""The problems of the papers: robot pushing and racing lines against values of the original programs."""
+"""Problems of the papers: robot pushing and racing lines against the original programs, a table against training."""
 
+import itertools
 import json
 import math
 import pickle
@@ -11,10 +12,21 @@ import numpy as np
 import pytest
 import torch
 from scipy import optimize
+from sklearn.datasets import load_digits
 
 import deepbore
 from deepbore.errors import MissingPackage, PointError, SettingError
-from deepbore.problems import Flat, Forrester, Noisy, Problem, RacingLine, RobotPushing, Rosenbrock, suites
+from deepbore.problems import (
+    DigitsArchitecture,
+    Flat,
+    Forrester,
+    Noisy,
+    Problem,
+    RacingLine,
+    RobotPushing,
+    Rosenbrock,
+    suites,
+)
 from deepbore.problems.racing.minimum_time import minimum_time
 
 SHARED = Path(deepbore.__file__).parents[2] / "shared" / "problems"
@@ -246,3 +258,72 @@ def test_noise_alone_is_the_same_everywhere():
     assert values.std() == pytest.approx(1, abs=0.15)
     assert {problem.true_value(params) for params in points} == {0.0}
     assert problem.regret(0.0) == 0.0
+
+
+# --- architectures ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def architecture():
+    return DigitsArchitecture()
+
+
+def every(problem):
+    names = problem.space.names
+    choices = [problem.space.parameters[name].choices for name in names]
+    return [dict(zip(names, levels, strict=True)) for levels in itertools.product(*choices)]
+
+
+def test_the_optimum_is_the_best_architecture_of_all(architecture):
+    values = [architecture(params) for params in every(architecture)[::7]]
+    assert architecture.space.cardinality == 4608
+    assert 0 < architecture.optimum <= min(values) < 0.12
+    assert max(values) <= 1
+    assert architecture.optimum in [architecture._errors[index] for index in np.ndindex(architecture._errors.shape)]
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, {"dropout": 0.25}, {"decay": 0.5, "layers": 3}, {"learning_rate": 0.1, "units": 64}]
+)
+def test_the_table_is_what_training_gives(architecture, changed):
+    params = {"learning_rate": 0.01, "decay": 0.9, "dropout": 0.0, "batch_size": 128, "layers": 1, "units": 16}
+    params |= changed
+    assert architecture(params) == pytest.approx(np.mean([trained_error(params, seed) for seed in (0, 1)]), abs=0.01)
+
+
+def trained_error(params, seed):
+    """One network at a time, by torch's own layers and Adam."""
+    images, labels = load_digits(return_X_y=True)
+    x, y = torch.from_numpy(images).float() / 16, torch.from_numpy(labels)
+    generator = torch.Generator().manual_seed(seed)
+    sizes = [64] + [params["units"]] * params["layers"] + [10]
+    layers = [torch.nn.Linear(before, after) for before, after in itertools.pairwise(sizes)]
+    for layer in layers:
+        torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
+        torch.nn.init.zeros_(layer.bias)
+    optimizer = torch.optim.Adam([weight for layer in layers for weight in layer.parameters()], params["learning_rate"])
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, params["decay"])
+
+    def logits(hidden, dropout):
+        for layer in layers[:-1]:
+            hidden = layer(hidden).relu()
+            if dropout is not None:
+                kept = torch.rand(hidden.shape, generator=generator) >= dropout
+                hidden = hidden * kept / (1 - dropout)
+        return layers[-1](hidden)
+
+    for _ in range(10):
+        for batch in torch.split(torch.randperm(1200, generator=generator), params["batch_size"]):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(logits(x[batch], params["dropout"]), y[batch]).backward()
+            optimizer.step()
+        schedule.step()
+    return float((logits(x[1200:], None).argmax(dim=1) != y[1200:]).double().mean())
+
+
+def test_a_configuration_outside_the_table_is_refused(architecture):
+    params = every(architecture)[0]
+    assert pickle.loads(pickle.dumps(architecture))(params) == architecture(params)
+    for changed in ({"units": 100}, {"layers": 0}, {"width": 8}):
+        with pytest.raises(PointError):
+            architecture(params | changed)

@@ -9,6 +9,7 @@
     robot_pushing  RobotPushing: two hands push two objects on a table (needs Box2D)
     racing         RacingLine: the least lap time of a miniature car
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
+    architectures  DigitsArchitecture: a table of networks that were trained on the same digits
     training       TrainingRun: 23 more of them, of models by scikit-learn and torch (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
     lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
@@ -24,6 +25,7 @@ Example:
 """
 
 from deepbore.problems import suites
+from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem, VectorProblem
 from deepbore.problems.coco import Coco
 from deepbore.problems.digits import Digits
@@ -52,6 +54,7 @@ __all__ = [
     "Branin",
     "Coco",
     "Digits",
+    "DigitsArchitecture",
     "Flat",
     "Forrester",
     "FunctionProblem",

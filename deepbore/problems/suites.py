@@ -26,6 +26,7 @@ from typing import Literal
 
 from deepbore.checks import one_of, whole
 from deepbore.errors import SettingError
+from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem
 from deepbore.problems.coco import Coco
 from deepbore.problems.noisy import Kind, Noisy
@@ -89,6 +90,7 @@ PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "racing/ucb": lambda _: RacingLine("ucb"),
     "racing/ethz_a": lambda _: RacingLine("ethz_a", tracks=os.environ.get("DEEPBORE_TRACKS")),
     "racing/ethz_b": lambda _: RacingLine("ethz_b", tracks=os.environ.get("DEEPBORE_TRACKS")),
+    "digits-architecture": lambda _: DigitsArchitecture(),
     "forrester": lambda _: Forrester(),
     "sine-parabola": lambda _: SineParabola(),
     "rosenbrock3": lambda _: Rosenbrock(3),
