@@ -73,6 +73,10 @@ PROBLEMS = {
     "Branin": problems.Branin,
     "Hartmann": lambda: problems.Hartmann(6),
     "Rosenbrock": lambda: problems.Rosenbrock(4),
+    "SineParabola": problems.SineParabola,
+    "RobotPushing": lambda: problems.RobotPushing(noise=0.01),
+    "RacingLine": lambda: problems.RacingLine("ucb"),
+    "DigitsArchitecture": problems.DigitsArchitecture,
     "Coco": lambda: problems.Coco("bbob-mixint", 3, 1, 5),
     "TrainingRun": lambda: problems.TrainingRun("svm-iris"),
 }
