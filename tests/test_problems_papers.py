@@ -124,7 +124,7 @@ def test_lap_times_are_exact(track):
     np.testing.assert_allclose(bounds, np.transpose(golden("racing")["bounds"][TRACKS[track]]))
 
 
-def test_ucs_centre_line_is_the_original_one():
+def test_ucbs_centre_line_is_the_original_one():
     track = golden("racing")["tracks"]["UCB"]
     nodes = track["nodes_0based"]
     on_the_line = RacingLine("ucb").waypoints(np.zeros(12))[1:-1]
