@@ -15,7 +15,12 @@ import pytest
 from mkdocstrings import Inventory
 
 import deepbore
+from cases import CLASSIFIERS
+from deepbore.acquisition import UpperConfidenceBound
+from deepbore.classifiers import Calibrated, Link, Relaxed
 from deepbore.cli import main as cli, tune
+from deepbore.loop import Recipe
+from deepbore.testing import TOY_SPACES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -169,6 +174,44 @@ def test_the_house_has_every_room_in_the_order_of_the_imports():
     assert "\n".join(line.strip() for line in shown.splitlines()) in "\n".join(
         line.strip() for line in deepbore.__doc__.splitlines()
     )
+
+
+def rows_of_table(page, heading):
+    """The cells of the first table below a heading, code marks taken off."""
+    below = PAGES[page].read_text().split(heading, 1)[1]
+    table = re.search(r"^\|.*?(?=\n\n)", below, re.MULTILINE | re.DOTALL)[0]
+    rows = table.replace("`", "").splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def default_parts(head):
+    """The default labels and acquisition of a head, as the table writes them."""
+    recipe = Recipe.resolve(TOY_SPACES["mixed"], 1, classifier=head)
+    kappa = f"{recipe.acquisition.kappa:g}" if isinstance(recipe.acquisition, UpperConfidenceBound) else ""
+    labels = f"{type(recipe.labels).__name__}({recipe.labels.gamma})"
+    return [labels, f"{type(recipe.acquisition).__name__}({kappa})"]
+
+
+def test_what_every_head_is_and_has_by_default_is_in_the_tables():
+    heads = {name: CLASSIFIERS[name]() for name in CLASSIFIERS}
+    scores_of = {"labels": Link.IDENTITY, "logits": Link.LOGIT, "probits": Link.PROBIT}
+    described = {row[0]: row for row in rows_of_table("classifiers.md", "# Choosing a classifier")}
+    assert described.keys() == heads.keys()
+    wrappers = {name for name, row in described.items() if row[2] == "as its base"}
+    for name in heads.keys() - wrappers:
+        _, _, scores, posterior, gradients, _ = described[name]
+        assert scores_of[scores] is heads[name].link
+        assert ("mean only" not in posterior) == ("std" in heads[name].capabilities)
+        assert ("members" in posterior) == ("members" in heads[name].capabilities)
+        assert (gradients == "yes") == heads[name].differentiable
+    shown = {}
+    for names, *parts in rows_of_table("classifiers.md", "## The default labels and acquisition of each head"):
+        shown |= dict.fromkeys(names.split(", "), parts)
+    assert shown == {name: default_parts(heads[name]) for name in heads.keys() - wrappers}
+    for name, (labels, acquisition) in shown.items():
+        assert default_parts(Relaxed(CLASSIFIERS[name]())) == [labels, acquisition]
+        bound = f"UpperConfidenceBound({heads[name].kappa:g})" if "std" in heads[name].capabilities else acquisition
+        assert default_parts(Calibrated(CLASSIFIERS[name]())) == [labels, bound]
 
 
 def test_every_extra_is_explained():

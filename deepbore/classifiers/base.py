@@ -82,9 +82,11 @@ class Classifier(Part, LightningModule, ABC):
     def density_ratio(self, points: Tensor, gamma: float) -> Tensor:
         """r_gamma(x) = pi(x) / gamma, the relative density ratio of good to all points, at most 1 / gamma (BORE eq. 8).
 
+        A density ratio it is for labels by one threshold; of graded labels it is their mean, divided by gamma.
+
         Args:
             points: n x d.
-            gamma: the proportion of good points that the labels were made with, in (0, 1).
+            gamma: the share of good points, in (0, 1): the gamma of the labels, or more where values tie at tau.
 
         Raises:
             SettingError: for a gamma outside (0, 1).
