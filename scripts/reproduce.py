@@ -20,12 +20,16 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from figures.catalogue import FIGURES
+from figures import drawing, page
+from figures.catalogue import FIGURES, RACES
 from figures.kinds import Demonstration, Figure, Race
+from figures.optima import Optima, optima, write
 from figures.places import Results
 from figures.running import SMOKE_SEEDS, SMOKE_TRIALS, Size, compute_on, lacking, race_on
+from figures.scores import Scores
 
 ROOT = Path(__file__).parent.parent
 SMOKED = "bore-7"
@@ -53,24 +57,67 @@ def main() -> int:
     if given.list:
         print("\n".join(map(described, FIGURES.values())))
         return 0
-    if given.smoke:
-        with tempfile.TemporaryDirectory() as folder:
-            return smoke(given, Results(Path(folder)))
-    size = Size(given.seeds, given.trials, given.problems, given.methods, given.limit)
     results = Results(given.root / "docs" / "results" / "papers")
+    if given.check:
+        return check(results)
+    size = Size(given.seeds, given.trials, given.problems, given.methods, given.limit)
     try:
+        if given.smoke:
+            with tempfile.TemporaryDirectory() as folder:
+                return smoke(given, Results(Path(folder) / "papers"))
         failures = [make(FIGURES[name], size, given.jobs, results) for name in given.figures]
     except KeyboardInterrupt:
         return 130
+    if given.report:
+        report(results)
     return 1 if any(failures) else 0
 
 
 def make(figure: Figure, size: Size, jobs: int | None, results: Results) -> int:
-    """Runs what is missing of a figure; returns how many runs failed."""
+    """Runs what is missing of a figure and draws it; returns how many runs failed."""
     if isinstance(figure, Race):
-        return race_on(figure, size, jobs, results)
+        failures = race_on(figure, size, jobs, results)
+        draw(figure, results)
+        return failures
     assert isinstance(figure, Demonstration)
-    return compute_on(figure, size, jobs, results)
+    failures = compute_on(figure, size, jobs, results)
+    if numbers := results.numbers(figure):
+        drawing.save(figure.draw(numbers), results.picture(figure))
+    return failures
+
+
+def draw(race: Race, results: Results) -> None:
+    """The picture of a race, if it has runs of two methods."""
+    scores = Scores(race, results.runs(), known(results, [race]))
+    if any(scores.columns(panel) for panel in race.panels):
+        drawing.save(drawing.draw(scores), results.picture(race))
+
+
+def known(results: Results, races: Iterable[Race]) -> Optima:
+    """The optima of the problems that have runs."""
+    ran = {run.problem for run in results.runs()}
+    return optima({problem for race in races for problem, _ in race.pairs} & ran, results.optima)
+
+
+def report(results: Results) -> None:
+    """Writes the page and the pictures of races."""
+    write(known(results, RACES.values()), results.optima)
+    for race in RACES.values():
+        draw(race, results)
+    results.page.write_text(text(results))
+
+
+def check(results: Results) -> int:
+    """1 and a message if the page is not what the rows say, else 0."""
+    if results.page.exists() and results.page.read_text() == text(results):
+        return 0
+    print(f"{results.page.name} is out of date: run python scripts/reproduce.py --report", file=sys.stderr)
+    return 1
+
+
+def text(results: Results) -> str:
+    """The page that the rows give."""
+    return page.document(results, results.runs(), known(results, RACES.values()))
 
 
 def described(figure: Figure) -> str:
@@ -91,7 +138,10 @@ def smoke(given: argparse.Namespace, results: Results) -> int:
         size = Size(SMOKE_SEEDS, trials, given.problems, given.methods, given.limit)
         if make(figure, size, given.jobs, results):
             return 1
-    return 0
+    report(results)
+    section = page.section(FIGURES[name], results, results.runs(), known(results, RACES.values()))
+    print(section[0])
+    return check(results)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,14 @@ class Results:
     def picture(self, figure: Figure) -> Path:
         return self.folder / f"{figure.name}.png"
 
+    @property
+    def optima(self) -> Path:
+        return self.folder / "optima.json"
+
+    @property
+    def page(self) -> Path:
+        return self.folder.with_suffix(".md")
+
     def runs(self) -> list[Run]:
         """The runs of all races: those that two figures share are made once."""
         return rows.read(path for race in RACES.values() if (path := self.rows(race)).exists())

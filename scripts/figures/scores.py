@@ -1,0 +1,129 @@
+"""What the runs of a race say: curves of every seed, and what becomes of the race's claims."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from figures.kinds import Claim, Finding, Panel, Race
+from figures.optima import Optima
+from figures.statistics import Array, Interval, Paired, best_so_far, cumulative_regret_of, paired, regret_of
+from reporting.rows import Run
+from reporting.tables import short
+
+Pair = tuple[str, str]  # problem, method
+
+
+class Scores:
+    """The runs of a race.
+
+    Args:
+        race: the figure.
+        runs: of all figures.
+        optima: of the race's problems at least.
+
+    Attributes:
+        runs: problem and method -> seed -> its longest run.
+    """
+
+    def __init__(self, race: Race, runs: Iterable[Run], optima: Optima):
+        self.race, self.optima = race, optima
+        self.runs: dict[Pair, dict[int, Run]] = {}
+        for run in sorted(runs, key=lambda run: (run.n, run.seed)):
+            pair = run.problem, run.method
+            if pair in race.pairs and run.workers == race.workers and (run.rounds or not self.cumulative):
+                self.runs.setdefault(pair, {})[run.seed] = run
+
+    @property
+    def cumulative(self) -> bool:
+        return self.race.metric == "cumulative regret"
+
+    def metric(self, problem: str) -> str:
+        """The race's, but "value" where no optimum is known."""
+        return "value" if self.optima.get(problem) is None else self.race.metric
+
+    def curves(self, problem: str, method: str, k: int = 1) -> dict[int, Array]:
+        """Seed -> the metric after each evaluation, of the runs with at least k evaluations."""
+        of = self.runs.get((problem, method), {})
+        return {seed: self._curve(run) for seed, run in sorted(of.items()) if run.n >= k}
+
+    def at(self, problem: str, method: str, k: int) -> dict[int, float]:
+        """Seed -> the metric after k evaluations."""
+        found = {seed: float(curve[k - 1]) for seed, curve in self.curves(problem, method, k).items()}
+        return {seed: value for seed, value in found.items() if np.isfinite(value)}
+
+    def length(self, problem: str, method: str) -> int:
+        """Evaluations of the longest runs; 0 if there are none."""
+        return max((run.n for run in self.runs.get((problem, method), {}).values()), default=0)
+
+    def columns(self, panel: Panel) -> list[int]:
+        """Evaluations for a table: checkpoints and ends that at least two methods have."""
+        lengths = [self.length(panel.problem, method) for method in panel.methods]
+        wanted = {*self.race.checkpoints, *lengths, panel.trials or self.race.trials}
+        return sorted(k for k in wanted if k and sum(length >= k for length in lengths) > 1)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Every claim with its verdict."""
+        return [self.found(claim) for claim in self.race.claims]
+
+    def found(self, claim: Claim) -> Finding:
+        """One claim, tested on the seeds that both methods have."""
+        compared = self.compared(claim)
+        return Finding(described(claim), verdict(claim, compared), evidence(compared))
+
+    def compared(self, claim: Claim) -> Paired | None:
+        """The two methods at the claim's evaluations, or their means over the evaluations that both have."""
+        if claim.at is not None:
+            return paired(*(self.at(claim.problem, method, claim.at) for method in (claim.first, claim.second)))
+        n = min(self.length(claim.problem, method) for method in (claim.first, claim.second))
+        return paired(*(self._means(claim.problem, method, n) for method in (claim.first, claim.second)))
+
+    def _means(self, problem: str, method: str, n: int) -> Mapping[int, float]:
+        return {seed: float(np.nanmean(curve[:n])) for seed, curve in self.curves(problem, method, max(n, 1)).items()}
+
+    def _curve(self, run: Run) -> Array:
+        optimum = self.optima.get(run.problem)
+        if optimum is None:
+            return best_so_far(run, run.n)
+        if self.cumulative:
+            return cumulative_regret_of(run, run.n, optimum)
+        return regret_of(run, run.n, optimum) if self.race.metric == "regret" else best_so_far(run, run.n)
+
+
+def described(claim: Claim) -> str:
+    """A claim in words."""
+    when = f"after {claim.at}" if claim.at else "over all evaluations"
+    if claim.level:
+        return f"{claim.problem}, {when}: {claim.first} about level with {claim.second}"
+    return f"{claim.problem}, {when}: {claim.first} ahead of {claim.second}"
+
+
+def verdict(claim: Claim, compared: Paired | None) -> str:
+    """What the 95 % interval of the mean difference says."""
+    if compared is None:
+        return "no runs"
+    low, high = compared.difference.low, compared.difference.high
+    if claim.level:
+        return "not contradicted" if low <= 0 <= high else "not"
+    if high < 0:
+        return "reproduced"
+    return "not" if low > 0 else "undecided"
+
+
+def evidence(compared: Paired | None) -> str:
+    """The numbers behind a verdict."""
+    if compared is None:
+        return ""
+    score = f"{compared.won}/{compared.tied}/{compared.lost}"
+    return f"{interval(compared.difference)}; {score}; p {short(compared.p)}"
+
+
+def interval(of: Interval, digits: int = 2) -> str:
+    """A mean and its interval."""
+    return f"{_number(of.mean, digits)} [{_number(of.low, digits)}, {_number(of.high, digits)}]"
+
+
+def _number(value: float, digits: int) -> str:
+    """Two digits as elsewhere, or more where values are large beside their differences."""
+    return short(value) if digits == 2 else f"{value:.{digits}g}"
