@@ -37,7 +37,6 @@ def draw(scores: Scores) -> Picture:
     handles = [axes.flat[0].plot([], [], label=name, **style)[0] for name, style in styles.items() if name in ran]
     if handles:
         picture.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=7)
-    picture.supxlabel("evaluations", fontsize=8)
     return picture
 
 
@@ -47,7 +46,7 @@ def save(picture: Picture, path: Path) -> None:
     picture.set_dpi(110)
     canvas = FigureCanvasAgg(picture)
     canvas.draw()
-    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(64).save(path, optimize=True)
+    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 def _styles(methods: list[str]) -> dict[str, dict[str, object]]:
@@ -77,12 +76,13 @@ def _panel(axes: Axes, panel: Panel, scores: Scores, styles: dict[str, dict[str,
             half = stats.t.ppf(0.975, len(values) - 1) * np.nanstd(values, axis=0, ddof=1) / np.sqrt(len(values))
         positive.append(mean[mean > 0])
         axes.plot(ks, mean, **styles[method])
-        axes.fill_between(ks, mean - half, mean + half, color=styles[method]["color"], alpha=0.12, lw=0)
+        axes.fill_between(ks, mean - half, mean + half, color=styles[method]["color"], alpha=0.08, lw=0)
     above = np.concatenate(positive)
     if metric == "regret" and above.size:
         axes.set_yscale("log")
         axes.set_ylim(above.min() / 2, above.max() * 1.5)
     axes.set_title(panel.title, fontsize=8)
+    axes.set_xlabel("evaluations", fontsize=7)
     axes.set_ylabel(metric, fontsize=7)
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)

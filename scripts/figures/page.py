@@ -93,10 +93,9 @@ def panel_text(scores: Scores, panel: Panel) -> str:
         if last:
             cells = [_cell(scores.at(panel.problem, method, k), DIGITS[metric]) for k in columns]
             lines.append([method, str(len(last)), *cells])
-            ends.append(f"- {method}: {' '.join(f'{value:.3g}' for value in last.values())}")
+            ends.append([method, " ".join(f"{value:.{DIGITS[metric]}g}" for value in last.values())])
     head = [f"{metric} after", "seeds", *map(str, columns)]
-    details = "\n".join(["<details markdown><summary>Every seed at the end</summary>\n", *ends, "\n</details>\n"])
-    return f"### {panel.title}\n\n{table(head, lines)}\n{details}"
+    return f"### {panel.title}\n\n{table(head, lines)}\n{table(['method', 'every seed at the end'], ends)}"
 
 
 def _cell(values: Mapping[int, float], digits: int) -> str:
