@@ -35,6 +35,7 @@ from .classifiers import (
     MCDropout as MCDropout,
     MLPClassifier as MLPClassifier,
     RandomForest as RandomForest,
+    RelativeRatio as RelativeRatio,
     Relaxed as Relaxed,
     Training as Training,
     XGBoost as XGBoost,

@@ -41,6 +41,7 @@ CLASSIFIERS = {
     "FourierLogistic": db.FourierLogistic,
     "GPClassifier": db.GPClassifier,
     "RandomForest": db.RandomForest,
+    "RelativeRatio": db.RelativeRatio,
     "XGBoost": db.XGBoost,
     "Calibrated": lambda: db.Calibrated(db.MLPClassifier()),
 }

@@ -38,6 +38,7 @@ HEADS: dict[str, Callable[[], deepbore.classifiers.Classifier]] = {
     "KernelPLS": lambda: deepbore.KernelPLS(rows=N),
     "FourierLogistic": deepbore.FourierLogistic,
     "GPClassifier": deepbore.GPClassifier,
+    "RelativeRatio": lambda: deepbore.RelativeRatio(rows=N),
     "RandomForest": lambda: deepbore.RandomForest(rows=N),
     "XGBoost": lambda: deepbore.XGBoost(rows=N),
     "Calibrated(RandomForest)": lambda: deepbore.Calibrated(deepbore.RandomForest(rows=N), "isotonic"),

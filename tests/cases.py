@@ -17,6 +17,7 @@ CLASSIFIERS = {
     "Calibrated": lambda: classifiers.Calibrated(classifiers.MLPClassifier(training=QUICK)),
     "FourierLogistic": classifiers.FourierLogistic,
     "GPClassifier": classifiers.GPClassifier,
+    "RelativeRatio": classifiers.RelativeRatio,
     "Relaxed": lambda: classifiers.Relaxed(classifiers.MLPClassifier(training=QUICK)),
 }
 LABELLINGS = {

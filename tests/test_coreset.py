@@ -21,6 +21,7 @@ from deepbore.classifiers import (
     MCDropout,
     MLPClassifier,
     RandomForest,
+    RelativeRatio,
     Training,
     XGBoost,
 )
@@ -143,6 +144,7 @@ HEADS = {  # a limit each that is cheap to cross
     "KernelPLS": (lambda: KernelPLS(rows=60), 60),
     "FourierLogistic": (lambda: FourierLogistic(features=60, rows=60), 60),
     "RandomForest": (lambda: RandomForest(trees=30, rows=60), 60),
+    "RelativeRatio": (lambda: RelativeRatio(rows=60), 60),
     "XGBoost": (lambda: XGBoost(rounds=20, rows=60), 60),
     "GPClassifier": (lambda: GPClassifier(inducing=30), 1024),
     "MLPClassifier": (lambda: MLPClassifier(training=QUICK), 1024),

@@ -14,6 +14,7 @@ from deepbore.classifiers.link import Link
 from deepbore.classifiers.mc_dropout import MCDropout
 from deepbore.classifiers.network import NetworkClassifier, Training
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
+from deepbore.classifiers.relative_ratio import RelativeRatio
 from deepbore.classifiers.relaxed import Relaxed
 from deepbore.classifiers.trees import TreeClassifier
 from deepbore.classifiers.xgboost import XGBoost
@@ -37,6 +38,7 @@ __all__ = [
     "PointEstimate",
     "Posterior",
     "RandomForest",
+    "RelativeRatio",
     "Relaxed",
     "Training",
     "TreeClassifier",

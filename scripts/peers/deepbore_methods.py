@@ -26,6 +26,7 @@ METHODS: dict[str, Callable[[], Settings]] = {
     "FourierLogistic": lambda: {"classifier": db.FourierLogistic()},
     "GPClassifier": lambda: {"classifier": db.GPClassifier()},
     "RandomForest": lambda: {"classifier": db.RandomForest()},
+    "RelativeRatio": lambda: {"classifier": db.RelativeRatio()},
     "XGBoost": lambda: {"classifier": db.XGBoost()},
     "Calibrated": lambda: {"classifier": db.Calibrated(db.DeepEnsemble())},
     **papers.methods(),
