@@ -1,5 +1,7 @@
 """The bridge to BoTorch: a classifier as a BoTorch `Model`, an acquisition as a BoTorch `AcquisitionFunction`."""
 
+from collections.abc import Callable
+
 import torch
 from botorch.acquisition import AcquisitionFunction, qUpperConfidenceBound
 from botorch.acquisition.logei import qLogExpectedImprovement
@@ -28,11 +30,14 @@ class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch 
     Args:
         acquisition: the formula.
         classifier: the trained classifier.
+        value: points (b x d) -> values (b), where the formula alone does not say it; by default it does.
     """
 
-    def __init__(self, acquisition: Acquisition, classifier: Classifier):
+    def __init__(
+        self, acquisition: Acquisition, classifier: Classifier, value: Callable[[Tensor], Tensor] | None = None
+    ):
         super().__init__(model=classifier)
-        self.acquisition = acquisition.resolved(classifier)
+        self.acquisition, self.value = acquisition.resolved(classifier), value
 
     def forward(self, X: Tensor) -> Tensor:
         """Values of a t-batch of single points.
@@ -42,7 +47,10 @@ class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch 
         """
         if X.ndim != 3 or X.shape[1] != 1:
             raise ShapeError(f"X must have shape b x 1 x d, but got {tuple(X.shape)}.")
-        posterior = self.model.posterior(X.squeeze(1).to(self.model.device))
+        points = X.squeeze(1).to(self.model.device)
+        if self.value is not None:
+            return self.value(points).to(X)
+        posterior = self.model.posterior(points)
         return self.acquisition(posterior, self.model.best_label).to(X)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from deepbore.acquisition import Acquisition
 from deepbore.candidates.walk import distinct, require_room
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.posterior import UNCERTAIN
 from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks
@@ -41,6 +42,7 @@ class Search:
         generator: the run's stream of random numbers, the same on all ranks: for what they decide alike.
         ranks: the processes that search together.
         ambition: by how much an improvement must exceed the best label to count, >= 0.
+        feasibility: how likely points keep the black-box constraints; None where none has been violated.
     """
 
     acquisition: Acquisition
@@ -49,6 +51,7 @@ class Search:
     generator: torch.Generator
     ranks: Ranks = field(default_factory=Ranks)
     ambition: float = 0.0
+    feasibility: Feasibility | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "acquisition", self.acquisition.resolved(self.classifier))
@@ -104,6 +107,10 @@ class Search:
         best = self.points(self.observations.best_rows(centres))
         return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
 
+    def configurations(self, points: Tensor) -> Tensor:
+        """Where points of this search (n x d) lie in the space of the run."""
+        return points
+
     def landed(self, starts: Tensor, ends: Tensor) -> Tensor:
         """The configurations where climbers from `starts` to `ends` (k x d each) arrive, as snapped points (k x d).
 
@@ -119,13 +126,26 @@ class Search:
         return self.classifier.best_label + self.ambition
 
     def value(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> acquisition values (n), with gradients where the classifier has them."""
+        """Points (n x d) -> acquisition values (n), with gradients where the classifier has them.
+
+        Under black-box constraints it is the logarithm of the density, which they weigh: see `log_density`.
+        """
+        if self.feasibility is not None:
+            return self.log_density(points)
         return self.acquisition(self.classifier.posterior(points.to(self.device)), self.goal)
 
     def log_density(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> logarithm of the density to sample batches from (n), with gradients as in `value`."""
-        posterior = self.classifier.posterior(points.to(self.device))
-        return self.acquisition.log_density(posterior, self.goal)
+        """Points (n x d) -> logarithm of the density to sample batches from (n), with gradients as in `value`.
+
+        Under black-box constraints log P(feasible) is added; while nothing is feasible it stands alone.
+        """
+        points = points.to(self.device)
+        if self.feasibility is None:
+            return self.acquisition.log_density(self.classifier.posterior(points), self.goal)
+        possible = self.feasibility.log_probability(self.configurations(points))
+        if not self.feasibility.found:
+            return possible
+        return possible + self.acquisition.log_density(self.classifier.posterior(points), self.goal)
 
     def values(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk."""

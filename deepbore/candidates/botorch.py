@@ -88,6 +88,11 @@ class BoTorchBatch(Candidates):
         require_gradients(self, search.space, search.classifier)
         if q > 1:
             _require_uncertainty(search.classifier)
+        if search.feasibility is not None:
+            raise SettingError(
+                f"{type(self).__name__} has no say in black-box constraints, but the outcomes have some that are "
+                "violated. Use GreedyBatch or ThompsonBatch; Study.load(journal, candidates=GreedyBatch()) goes on."
+            )
         constraints = self._constraints(search.space)
         pool = self._pool(search, constraints, q)
         acquisition = self.monte_carlo(search)

@@ -32,6 +32,10 @@ class BoxSearch(Search):
         """The vectors of some rows of the observations (k x r)."""
         return self._relaxation.vectors(super().points(rows))
 
+    def configurations(self, points: Tensor) -> Tensor:
+        """What vectors (k x r) are rounded to (k x d)."""
+        return self._relaxation.points(points)
+
     @property
     def _relaxation(self) -> Relaxation:
         assert self.relaxation is not None
@@ -69,6 +73,7 @@ class RelaxedSearch(Candidates):
             search.generator,
             search.ranks,
             search.ambition,
+            search.feasibility,
             classifier.relaxation,
         )
         return classifier.relaxation.points(self.base.ranked(box, q))

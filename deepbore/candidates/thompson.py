@@ -21,6 +21,9 @@ class ThompsonBatch(Candidates):
     sampling, Oliveira et al. 2022, appendix B.) Samples are compared at the best points of another search, so the
     acquisition has its say in what is worth comparing.
 
+    Under black-box constraints each is compared with a draw of their grades, too: the best score among the points that
+    keep them in this draw, or, if none does, the point that violates them least (Eriksson and Poloczek, 2021).
+
     Several ranks share the other search.
 
     Args:
@@ -28,6 +31,9 @@ class ThompsonBatch(Candidates):
 
     Raises:
         SettingError: when the run is set up, for a classifier without a deviation.
+
+    References:
+        Eriksson & Poloczek, Scalable constrained Bayesian optimization, AISTATS 2021 (section 3).
     """
 
     needs = frozenset({"std"})
@@ -49,7 +55,17 @@ class ThompsonBatch(Candidates):
             return torch.zeros(0, dtype=torch.long, device=pool.device)
         taken = torch.zeros(len(pool), dtype=torch.bool, device=pool.device)
         rows = []
-        for scores in search.classifier.posterior(pool).sample(count, search.stream):
-            rows.append(scores.masked_fill(taken, -math.inf).argmax(keepdim=True))
+        draws = search.classifier.posterior(pool).sample(count, search.stream)
+        violations = None
+        if search.feasibility is not None:
+            violations = search.feasibility.sampled_violation(search.configurations(pool), count, search.stream)
+        for draw, scores in enumerate(draws):
+            out = taken if violations is None else taken | ~_least_violating(violations[draw], taken)
+            rows.append(scores.masked_fill(out, -math.inf).argmax(keepdim=True))
             taken[rows[-1]] = True
         return torch.cat(rows)
+
+
+def _least_violating(violation: Tensor, taken: Tensor) -> Tensor:
+    """Which points violate least of those that are not taken, mostly not at all (n booleans)."""
+    return violation <= violation.masked_fill(taken, math.inf).min()

@@ -118,8 +118,14 @@ class KernelPLS(Classifier):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    @torch.no_grad()
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        measured = self.learn(batch)
+        self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
+        return measured
+
+    @torch.no_grad()
+    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Fits the batch, as `fit` does, without a trainer."""
         # light rows stay out: to the evidence a row is a row, however little it weighs, and makes lambda smaller
         batch = batch.coreset(self.rows, self.generator)
         labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
@@ -134,7 +140,6 @@ class KernelPLS(Classifier):
         )
         self.theta.copy_(torch.tensor(found.x))
         self._remember(self._x, self._data)
-        self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:

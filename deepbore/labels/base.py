@@ -24,6 +24,9 @@ class Labels:
         best: the label that improvement is measured against.
         separable: whether there is anything to tell apart; if not, explore.
         metrics: what to log of them by name, such as the threshold tau in the user's sign.
+        constraints: grades of the black-box constraints in [0, 1], n x c: 1/2 on the border, above 1/2 where one is
+            kept, NaN where nothing is known. Then `best` is the best label of a feasible row. None where there are no
+            constraints, or the labels have taken care of them.
     """
 
     z: Tensor
@@ -31,6 +34,7 @@ class Labels:
     best: float = 1.0
     separable: bool = True
     metrics: Mapping[str, float] = field(default_factory=dict)
+    constraints: Tensor | None = None
 
     @classmethod
     def none(cls, observations: Observations, outputs: int = 1) -> "Labels":

@@ -26,6 +26,7 @@ class LabelledBatch:
         best: the label that improvement is measured against.
         separable: whether there is anything to learn.
         metrics: what to log of the labels, by name.
+        constraints: grades of the black-box constraints, n x c, or None; see `Labels`.
     """
 
     points: Tensor
@@ -34,13 +35,17 @@ class LabelledBatch:
     best: float = 1.0
     separable: bool = True
     metrics: Mapping[str, float] = field(default_factory=dict)
+    constraints: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.points)
 
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows only, given by number."""
-        return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows])
+        constraints = None if self.constraints is None else self.constraints[rows]
+        return replace(
+            self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], constraints=constraints
+        )
 
     def coreset(self, size: int, generator: torch.Generator, above: float = NEGLIGIBLE) -> "LabelledBatch":
         """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
@@ -73,6 +78,9 @@ class LabelledObservations(LightningDataModule):
         labels: how values become labels; None for what suits the classifier that is trained first
             (`deepbore.labels.default_labels`).
 
+    Attributes:
+        latest: the latest batch; None before the first.
+
     Example:
         >>> from deepbore import Real, SearchSpace
         >>> space = SearchSpace({"x": Real(0, 1)})
@@ -86,6 +94,7 @@ class LabelledObservations(LightningDataModule):
         super().__init__()
         self.observations = observations
         self.labels = labels
+        self.latest: LabelledBatch | None = None
 
     @property
     def space(self) -> SearchSpace:
@@ -95,7 +104,8 @@ class LabelledObservations(LightningDataModule):
     def labelled(self) -> LabelledBatch:
         """All rows with their labels as of now."""
         labels = (self.labels or default_labels(estimates_labels=True))(self.observations)
-        return LabelledBatch(self.observations.points, **vars(labels))
+        self.latest = LabelledBatch(self.observations.points, **vars(labels))
+        return self.latest
 
     def setup(self, stage: str) -> None:
         """Moves the rows to the trainer's device."""

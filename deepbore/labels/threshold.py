@@ -15,11 +15,15 @@ from torch import Tensor
 from deepbore.data.observations import Observations, Status
 from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels, lighten_pending
+from deepbore.labels.constraints import best_feasible, graded_constraints
 from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma, threshold
 
 
 class ThresholdFamily(Labelling):
     """What labellings by thresholds of one value share: gamma, tau, and class 0 for what has no value.
+
+    With black-box constraints the label is that of the value, feasible or not, and each constraint has a grade of its
+    own (`deepbore.labels.constraints`): one label of both has a jump at the border that no head learns as well.
 
     Args:
         gamma: proportion of good observations: a number in (0, 1) or a schedule.
@@ -38,9 +42,10 @@ class ThresholdFamily(Labelling):
         return Labels(
             z.reshape(len(values), -1).float(),
             lighten_pending(weight, observations).float(),
-            best=float(z.max()),
+            best=best_feasible(z, observations),
             separable=bool(ranked[-1] > tau) or bool((observations.status == Status.FAILED).any()),
             metrics={"tau": observations.to_user(tau)},
+            constraints=graded_constraints(observations),
         )
 
     def proportion(self, n: int) -> float:

@@ -1,5 +1,6 @@
 """`Engine`: what happens to the state of a run: design, propose, reserve, record."""
 
+import logging
 import time
 
 import torch
@@ -13,6 +14,8 @@ from deepbore.data.outcomes import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
 from deepbore.loop.snapshot import save
 from deepbore.loop.state import RunState
+
+log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -47,16 +50,39 @@ class Engine:
     def propose(self, q: int) -> Tensor:
         """q distinct new points by the trained classifier (q x d), or more of the design if it is not ready.
 
+        Black-box constraints are learned first, from the labels that the classifier has learned from.
+
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
             RankError: if a rank has died.
         """
         state, recipe = self.state, self.state.recipe
-        if not all(self.ranks.gather(state.classifier.ready)):
+        if not all(self.ranks.gather(state.classifier.ready)) or not self._knows_feasibility():
             return self.design(q)
-        search = Search(recipe.acquisition, state.classifier, state.observations, state.generator, self.ranks)
+        search = Search(
+            recipe.acquisition,
+            state.classifier,
+            state.observations,
+            state.generator,
+            self.ranks,
+            feasibility=state.feasibility if state.feasibility.is_needed else None,
+        )
         with one_thread():
             return recipe.candidates.propose(search, q)
+
+    def _knows_feasibility(self) -> bool:
+        """Lets the state learn the constraints of the latest labels, if any; whether that was possible on all ranks."""
+        state, labelled = self.state, self.state.data.latest
+        if labelled is None or labelled.constraints is None:
+            return True
+        try:
+            with one_thread():
+                state.feasibility.fit(labelled, state.space.released, state.generator)
+            learned = True
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
+            log.warning("the constraints could not be learned, exploring instead: %s", error)
+            learned = False
+        return all(self.ranks.gather(learned))
 
     def expected_labels(self, points: Tensor) -> Tensor | None:
         """The label that the classifier forecasts of each of q points (q); None while it is not ready."""

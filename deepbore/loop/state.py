@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers import Classifier
+from deepbore.classifiers.feasibility import Feasibility
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
@@ -30,6 +31,7 @@ class RunState:
         unfinished: rows that a run which was killed has left pending, to be evaluated first.
         rehearsals: epochs that only train, where the classifier has to learn anew.
         metrics: what is logged of labels and forecasts.
+        feasibility: what is known of black-box constraints, learned anew before each proposal.
         data: the observations as Lightning takes them, labelled anew in each epoch.
     """
 
@@ -42,6 +44,7 @@ class RunState:
     unfinished: list[int] = field(default_factory=list)
     rehearsals: int = 0
     metrics: Metrics = field(default_factory=Metrics)
+    feasibility: Feasibility = field(default_factory=Feasibility)
 
     def __post_init__(self) -> None:
         self.data = LabelledObservations(self.observations, self.recipe.labels)
@@ -88,6 +91,7 @@ class RunState:
         Tensors are the run's own, not copies.
         """
         bound = self.classifier.space is not None
+        feasibility = self.feasibility.state_dict()
         return {
             "asked": self.observations.n_asked,
             "generator": self.generator.get_state(),
@@ -99,6 +103,7 @@ class RunState:
             "labels": self.recipe.labels.state_dict(),
             "candidates": self.recipe.candidates.state_dict(),
             "metrics": self.metrics.state_dict(),
+            **({"feasibility": feasibility} if feasibility else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -112,6 +117,7 @@ class RunState:
         self.recipe.labels.load_state_dict(state["labels"])
         self.recipe.candidates.load_state_dict(state["candidates"])
         self.metrics.load_state_dict(state["metrics"])
+        self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.released)
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.generator.set_state(state["generator"].cpu())  # last: binding draws from it
 

@@ -101,7 +101,8 @@ class ExpectedImprovementBelow(StopRule):
     The expected improvement, E[max(z - z*, 0)] over the best label z*, is measured in labels, whose spread from the
     worst value to the best is 1. With the default labels, which are linear from the best value to the median, where
     they are 1/3, a share s of this spread is 1.5 s of the distance from the best value to the median. The proposals
-    that are not worth it are not evaluated.
+    that are not worth it are not evaluated. Under black-box constraints it counts as much as it is likely to be
+    feasible, and while nothing is feasible the run goes on.
 
     Args:
         share: of the spread, in (0, 1).
@@ -130,8 +131,13 @@ class ExpectedImprovementBelow(StopRule):
             ) from None
 
     def promises_too_little(self, state: RunState, points: Tensor) -> bool:
+        feasibility = state.feasibility
+        if feasibility.is_needed and not feasibility.found:
+            return False
         with torch.no_grad(), one_thread():
             improvement = LogExpectedImprovement()(state.classifier.posterior(points), state.classifier.best_label)
+            if feasibility.is_needed:
+                improvement = improvement + feasibility.log_probability(points)
         return bool(improvement.max() < math.log(self.share))
 
 

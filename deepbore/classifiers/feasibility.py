@@ -1,0 +1,116 @@
+"""`Feasibility`: how likely a configuration keeps all black-box constraints."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.labels.datamodule import LabelledBatch
+from deepbore.space import SearchSpace
+
+HEADS = 8  # at most; the constraints that are violated least often share the last one
+ROWS = 200  # that the heads learn from, at most, as `KernelPLS` does
+BORDER = 0.5  # the grade of a constraint that is 0
+REST = -1  # the key of the head that several constraints share
+CERTAIN = 1e-9  # the least standard deviation
+
+
+class Feasibility:
+    """One head for each constraint that has been violated: a regression of its grade (`Labels.constraints`).
+
+        log P(feasible | x) = sum_j log Phi(m_j(x) / s_j(x))
+
+    m_j and s_j are the mean and deviation of `KernelPLS` on z_j - 1/2, so far from all data a constraint is as likely
+    kept as not. Constraints count as independent. Of more than eight those that are violated most often have a head
+    each, and the rest one together, which learns the least grade of them in each row. A constraint that nothing has
+    violated yet has none.
+
+    It is the weight of expected improvement under constraints of Gardner et al. (2014, eq. 6), with grades in place of
+    values. Length scales, amplitude and lambda go on from one iteration to the next.
+
+    Attributes:
+        found: whether a row that keeps all constraints is known; if not, the search looks for one, and nothing else.
+
+    References:
+        Gardner, Kusner, Xu, Weinberger & Cunningham, Bayesian optimization with inequality constraints, ICML 2014.
+    """
+
+    def __init__(self) -> None:
+        self.found = True
+        self._heads: dict[int, KernelPLS] = {}  # by constraint, those that were needed at some time
+        self._fitted: tuple[int, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the latest batch has a row that violates a constraint."""
+        return bool(self._fitted)
+
+    @torch.no_grad()
+    def fit(self, batch: LabelledBatch, space: SearchSpace, generator: torch.Generator) -> None:
+        """Learns the constraints of a batch, if it has any.
+
+        Args:
+            batch: n rows with `constraints`.
+            space: that its points are of.
+            generator: draws a coreset of more than 200 rows.
+
+        Raises:
+            torch.linalg.LinAlgError: where a Gram matrix has no factor.
+        """
+        self._fitted = ()
+        if batch.constraints is None:
+            return
+        known = batch.constraints.isfinite().all(-1).nonzero().squeeze(-1)
+        grades = batch.constraints[known]
+        columns = graded_columns(grades)  # of all rows, so that a coreset leaves out no constraint
+        if not columns:
+            return
+        self.found = bool((grades >= BORDER).all(-1).any())
+        z = torch.stack(list(columns.values()), dim=-1) - BORDER
+        rows = LabelledBatch(batch.points[known], z, torch.ones_like(z[:, 0])).coreset(ROWS, generator)
+        for column, key in enumerate(columns):
+            head = self._head(key, space).to(z.device)
+            head.learn(replace(rows, z=rows.z[:, [column]]))
+        self._fitted = tuple(columns)
+
+    def log_probability(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> log P(feasible) (n), with gradients."""
+        posteriors = [self._heads[key].posterior(points) for key in self._fitted]
+        return torch.stack(
+            [torch.special.log_ndtr(each.mean / each.std.clamp(min=CERTAIN)) for each in posteriors]
+        ).sum(0)
+
+    def sampled_violation(self, points: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """By how much joint draws of the grades violate the constraints in all, 0 where they keep them (count x n)."""
+        draws = [self._heads[key].posterior(points).sample(count, generator) for key in self._fitted]
+        return torch.stack([(-each).clamp(min=0) for each in draws]).sum(0)
+
+    def _head(self, key: int, space: SearchSpace) -> KernelPLS:
+        head = self._heads.setdefault(key, KernelPLS(rows=ROWS))
+        head.bind(space)
+        return head
+
+    # --- plain data --------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[int, Tensor]:
+        """What the next fit goes on from, by constraint; empty while no head was needed."""
+        return {key: head.theta for key, head in self._heads.items()}
+
+    def load_state_dict(self, state: Mapping[int, Tensor], space: SearchSpace) -> None:
+        """Takes up what `state_dict` gave."""
+        self._heads, self._fitted = {}, ()
+        for key, theta in state.items():
+            self._head(key, space).theta.copy_(theta)
+
+
+def graded_columns(grades: Tensor) -> dict[int, Tensor]:
+    """Grades (n x c) -> those that a head each learns (n), by constraint: the violated ones; see `Feasibility`."""
+    often = (grades < BORDER).sum(0)
+    order = [j for j in often.argsort(descending=True, stable=True).tolist() if often[j]]
+    own = order if len(order) <= HEADS else order[: HEADS - 1]
+    columns = {j: grades[:, j] for j in sorted(own)}
+    if len(own) < len(order):
+        columns[REST] = grades[:, order[HEADS - 1 :]].min(-1).values
+    return columns
