@@ -32,7 +32,7 @@ from figures.running import SMOKE_SEEDS, SMOKE_TRIALS, Size, compute_on, lacking
 from figures.scores import Scores
 
 ROOT = Path(__file__).parent.parent
-SMOKED = "bore-7"
+SMOKED = "bore-11"
 
 
 def arguments() -> argparse.Namespace:

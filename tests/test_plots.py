@@ -1,14 +1,11 @@
 """Pictures, and the numbers in them."""
 
 import copy
-import importlib.util
 import math
-import sys
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from sklearn.calibration import calibration_curve
 from torchmetrics.functional.classification import binary_calibration_error
 
@@ -536,20 +533,3 @@ def test_ticks_are_round_values_of_the_parameter(parameter, expected):
     values = parameter.ticks(5)
     parameter.encode(values)
     assert [short(value) for value in values] == expected
-
-
-# --- in steps ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_stepping_through_makes_an_animation(tmp_path, monkeypatch, pytestconfig):
-    spec = importlib.util.spec_from_file_location("steps", pytestconfig.rootpath / "scripts" / "step_through.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    out = tmp_path / "steps.gif"
-    monkeypatch.setattr(sys, "argv", ["steps", str(out), "--steps", "2", "--frames", str(tmp_path / "frames")])
-    script.main()
-    with Image.open(out) as gif:
-        assert gif.n_frames == 2
-    assert len(list((tmp_path / "frames").glob("*.png"))) == 2
-    assert out.stat().st_size < 200_000

@@ -56,7 +56,8 @@ def section(figure: Figure, results: Results, runs: Sequence[Run], optima: Optim
         assert isinstance(figure, Demonstration)
         numbers = results.numbers(figure)
         body, findings = demonstration_body(figure, numbers), figure.findings(numbers) if numbers else []
-    picture = [f"![{figure.caption}](papers/{figure.name}.png)\n"] if results.picture(figure).exists() else []
+    drawn = len(body) > 1 and results.picture(figure).exists()
+    picture = [f"![{figure.caption}](papers/{figure.name}.png)\n"] if drawn else []
     tail = [f"**What was found:** {figure.explanation}\n"] if figure.explanation else []
     return "\n".join([*head, *body[:1], *picture, *body[1:], *claims(findings), *tail]), findings
 

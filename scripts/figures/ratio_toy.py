@@ -131,6 +131,7 @@ def draw(names: tuple[str, ...], numbers: Mapping[int, Numbers]) -> Picture:
         place.set_title(name, fontsize=8)
     for place in axes.flat[len(names) :]:
         place.set_axis_off()
+    axes[0, 0].set_ylim(-0.2, 1.2 / GAMMA)
     axes[0, 0].legend(frameon=False, fontsize=7)
     picture.supylabel("relative density ratio", fontsize=8)
     return picture
