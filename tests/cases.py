@@ -79,5 +79,8 @@ PROBLEMS = {
     "RacingLine": lambda: problems.RacingLine("ucb"),
     "DigitsArchitecture": problems.DigitsArchitecture,
     "Coco": lambda: problems.Coco("bbob-mixint", 3, 1, 5),
+    "PressureVessel": problems.PressureVessel,
+    "WeldedBeam": problems.WeldedBeam,
+    "DigitsUnderLimit": lambda: problems.DigitsUnderLimit(epochs=1),
     "TrainingRun": lambda: problems.TrainingRun("svm-iris"),
 }

@@ -28,7 +28,8 @@ from deepbore.problems import suites
 from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem, VectorProblem
 from deepbore.problems.coco import Coco
-from deepbore.problems.digits import Digits
+from deepbore.problems.digits import Digits, DigitsUnderLimit
+from deepbore.problems.engineering import PressureVessel, WeldedBeam
 from deepbore.problems.function import FunctionProblem
 from deepbore.problems.lightning_cli import LightningCLIProblem
 from deepbore.problems.noisy import Noisy
@@ -55,6 +56,7 @@ __all__ = [
     "Coco",
     "Digits",
     "DigitsArchitecture",
+    "DigitsUnderLimit",
     "Flat",
     "Forrester",
     "FunctionProblem",
@@ -65,6 +67,7 @@ __all__ = [
     "Michalewicz",
     "NASBench201",
     "Noisy",
+    "PressureVessel",
     "Problem",
     "RacingLine",
     "RobotPushing",
@@ -73,5 +76,6 @@ __all__ = [
     "SixHumpCamel",
     "TrainingRun",
     "VectorProblem",
+    "WeldedBeam",
     "suites",
 ]

@@ -24,7 +24,9 @@ class Problem(ABC):
     Attributes:
         space: where to search.
         directions: "minimize" or "maximize", one for each objective value, k >= 1.
-        optimum: the best possible value of the only objective, in the user's sign; None if unknown.
+        optimum: the best possible value of the only objective, in the user's sign; None if unknown. With constraints it
+            is the best value of a feasible configuration.
+        constraints: how many black-box constraints an outcome has, as far as the problem says it.
         numbered: whether a call takes the trial's id, too, as `trial`.
         isolated: whether `deepbore fit` always evaluates in worker processes, which are ended with all they have
             started.
@@ -43,6 +45,7 @@ class Problem(ABC):
     space: SearchSpace
     directions: tuple[Direction, ...] = ("minimize",)
     optimum: float | None = None
+    constraints: int = 0
     numbered: bool = False
     isolated: bool = False
 

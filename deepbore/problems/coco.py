@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepbore.checks import one_of, whole
+from deepbore.data.outcomes import Outcome
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
 from deepbore.problems.draws import Draws
 from deepbore.space import Integer, Params, Real, SearchSpace
@@ -25,6 +26,9 @@ DECADES = (0, -3, -1, -1, 0, -2, 0, -2, -2, -3, -2, -4, -1, 0, -1, 0, 1, 0, 1, -
 class Coco(VectorProblem):
     """A function of one of COCO's suites, minus its lowest value: minimised, with its optimum at 0.
 
+    Those of bbob-constrained have black-box constraints, 1 to 9 plus 9/2 of the dimension; they give an `Outcome`. What
+    the best feasible value is the package doesn't say: their values are COCO's, and `optimum` is None.
+
     bbob and bbob-largescale are continuous, on [-5, 5]^d. In bbob-mixint four parameters of five are whole numbers,
     from 0 to 1, 3, 7 and 15, and come first; the rest are continuous. The functions of bbob-noisy, f101 to f130, are
     ten of bbob's with noise: Gaussian or uniform, which multiply the distance from the optimum, or Cauchy outliers.
@@ -33,8 +37,8 @@ class Coco(VectorProblem):
     noise. Here noise is drawn by COCO's formulas from `seed` instead (see `Draws`). Without noise, values are COCO's.
 
     Args:
-        suite: bbob, bbob-mixint, bbob-noisy or bbob-largescale.
-        function: its number in the suite: 1 to 24, or 101 to 130 in bbob-noisy.
+        suite: bbob, bbob-mixint, bbob-noisy, bbob-largescale or bbob-constrained.
+        function: its number in the suite: 1 to 24, 101 to 130 in bbob-noisy, or 1 to 54 in bbob-constrained.
         instance: number of the shift and rotation, >= 1.
         dimension: number of parameters, one of the suite's `DIMENSIONS`.
         seed: of the noise, >= 0.
@@ -52,7 +56,8 @@ class Coco(VectorProblem):
         Tusar, Brockhoff & Hansen, Mixed-Integer Benchmark Problems for Single- and Bi-Objective Optimization, GECCO
         2019 (bbob-mixint). Finck, Hansen, Ros & Auger, Real-Parameter Black-Box Optimization Benchmarking 2010:
         Presentation of the Noisy Functions (bbob-noisy). Varelas et al., A Comparative Study of Large-Scale Variants of
-        CMA-ES, PPSN 2018 (bbob-largescale).
+        CMA-ES, PPSN 2018 (bbob-largescale). Dufosse, Hansen, Brockhoff, Sampaio, Atamna & Auger, Building Scalable Test
+        Problems for Benchmarking Constrained Optimizers, 2022 (bbob-constrained).
     """
 
     DIMENSIONS: ClassVar[dict[str, tuple[int, ...]]] = {
@@ -60,8 +65,8 @@ class Coco(VectorProblem):
         "bbob-mixint": (5, 10, 20, 40, 80, 160),
         "bbob-noisy": (2, 3, 5, 10, 20, 40),
         "bbob-largescale": (20, 40, 80, 160, 320, 640),
+        "bbob-constrained": (2, 3, 5, 10, 20, 40),
     }
-    optimum = 0.0
 
     def __init__(self, suite: str, function: int, instance: int, dimension: int, seed: int = 0):
         one_of(self.DIMENSIONS, suite=suite)
@@ -79,22 +84,29 @@ class Coco(VectorProblem):
                 for i, (low, high) in enumerate(bounds)
             }
         )
-        self._lowest = self._lowest_value()
+        self.constraints = int(self._function.number_of_constraints)
+        self.optimum = None if self.constraints else 0.0
+        self._lowest = 0.0 if self.constraints else self._lowest_value()
         self._draws = Draws(self.space, f"{suite} {function} {instance}", seed)
 
     @classmethod
     def functions(cls, suite: str) -> range:
         """The numbers of a suite's functions."""
-        return range(101, 131) if suite == "bbob-noisy" else range(1, 25)
+        return {"bbob-noisy": range(101, 131), "bbob-constrained": range(1, 55)}.get(suite, range(1, 25))
 
     @property
     def is_noisy(self) -> bool:
         """Whether evaluations have noise."""
         return self.suite == "bbob-noisy"
 
-    def __call__(self, params: Params) -> float:
-        """The value of a configuration, with new noise in bbob-noisy. Raises PointError as `vector` does."""
+    def __call__(self, params: Params) -> float | Outcome:
+        """The value of a configuration, with new noise in bbob-noisy, and an outcome in bbob-constrained.
+
+        Raises PointError as `vector` does.
+        """
         value = self.true_value(params)
+        if self.constraints:
+            return Outcome(value, constraints=self._function.constraint(self.vector(params)).tolist())
         return with_noise(value, self.function, self.dimension, self._draws(params)) if self.is_noisy else value
 
     def true_value(self, params: Params) -> float:

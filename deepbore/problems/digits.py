@@ -1,5 +1,6 @@
-"""A real training run as the objective: a small network on scikit-learn's handwritten digits."""
+"""Real training runs as objectives: a small network on scikit-learn's handwritten digits."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from deepbore.checks import whole
+from deepbore.data.outcomes import Outcome
 from deepbore.problems.base import Problem, benchmark_package
 from deepbore.problems.layers import new_layers, outputs
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real, SearchSpace
@@ -56,10 +58,14 @@ class Digits(Problem):
         self._images = torch.from_numpy(images).float() / BRIGHTEST
         self._labels = torch.from_numpy(labels).long()
 
+    def __call__(self, params: Params) -> float | Outcome:
+        """The held-out cross-entropy of a configuration. Raises PointError for one outside the space."""
+        return float(cross_entropy(self._held_out(params), self._labels[TRAINING:]))
+
     @torch.inference_mode(mode=False)  # a loop that calls this may have switched gradients off
     @torch.enable_grad()
-    def __call__(self, params: Params) -> float:
-        """The held-out cross-entropy of a configuration. Raises PointError for one outside the space."""
+    def _held_out(self, params: Params) -> Tensor:
+        """Logits of the held-out images (597 x 10) by a network trained with these hyperparameters."""
         self.space.encode([params])  # checks names and bounds
         generator = torch.Generator().manual_seed(self.seed)
         layers = new_layers([PIXELS] + [params["width"]] * params["depth"] + [CLASSES], generator)
@@ -70,8 +76,50 @@ class Digits(Problem):
                 optimizer.zero_grad()
                 cross_entropy(logits, self._labels[batch]).backward()
                 optimizer.step()
-        held_out = outputs(self._images[TRAINING:], layers)
-        return float(cross_entropy(held_out, self._labels[TRAINING:]).detach())
+        return outputs(self._images[TRAINING:], layers).detach()
+
+
+class DigitsUnderLimit(Digits):
+    """Accuracy on held-out digits, maximised, of a network with a limited number of parameters.
+
+    As `Digits`, but a network counts only if its weights and biases are at most `limit`: one constraint, their number /
+    limit - 1. Wide and deep ones are the more accurate. A run that diverges has an accuracy, too, that of guessing.
+
+    Args:
+        limit: how many parameters there may be, >= 1000.
+        epochs: as of `Digits`.
+        seed: as of `Digits`.
+
+    Raises:
+        SettingError: for settings outside these ranges.
+        MissingPackage: without scikit-learn.
+
+    Example:
+        >>> problem = DigitsUnderLimit(limit=3000, epochs=1)
+        >>> params = {"learning_rate": 0.01, "width": 32, "depth": 1, "dropout": 0.0, "weight_decay": 1e-6}
+        >>> outcome = problem({**params, "optimizer": "adam"})
+        >>> outcome.values[0] > 0.5, [round(c, 3) for c in outcome.constraints]  # 65 * 32 + 33 * 10 = 2410 of 3000
+        (True, [-0.197])
+    """
+
+    directions = ("maximize",)
+    constraints = 1
+
+    def __init__(self, limit: int = 5000, epochs: int = 10, seed: int = 0):
+        whole(1000, limit=limit)
+        super().__init__(epochs, seed)
+        self.limit = limit
+
+    def __call__(self, params: Params) -> Outcome:
+        """Accuracy and constraint. Raises PointError for a configuration outside the space."""
+        right = self._held_out(params).argmax(-1) == self._labels[TRAINING:]
+        return Outcome(float(right.double().mean()), constraints=[parameters(params) / self.limit - 1])
+
+
+def parameters(params: Params) -> int:
+    """How many weights and biases the network of a configuration has."""
+    sizes = [PIXELS] + [params["width"]] * params["depth"] + [CLASSES]
+    return sum((before + 1) * after for before, after in pairwise(sizes))
 
 
 def _optimizer(weights: list[Tensor], params: dict[str, Any]) -> torch.optim.Optimizer:

@@ -1,6 +1,7 @@
 """The problems of the benchmark by name, in suites, each with a half to develop on and a half that is kept aside.
 
-    bbob, bbob-mixint, bbob-noisy, bbob-largescale   Coco: "bbob/f01/i01/d05" is function 1, instance 1, 5 dimensions
+    bbob, bbob-mixint, bbob-noisy, bbob-largescale,  Coco: "bbob/f01/i01/d05" is function 1, instance 1, 5 dimensions
+    bbob-constrained
     tables                                           "hpolib/protein_structure", "nasbench201/cifar10", ...
     training                                         TrainingRun: "training/svm-digits", ...
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
@@ -8,6 +9,8 @@
     papers                                           problems of the papers that are in no other suite: "robot-pushing",
                                                      "racing/ucb", "noisy/forrester", ...
     batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022)
+    designs                                          under black-box constraints: "pressure-vessel", "welded-beam",
+                                                     "digits-under-limit"
 
 Of these six the paper names two, Six-hump Camel and Hartmann in three dimensions; the others are our choice.
 "racing/ethz_a" and "racing/ethz_b" read the file that the environment variable DEEPBORE_TRACKS names: see RacingLine.
@@ -29,6 +32,8 @@ from deepbore.errors import SettingError
 from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem
 from deepbore.problems.coco import Coco
+from deepbore.problems.digits import DigitsUnderLimit
+from deepbore.problems.engineering import PressureVessel, WeldedBeam
 from deepbore.problems.noisy import Kind, Noisy
 from deepbore.problems.racing import RacingLine
 from deepbore.problems.robot_pushing import RobotPushing
@@ -103,9 +108,20 @@ PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "noisy/rosenbrock5": lambda seed: Noisy(Rosenbrock(5), 0.01, seed=seed),
     "noise-only": lambda seed: Noisy(Flat(2), 1.0, seed=seed),
 }
+DESIGNS: dict[str, Callable[[], Problem]] = {
+    "pressure-vessel": PressureVessel,
+    "welded-beam": WeldedBeam,
+    "digits-under-limit": DigitsUnderLimit,
+}
 BATCH_BORE = ["camel", "hartmann3", "branin", "hartmann6", "rosenbrock5", "ackley10"]
 HALVED = {"tables": TABLES, "training": TRAINING}
-WHOLE = {"noisy": list(NOISY), "functions": list(FUNCTIONS), "papers": list(PAPERS), "batch-bore": BATCH_BORE}
+WHOLE = {
+    "noisy": list(NOISY),
+    "functions": list(FUNCTIONS),
+    "papers": list(PAPERS),
+    "batch-bore": BATCH_BORE,
+    "designs": list(DESIGNS),
+}
 SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE)
 
 
@@ -130,7 +146,7 @@ def problem(name: str, seed: int = 0) -> Problem:
         return Noisy(FUNCTIONS[function](), share * SPREADS[function], kind, seed)
     if name in PAPERS:
         return PAPERS[name](seed)
-    for makers in (FUNCTIONS, *HALVED.values()):
+    for makers in (FUNCTIONS, DESIGNS, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -147,8 +163,8 @@ def suite(
     """The names of a suite's problems, in a fixed order.
 
     Args:
-        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, tables, training, noisy, functions, papers or
-            batch-bore.
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, noisy, functions,
+            papers, batch-bore or designs.
         half: "development", "held_out" or "all".
         dimensions: which dimensions of a COCO suite, d each; None for all.
         instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.

@@ -1,14 +1,15 @@
 """`Ledger`: what a run has found so far."""
 
 import math
+from dataclasses import replace
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcomes import Outcome, as_outcome
 from deepbore.problems import Problem
 from deepbore.space import Params
 
 
 class Ledger:
-    """What a run has found so far, by the true values of configurations, in the sign that is minimised.
+    """What a run has found so far, by the true values of feasible configurations, in the sign that is minimised.
 
     Args:
         problem: what is evaluated.
@@ -24,21 +25,22 @@ class Ledger:
         self.recommended = list[tuple[int, float]]()
         self.rounds = list[float]()
 
-    def evaluate(self, params: Params) -> float | None:
-        """The value that the method is told; None for a failure."""
-        value = evaluated(self.problem, params)
+    def evaluate(self, params: Params) -> Outcome:
+        """What the method is told, its value in the sign that is minimised."""
+        outcome = evaluated(self.problem, params)
         self.n += 1
         if self.round_size:
             self._count(params)
-        if value is None:
+        if outcome.has_failed:
             self.failed += 1
-            return None
-        if self.sign * value < self.least:
-            self.least = self.sign * value
+            return outcome
+        value = self.sign * outcome.values[0]
+        if outcome.is_feasible and value < self.least:
+            self.least = value
             true = self.true_value(params)
             if not self.best or self.best[-1][1] != true:
                 self.best.append((self.n, true))
-        return self.sign * value
+        return replace(outcome, values=value)
 
     def recommend(self, params: Params) -> None:
         """Notes the true value of a recommended configuration."""
@@ -58,12 +60,9 @@ class Ledger:
         return float(f"{value:.{self.digits}g}")
 
 
-def evaluated(problem: Problem, params: Params) -> float | None:
-    """The observed value; None where the evaluation raises, or gives no finite number."""
+def evaluated(problem: Problem, params: Params) -> Outcome:
+    """What an evaluation gives: a failure where it raises, or gives no finite number."""
     try:
-        value = problem(params)
-    except Exception:
-        return None
-    if isinstance(value, Outcome):
-        value = math.nan if value.has_failed else value.values[0]
-    return float(value) if math.isfinite(value) else None
+        return as_outcome(problem(params))
+    except Exception as error:
+        return Outcome.failure(repr(error))

@@ -17,7 +17,9 @@ def run(job: Job) -> Row:
     problem = problem_of(job.problem, seed=job.seed)
     noisy = job.problem.startswith(NOISY)
     ledger = Ledger(problem, job.workers if job.rounds else 0)
-    peer = methods.make(job.method, problem.space, job.seed, n_initial=job.initial, noisy=noisy, workers=job.workers)
+    how = {"n_initial": job.initial, "noisy": noisy, "workers": job.workers}
+    how |= {"constrained": True} if problem.constraints else {}
+    peer = methods.make(job.method, problem.space, job.seed, **how)
     try:
         seconds = optimise(peer, ledger, job)
         row: Row = {
@@ -49,9 +51,9 @@ def optimise(peer: Peer, ledger: Ledger, job: Job) -> float:
         if not pending:  # nothing is left to try
             break
         params = pending.pop(0)
-        value = ledger.evaluate(params)
+        outcome = ledger.evaluate(params)
         started = peer.clock()
-        peer.tell(params, value)
+        peer.tell_outcome(params, outcome)
         seconds += peer.clock() - started
         if peer.noisy and ledger.n in CHECKPOINTS:
             ledger.recommend(peer.recommend())

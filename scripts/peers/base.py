@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from deepbore.data.outcomes import Outcome
 from deepbore.space import Params, SearchSpace
 
 
@@ -24,12 +25,22 @@ class Peer(ABC):
         n_initial: evaluations of its own initial design.
         noisy: whether the same configuration may give another value next time.
         workers: how many configurations are asked for at a time.
+        constrained: whether outcomes have black-box constraints.
     """
 
     packages: tuple[str, ...] = ()  # whose versions stand in the results
 
-    def __init__(self, space: SearchSpace, seed: int, n_initial: int = 10, noisy: bool = False, workers: int = 1):
+    def __init__(
+        self,
+        space: SearchSpace,
+        seed: int,
+        n_initial: int = 10,
+        noisy: bool = False,
+        workers: int = 1,
+        constrained: bool = False,
+    ):
         self.space, self.seed, self.n_initial, self.noisy, self.workers = space, seed, n_initial, noisy, workers
+        self.constrained = constrained
         self.params = list[Params]()  # what was told, in this order
         self.values = list[float | None]()  # None for a failure
 
@@ -41,6 +52,10 @@ class Peer(ABC):
         """Takes the value of a configuration that was asked for; None if it failed."""
         self.params.append(params)
         self.values.append(value)
+
+    def tell_outcome(self, params: Params, outcome: Outcome) -> None:
+        """Takes all of an outcome; to one that knows of no constraints what is infeasible has failed."""
+        self.tell(params, outcome.values[0] if outcome.is_feasible else None)
 
     def recommend(self) -> Params:
         """What it would choose now: the best observed configuration, unless the method knows better."""
@@ -81,6 +96,10 @@ class HandlePeer(Peer):
     def observe(self, handle: Any, value: float | None) -> None:
         """Tells the optimiser the value of what it knows by a handle; None if it failed."""
 
+    def observe_outcome(self, handle: Any, outcome: Outcome) -> None:
+        """Tells the optimiser all of an outcome, constraints included."""
+        self.observe(handle, outcome.values[0] if outcome.is_feasible else None)
+
     def ask(self, q: int) -> list[Params]:
         asked = self.suggest(q)
         self.pending += asked
@@ -88,8 +107,15 @@ class HandlePeer(Peer):
 
     def tell(self, params: Params, value: float | None) -> None:
         super().tell(params, value)
+        self.observe(self._handle(params), value)
+
+    def tell_outcome(self, params: Params, outcome: Outcome) -> None:
+        super().tell(params, outcome.values[0] if outcome.is_feasible else None)
+        self.observe_outcome(self._handle(params), outcome)
+
+    def _handle(self, params: Params) -> Any:
         row = next(row for row, (asked, _) in enumerate(self.pending) if asked == params)
-        self.observe(self.pending.pop(row)[1], value)
+        return self.pending.pop(row)[1]
 
 
 def one_hot(space: SearchSpace, points: Tensor) -> Tensor:

@@ -6,12 +6,14 @@ import torch
 from botorch import fit_gpytorch_mll
 from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.analytic import LogConstrainedExpectedImprovement, LogProbabilityOfFeasibility
 from botorch.models import MixedSingleTaskGP, SingleTaskGP
 from botorch.models.gpytorch import GPyTorchModel
 from botorch.optim import optimize_acqf, optimize_acqf_discrete, optimize_acqf_mixed_alternating
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
+from deepbore.data.outcomes import Outcome
 from deepbore.space import Params
 from peers.base import PointPeer
 
@@ -26,7 +28,8 @@ class BoTorch(PointPeer):
 
     Batches without noise are by qLogEI, point after point. Real spaces are searched by `optimize_acqf`, small finite
     ones configuration by configuration, others by `optimize_acqf_mixed_alternating`. Failures are as bad as the worst
-    value, inactive parameters at their first value.
+    value, inactive parameters at their first value. Under constraints it is constrained LogEI with a Gaussian process
+    for each, point by point and without noise, or the probability that a point is feasible while none is known.
     """
 
     packages = ("botorch", "gpytorch", "torch")
@@ -35,6 +38,7 @@ class BoTorch(PointPeer):
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
         warnings.simplefilter("ignore")
+        self.bounds = list[tuple[float, ...] | None]()  # constraints of each outcome; None for a failure
         columns = list(enumerate(self.space.parameters.values()))
         self.grids = {
             i: (p.encode(p.decode(p.from_level(torch.arange(p.levels, dtype=torch.float64)))) / p.upper).tolist()
@@ -52,8 +56,10 @@ class BoTorch(PointPeer):
         return self.fresh(self.maximised(self.acquisition(model, q), q))
 
     def model(self) -> GPyTorchModel:
-        """The Gaussian process of minus the values."""
+        """The Gaussian process of minus the values, and of each constraint."""
         y = -torch.tensor(self.filled(), dtype=torch.float64)[:, None]
+        if self.constrained:
+            y = torch.cat([y, self.filled_constraints()], -1)
         if not self.categories:
             model = SingleTaskGP(self.points, y)
             fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
@@ -65,10 +71,35 @@ class BoTorch(PointPeer):
 
     def acquisition(self, model: GPyTorchModel, q: int) -> AcquisitionFunction:
         """What is maximised."""
+        if self.constrained:
+            return self.constrained_acquisition(model)
         best = -min(self.filled())
         if self.noisy:
             return qLogNoisyExpectedImprovement(model, self.points, prune_baseline=True)
         return LogExpectedImprovement(model, best) if q == 1 else qLogExpectedImprovement(model, best)
+
+    def tell_outcome(self, params: Params, outcome: Outcome) -> None:
+        if not self.constrained:
+            super().tell_outcome(params, outcome)
+            return
+        self.bounds.append(None if outcome.has_failed else outcome.constraints)
+        self.tell(params, None if outcome.has_failed else outcome.values[0])
+
+    def filled_constraints(self) -> Tensor:
+        """The constraints told (n x c), failures as bad as the worst of each."""
+        c = len(next(each for each in self.bounds if each is not None))
+        missing = (float("nan"),) * c
+        told = torch.tensor([missing if each is None else each for each in self.bounds], dtype=torch.float64)
+        return torch.where(told.isnan(), told.nan_to_num(nan=-float("inf")).max(0).values, told)
+
+    def constrained_acquisition(self, model: GPyTorchModel) -> AcquisitionFunction:
+        """Constrained LogEI over the best feasible value, or the probability of feasibility where there is none."""
+        kept = {1 + j: (None, 0.0) for j in range(model.num_outputs - 1)}
+        pairs = zip(self.values, self.bounds, strict=True)
+        feasible = [value for value, bounds in pairs if value is not None and all(c <= 0 for c in bounds)]
+        if not feasible:
+            return LogProbabilityOfFeasibility(model, kept)
+        return LogConstrainedExpectedImprovement(model, -min(feasible), 0, kept)
 
     def maximised(self, acquisition: AcquisitionFunction, q: int) -> Tensor:
         """The best q points (q x d in the unit cube)."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import deepbore as db
 from deepbore.data.observations import Trial
+from deepbore.data.outcomes import Outcome
 from deepbore.space import Params
 from peers import ablation, ablation_noise, papers, searches
 from peers.ablation import Settings
@@ -59,6 +60,9 @@ class DeepBore(HandlePeer):
             self.study.tell(handle, failed=True)
         else:
             self.study.tell(handle, value)
+
+    def observe_outcome(self, handle: Trial, outcome: Outcome) -> None:
+        self.study.tell(handle, outcome)
 
     def recommend(self) -> Params:
         trial = self.study.recommended if self.noisy else self.study.best_trial

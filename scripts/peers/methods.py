@@ -16,12 +16,10 @@ class Method:
     settings: Mapping[str, object] = field(default_factory=dict)
     venv: str | None = None
 
-    def make(self, space: SearchSpace, seed: int, n_initial: int, noisy: bool, workers: int) -> Peer:
+    def make(self, space: SearchSpace, seed: int, **how: int | bool) -> Peer:
         """The peer, in this process."""
         module, kind = self.place.split(":")
-        made: Peer = getattr(import_module(f"peers.{module}"), kind)(
-            space, seed, n_initial=n_initial, noisy=noisy, workers=workers, **self.settings
-        )
+        made: Peer = getattr(import_module(f"peers.{module}"), kind)(space, seed, **how, **self.settings)
         return made
 
 
@@ -59,15 +57,21 @@ def names() -> list[str]:
     return [*METHODS, *PEERS]
 
 
-def make(name: str, space: SearchSpace, seed: int, n_initial: int = 10, noisy: bool = False, workers: int = 1) -> Peer:
+def make(name: str, space: SearchSpace, seed: int, **how: int | bool) -> Peer:
     """The peer of a name, in a process of its own if its packages need that.
+
+    Args:
+        name: of the method.
+        space: where to search.
+        seed: of everything random.
+        how: n_initial, noisy, workers and constrained; see `Peer`.
 
     Raises:
         RuntimeError: if its virtual environment can't be made, or its process ends.
     """
     method = PEERS.get(name) or Method("deepbore_methods:DeepBore", {"settings": name})
     if method.venv is None:
-        return method.make(space, seed, n_initial, noisy, workers)
+        return method.make(space, seed, **how)
     from peers.process import ProcessPeer  # noqa: PLC0415
 
-    return ProcessPeer(name, method.venv, space, seed, n_initial=n_initial, noisy=noisy, workers=workers)
+    return ProcessPeer(name, method.venv, space, seed, **how)

@@ -3,16 +3,23 @@
 import logging
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 
 import optuna
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, TPESampler
 
+from deepbore.data.outcomes import Outcome
 from deepbore.space import Params, SearchSpace
 from peers.base import HandlePeer
 
+CONSTRAINTS = "constraints"  # the attribute that holds them
+
 
 class Sampled(HandlePeer):
-    """A sampler of Optuna with its defaults. Failures are told as such (`TrialState.FAIL`)."""
+    """A sampler of Optuna with its defaults. Failures are told as such (`TrialState.FAIL`).
+
+    Constraints reach the samplers that know them by `constraints_func`.
+    """
 
     packages = ("optuna",)
 
@@ -41,6 +48,18 @@ class Sampled(HandlePeer):
         state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
         self.study.tell(handle, value, state=state)
 
+    def observe_outcome(self, handle: optuna.Trial, outcome: Outcome) -> None:
+        if self.constraints_func is None:
+            super().observe_outcome(handle, outcome)
+            return
+        handle.set_user_attr(CONSTRAINTS, list(outcome.constraints))
+        self.observe(handle, None if outcome.has_failed else outcome.values[0])
+
+    @property
+    def constraints_func(self) -> Callable[[optuna.trial.FrozenTrial], list[float]] | None:
+        """What gives the samplers the constraints of a trial; None where there are none."""
+        return constraints_of if self.constrained else None
+
 
 class TPE(Sampled):
     """Multivariate TPE in groups of conditional parameters; pending trials count as bad where several are asked."""
@@ -52,6 +71,7 @@ class TPE(Sampled):
             multivariate=True,
             group=True,
             constant_liar=self.workers > 1,
+            constraints_func=self.constraints_func,
         )
 
 
@@ -59,7 +79,12 @@ class GP(Sampled):
     """Optuna's Gaussian process with LogEI; with noise inferred where the objective is noisy."""
 
     def sampler(self) -> BaseSampler:
-        return GPSampler(seed=self.seed, n_startup_trials=self.n_initial, deterministic_objective=not self.noisy)
+        return GPSampler(
+            seed=self.seed,
+            n_startup_trials=self.n_initial,
+            deterministic_objective=not self.noisy,
+            constraints_func=self.constraints_func,
+        )
 
 
 class CMA(Sampled):
@@ -69,6 +94,7 @@ class CMA(Sampled):
     """
 
     packages = ("optuna", "cmaes")
+    constraints_func = None
 
     def sampler(self) -> BaseSampler:
         return CmaEsSampler(seed=self.seed, with_margin=True, warn_independent_sampling=False)
@@ -76,6 +102,11 @@ class CMA(Sampled):
     def suggested(self, trial: optuna.Trial) -> Params:
         columns = {name: [_suggested(trial, name, p)] for name, p in self.space.parameters.items()}
         return self.space.decode(self.space.encode_columns(columns))[0]
+
+
+def constraints_of(trial: optuna.trial.FrozenTrial) -> list[float]:
+    """The constraints of a trial that has been told; those of a failure do not count."""
+    return trial.user_attrs[CONSTRAINTS]
 
 
 def suggest(trial: optuna.Trial, space: SearchSpace) -> Params:
