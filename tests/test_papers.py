@@ -61,6 +61,7 @@ RELU, ELU = {"MLPClassifier.activation": "relu"}, {"MLPClassifier.activation": "
 PUBLISHED = {
     "bore_mlp": {**J3, **RELU},
     "bore_mlp_elu": {**J3, **ELU},
+    "bore_mlp_quarter": {**J3, **RELU, "gamma": QUARTER},  # Oliveira et al. 2022, D.3.1
     "bore_rf": {**J1, **DISCRETE},
     "bore_rf_continuous": {**J1, **CONTINUOUS},
     "bore_rf_platt": {**J1, **FIGURES_7_AND_11, "Calibrated.method": "platt"},
