@@ -27,6 +27,7 @@ HERE = {
     "crash_and_resume.py",
     "parallel_workers.py",
     "failing_region.py",
+    "size_limit.py",
     "warm_start.py",
     "distributed_trainer.py",
     "logged_run.py",
@@ -146,6 +147,15 @@ def test_a_failing_region_is_left(tmp_path):
     first, second = re.findall(r"(\d+) in the", shown)
     assert int(second) < int(first)
     assert number(r"loss: (\S+)", shown) < -4
+
+
+@pytest.mark.slow
+def test_a_limit_is_learned(tmp_path):
+    shown = said("size_limit.py", "--trials", 24, cwd=tmp_path)
+    first, second = re.search(r"(\d+) in the first half, (\d+) in the second", shown).groups()
+    assert int(second) > int(first)
+    assert number(r"with (\d+) weights", shown) <= 2500
+    assert number(r"smallest loss: (\S+)", shown) < 0.6
 
 
 @pytest.mark.slow
