@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from deepbore import LaplaceGGN, Study, ThresholdLabels
+from deepbore import LaplaceGGN, Study, ThresholdLabels, Training
 from deepbore.plots import landscape
 from deepbore.problems import Forrester, Noisy
 from figures.kinds import Demonstration, Finding, Numbers
@@ -96,9 +96,8 @@ def compute_prior(seed: int, steps: int) -> Numbers:
     found: Numbers = {}
     for prior in PRIORS:
         parts = settings(CONFIGS / "boggn_continuous.yaml")
-        head = parts["classifier"]
-        assert isinstance(head, LaplaceGGN)
-        head = LaplaceGGN(activation="relu", prior_precision=prior, samples=32, rows=1024, training=head.training)
+        training = Training(steps=100, batch_size=32, learning_rate=1e-3)  # as in the file, but for delta
+        head = LaplaceGGN(activation="relu", prior_precision=prior, samples=32, rows=1024, training=training)
         parts |= {"classifier": head, "labels": ThresholdLabels(GAMMA), "n_initial": INITIAL}
         values = []
         for study in stepped(parts, steps, seed):
