@@ -55,15 +55,22 @@ class ThompsonBatch(Candidates):
             return torch.zeros(0, dtype=torch.long, device=pool.device)
         taken = torch.zeros(len(pool), dtype=torch.bool, device=pool.device)
         rows = []
-        draws = search.classifier.posterior(pool).sample(count, search.stream)
-        violations = None
-        if search.feasibility is not None:
-            violations = search.feasibility.sampled_violation(search.configurations(pool), count, search.stream)
-        for draw, scores in enumerate(draws):
-            out = taken if violations is None else taken | ~_least_violating(violations[draw], taken)
+        draws, violations = self._draws(search, pool, count)
+        for scores, violation in zip(draws, violations, strict=True):
+            out = taken | ~_least_violating(violation, taken)
             rows.append(scores.masked_fill(out, -math.inf).argmax(keepdim=True))
             taken[rows[-1]] = True
         return torch.cat(rows)
+
+    def _draws(self, search: Search, pool: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Samples of the scores, and by how much constraints are violated in each (count x m both)."""
+        nothing = pool.new_zeros(()).expand(count, len(pool))
+        if search.feasibility is None:
+            return search.classifier.posterior(pool).sample(count, search.stream), nothing
+        violation = search.feasibility.sampled_violation(search.configurations(pool), count, search.stream)
+        if not search.feasibility.found:  # the classifier may have nothing to say yet
+            return nothing, violation
+        return search.classifier.posterior(pool).sample(count, search.stream), violation
 
 
 def _least_violating(violation: Tensor, taken: Tensor) -> Tensor:

@@ -23,9 +23,12 @@ class Feasibility:
         log P(feasible | x) = sum_j log Phi(m_j(x) / s_j(x))
 
     m_j and s_j are the mean and deviation of `KernelPLS` on z_j - 1/2, so far from all data a constraint is as likely
-    kept as not. Constraints count as independent. Of more than eight those that are violated most often have a head
-    each, and the rest one together, which learns the least grade of them in each row. A constraint that nothing has
-    violated yet has none.
+    kept as not. While nothing is feasible the prior mean is that of the grades instead: else what is far from all data
+    would be likelier feasible than anything near what is known, and the search would go from corner to corner.
+
+    Constraints count as independent. Of more than eight those that are violated most often have a head each, and the
+    rest one together, which learns the least grade of them in each row. A constraint that nothing has violated yet has
+    none.
 
     It is the weight of expected improvement under constraints of Gardner et al. (2014, eq. 6), with grades in place of
     values. Length scales, amplitude and lambda go on from one iteration to the next.
@@ -41,11 +44,17 @@ class Feasibility:
         self.found = True
         self._heads: dict[int, KernelPLS] = {}  # by constraint, those that were needed at some time
         self._fitted: tuple[int, ...] = ()
+        self._prior = torch.empty(0)  # how far the prior mean of each fitted head is above the border
 
     @property
     def is_needed(self) -> bool:
         """Whether the latest batch has a row that violates a constraint."""
         return bool(self._fitted)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether all rows violate a constraint: what is searched for is one that does not."""
+        return self.is_needed and not self.found
 
     @torch.no_grad()
     def fit(self, batch: LabelledBatch, space: SearchSpace, generator: torch.Generator) -> None:
@@ -69,23 +78,26 @@ class Feasibility:
             return
         self.found = bool((grades >= BORDER).all(-1).any())
         z = torch.stack(list(columns.values()), dim=-1) - BORDER
+        self._prior = torch.zeros_like(z[0]) if self.found else z.mean(0)
         rows = LabelledBatch(batch.points[known], z, torch.ones_like(z[:, 0])).coreset(ROWS, generator)
         for column, key in enumerate(columns):
             head = self._head(key, space).to(z.device)
-            head.learn(replace(rows, z=rows.z[:, [column]]))
+            head.learn(replace(rows, z=rows.z[:, [column]] - self._prior[column]))
         self._fitted = tuple(columns)
 
     def log_probability(self, points: Tensor) -> Tensor:
         """Points (n x d) -> log P(feasible) (n), with gradients."""
         posteriors = [self._heads[key].posterior(points) for key in self._fitted]
-        return torch.stack(
-            [torch.special.log_ndtr(each.mean / each.std.clamp(min=CERTAIN)) for each in posteriors]
-        ).sum(0)
+        means = torch.stack([each.mean for each in posteriors]) + self._prior[:, None]
+        stds = torch.stack([each.std for each in posteriors]).clamp(min=CERTAIN)
+        logarithms: Tensor = torch.special.log_ndtr(means / stds)
+        return logarithms.sum(0)
 
     def sampled_violation(self, points: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """By how much joint draws of the grades violate the constraints in all, 0 where they keep them (count x n)."""
         draws = [self._heads[key].posterior(points).sample(count, generator) for key in self._fitted]
-        return torch.stack([(-each).clamp(min=0) for each in draws]).sum(0)
+        grades = torch.stack(draws) + self._prior[:, None, None]
+        return (-grades).clamp(min=0).sum(0)
 
     def _head(self, key: int, space: SearchSpace) -> KernelPLS:
         head = self._heads.setdefault(key, KernelPLS(rows=ROWS))

@@ -52,7 +52,7 @@ def summary(run: Told, optimum: float | None = None, recommended: Trial | None =
         return "\n".join(_of_several(run, statuses, counts))
     best = run.best
     if best is None or best.value is None:
-        return f"no value yet ({counts})"
+        return f"no {'feasible ' if int(Status.COMPLETE) in statuses else ''}value yet ({counts})"
     regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
     lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
     lines += _configuration(best)

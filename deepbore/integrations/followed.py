@@ -9,6 +9,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from deepbore.data.observations import Direction
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import PointError
 from deepbore.integrations.define_by_run import SeenTrials, to_native, to_optuna
 from deepbore.space import Params, SearchSpace
@@ -22,8 +23,8 @@ class FollowedStudy:
     """An Optuna study as a study of deepbore, brought up to date trial by trial.
 
     The study of deepbore begins anew, with all trials so far, only if the space has changed, a trial has ended
-    elsewhere than where it was proposed, or the first feasible trial of constrained ones has ended. Until then what is
-    minimised is by how much the constraints are violated; afterwards infeasible trials are failed ones.
+    elsewhere than where it was proposed, or one has a constraint of a name that none had before. Constraints are those
+    of deepbore; a trial that lacks one of them is a failed one.
 
     Args:
         identity: what tells it apart from other studies.
@@ -41,7 +42,7 @@ class FollowedStudy:
         self._finished: set[int] = set()  # numbers of the trials that `seen` knows
         self._told: set[int] = set()  # ... and of those whose outcome the study knows
         self._rows: dict[int, int] = {}  # number of a running trial -> its row
-        self._has_feasible = True  # whether there is a complete trial that violates nothing, or nothing to violate
+        self._names: tuple[str, ...] = ()  # of the constraints, in the order of their appearance
 
     def reseed(self, seed: int) -> None:
         """Goes on with another stream of random numbers."""
@@ -69,8 +70,8 @@ class FollowedStudy:
         self._distributions = distributions
         space = self.seen.space(distributions)
         study = self._study
-        has_feasible, self._has_feasible = self._has_feasible, any_feasible(trials)
-        if study is None or study.space != space or has_feasible != self._has_feasible:
+        names, self._names = self._names, constraint_names(trials, self._names)
+        if study is None or study.space != space or names != self._names:
             study = self._begin(space)
         others = [trial for trial in trials if trial.number != number and trial.number not in self._told]
         if not all(self._stayed(study, trial) for trial in others):
@@ -112,8 +113,17 @@ class FollowedStudy:
     def _add(self, study: Study, trials: Sequence[FrozenTrial]) -> None:
         """Adds trials that have ended, if they asked for anything."""
         trials = [trial for trial in trials if self._natives(trial)]
-        if trials:
-            study.add(self._columns(study.space, trials), [self._outcome(trial) for trial in trials])
+        if not trials:
+            return
+        outcomes = [self._outcome(trial) for trial in trials]
+        missing = [math.nan] * len(self._names)
+        study.add(
+            self._columns(study.space, trials),
+            [math.nan if outcome.has_failed else outcome.values[0] for outcome in outcomes],
+            constraints=[missing if outcome.has_failed else list(outcome.constraints) for outcome in outcomes]
+            if self._names
+            else None,
+        )
 
     def _reserve(self, study: Study, trial: FrozenTrial) -> None:
         """Makes a trial of another process pending, once all that it asks for is known."""
@@ -132,14 +142,12 @@ class FollowedStudy:
         self._rows[number] = asked.id
         return asked.params
 
-    def _outcome(self, trial: FrozenTrial) -> float:
-        """The value of a feasible trial, NaN without one; while nothing is feasible, the violation in its place."""
-        if trial.state != TrialState.COMPLETE:
-            return math.nan
-        violated = violation(trial)
-        if self._has_feasible:
-            return math.nan if violated > 0 else float(trial.value)
-        return violated if self.direction == "minimize" else -violated
+    def _outcome(self, trial: FrozenTrial) -> Outcome:
+        """The value and the constraints of a complete trial that has all of them; else a failure."""
+        given = constraints_of(trial)
+        if trial.state != TrialState.COMPLETE or not given.keys() >= set(self._names):
+            return Outcome.failure()
+        return Outcome(float(trial.value), constraints=[given[name] for name in self._names])
 
     # --- from Optuna's trials ----------------------------------------------------------------------------------------
 
@@ -163,14 +171,15 @@ class FollowedStudy:
         return columns
 
 
-def violation(trial: FrozenTrial) -> float:
-    """By how much a trial violates its constraints: the sum of those above 0, as Optuna's samplers have it."""
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints of a trial by name, by number where `constraints_func` has given them; kept where <= 0."""
     attributes = trial.system_attrs
-    named = [value for name, value in attributes.items() if name.startswith(f"{CONSTRAINTS}:")]  # Trial.set_constraint
-    return sum(max(0.0, float(value)) for value in [*(attributes.get(CONSTRAINTS) or ()), *named])
+    named = {name: value for name, value in attributes.items() if name.startswith(f"{CONSTRAINTS}:")}  # set_constraint
+    listed = {str(number): value for number, value in enumerate(attributes.get(CONSTRAINTS) or ())}
+    return {name: float(value) for name, value in {**listed, **named}.items()}
 
 
-def any_feasible(trials: Sequence[FrozenTrial]) -> bool:
-    """Whether a complete trial violates nothing; also while none is complete."""
-    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    return not complete or any(violation(trial) == 0 for trial in complete)
+def constraint_names(trials: Sequence[FrozenTrial], known: tuple[str, ...]) -> tuple[str, ...]:
+    """The known names, and others that complete trials have, in the order of the trials."""
+    complete = (trial for trial in trials if trial.state == TrialState.COMPLETE)
+    return tuple(dict.fromkeys([*known, *(name for trial in complete for name in constraints_of(trial))]))

@@ -41,9 +41,10 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
     trials as bad (for running ones this is the constant liar), so neither a crash nor a pending point is proposed
     again. No configuration is proposed twice, unless all of a finite space have been.
 
-    Constraints, by `trial.set_constraint` in the objective or by `constraints_func`, are learned with the rest: trials
-    that violate one are bad ones, and until one violates none, the sum of the violations is minimised. A study of
-    several objectives is refused. Pickled, it goes on with the same suggestions; `reseed_rng` makes copies differ.
+    Constraints, by `trial.set_constraint` in the objective or by `constraints_func`, are deepbore's black-box
+    constraints: each has a head that learns where it is kept, and while nothing is feasible the search is for something
+    that is. A trial that lacks a constraint which others have is a failed one. A study of several objectives is
+    refused. Pickled, it goes on with the same suggestions; `reseed_rng` makes copies differ.
 
     Args:
         seed: of everything random; None for another one each time.

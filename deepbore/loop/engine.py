@@ -50,14 +50,16 @@ class Engine:
     def propose(self, q: int) -> Tensor:
         """q distinct new points by the trained classifier (q x d), or more of the design if it is not ready.
 
-        Black-box constraints are learned first, from the labels that the classifier has learned from.
+        Black-box constraints are learned first, from the labels that the classifier has learned from. While nothing is
+        feasible they are all that counts, whether the classifier is ready or not.
 
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
             RankError: if a rank has died.
         """
         state, recipe = self.state, self.state.recipe
-        if not all(self.ranks.gather(state.classifier.ready)) or not self._knows_feasibility():
+        ready, learned = all(self.ranks.gather(state.classifier.ready)), self._knows_feasibility()
+        if not learned or not (ready or state.feasibility.is_alone):
             return self.design(q)
         search = Search(
             recipe.acquisition,

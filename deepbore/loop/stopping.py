@@ -132,7 +132,7 @@ class ExpectedImprovementBelow(StopRule):
 
     def promises_too_little(self, state: RunState, points: Tensor) -> bool:
         feasibility = state.feasibility
-        if feasibility.is_needed and not feasibility.found:
+        if feasibility.is_alone:
             return False
         with torch.no_grad(), one_thread():
             improvement = LogExpectedImprovement()(state.classifier.posterior(points), state.classifier.best_label)

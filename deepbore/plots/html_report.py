@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, front
+from deepbore.data.record import Record, front, is_feasible
 from deepbore.plots.page.charts import Section
 from deepbore.plots.page.history_chart import history_section
 from deepbore.plots.page.page import render
@@ -109,7 +109,9 @@ def _found(record: Record) -> dict[str, str]:
     if record.k > 1:
         return {"beaten by none": f"{len(front(record.trials, record.directions))} trials"}
     best = record.best
-    return {"best value": "none yet" if best is None else f"{best.value:.8g} in trial {best.id}"}
+    found = {"best value": "none yet" if best is None else f"{best.value:.8g} in trial {best.id}"}
+    told = [trial for trial in record.trials if trial.constraints is not None and trial.value is not None]
+    return found | ({"feasible": f"{sum(map(is_feasible, told))} of {len(told)}"} if told else {})
 
 
 def _unfinished(statuses: list[Status]) -> dict[str, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from deepbore.checks import one_of
 from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
-from deepbore.data.record import Record
+from deepbore.data.record import Record, may_be_best
 from deepbore.data.thresholds import best_and_tau
 from deepbore.errors import SettingError
 from deepbore.plots.style import (
@@ -18,6 +18,7 @@ from deepbore.plots.style import (
     BEST,
     FAILED,
     GOOD,
+    INFEASIBLE,
     TAU,
     figure_of,
     legend,
@@ -55,6 +56,9 @@ def history(
     axes: "Axes | None" = None,
 ) -> "Figure":
     """The values in the order of evaluation, coloured by their label, with the best so far and the threshold tau.
+
+    Only feasible values can be the best; those that violate a constraint, and those of earlier tasks, have a colour of
+    their own.
 
     Args:
         run: a study, what `deepbore.data.record.read_record` has read of a journal, or n values in the user's sign;
@@ -112,6 +116,7 @@ class _Told:
     Attributes:
         trials: their numbers, from 1 (n).
         values: in the user's sign; NaN for failures (n).
+        counted: which may be the best: feasible ones of this run (n).
         sign: -1 where they are maximised, else 1.
         gamma: proportion of good values; None for labels that are made without a threshold.
         good: which are class 1 by the labels of the run, for where there is no gamma (n).
@@ -119,6 +124,7 @@ class _Told:
 
     trials: np.ndarray
     values: np.ndarray
+    counted: np.ndarray
     sign: float
     gamma: "Gamma | None"
     good: np.ndarray
@@ -137,11 +143,13 @@ def _told(
         values = np.array([np.nan if trial.value is None else trial.value for trial in told], dtype=float)
         trials = np.array([trial.id for trial in told], dtype=int) + 1
         known = gamma_of(run.header) if gamma is None else gamma
-        return _Told(trials, values, _sign(direction or run.direction), known, np.isfinite(values))
+        counted = np.array([may_be_best(trial) for trial in told], dtype=bool)
+        return _Told(trials, values, counted, _sign(direction or run.direction), known, np.isfinite(values))
     if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
         values = _numbers(run)
         trials = np.arange(1, len(values) + 1)
-        return _Told(trials, values, _sign(direction), GAMMA if gamma is None else gamma, np.isfinite(values))
+        known = np.isfinite(values)
+        return _Told(trials, values, known, _sign(direction), GAMMA if gamma is None else gamma, known)
     require_study(run)
     return _told_of_study(run, direction, gamma)
 
@@ -159,12 +167,14 @@ def _numbers(values: Sequence[float] | np.ndarray) -> np.ndarray:
 def _told_of_study(study: "Study", direction: Direction | None, gamma: "Gamma | None") -> _Told:
     from deepbore.plots.predictions import is_good, labels_of, thresholds_of, values_of  # noqa: PLC0415
 
-    told = (study.observations.status != Status.PENDING).cpu().numpy()
+    observations = study.observations
+    told = (observations.status != Status.PENDING).cpu().numpy()
+    counted = (observations.feasible & (observations.tasks == 0)).cpu().numpy()[told]
     family = thresholds_of(study.labels)
     gamma = family.gamma if gamma is None and family is not None else gamma
-    sign = _sign(direction or study.observations.direction)
+    sign = _sign(direction or observations.direction)
     good = is_good(study, labels_of(study))[told]
-    return _Told(np.flatnonzero(told) + 1, values_of(study)[told], sign, gamma, good)
+    return _Told(np.flatnonzero(told) + 1, values_of(study)[told], counted, sign, gamma, good)
 
 
 def _sign(direction: Direction | None) -> float:
@@ -174,11 +184,17 @@ def _sign(direction: Direction | None) -> float:
 def _draw_values(axes: "Axes", shown: _Told) -> None:
     """The values coloured by their label, the best so far, and tau where the labels have one."""
     gamma, values = shown.gamma, shown.sign * shown.values
-    best, taus = best_and_tau(values, GAMMA if gamma is None else gamma)
+    _, taus = best_and_tau(values, GAMMA if gamma is None else gamma)
+    best = np.fmin.accumulate(np.where(shown.counted, values, np.nan))
     good = shown.good if gamma is None else values <= taus[-1]
-    bad = ~good & ~np.isnan(values)
+    bad, out = ~good & ~np.isnan(values), ~shown.counted & ~np.isnan(values)
     size = 16 if len(values) < MANY else 3
-    for which, colour, name in ((good, GOOD, "value, class 1"), (bad, BAD, "value, class 0")):
+    kinds = [
+        (good & ~out, GOOD, "value, class 1"),
+        (bad & ~out, BAD, "value, class 0"),
+        (out, INFEASIBLE, "infeasible"),
+    ]
+    for which, colour, name in kinds:
         if which.any():
             axes.scatter(shown.trials[which], shown.values[which], s=size, color=colour, label=name, zorder=3)
     axes.step(shown.trials, shown.sign * best, where="post", color=BEST, lw=1.8, label="best so far", zorder=5)

@@ -127,7 +127,7 @@ class VectorProblem(Problem):
     def value(self, x: Array) -> float:
         """The value at a vector (d)."""
 
-    def __call__(self, params: Params) -> float:
+    def __call__(self, params: Params) -> float | Outcome:
         """The value of a configuration. Raises PointError as `vector` does."""
         return float(self.value(self.vector(params)))
 

@@ -60,6 +60,7 @@ class Telling(SharedStudy):
         trial: Trial | int,
         value: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
         *,
+        constraints: Sequence[SupportsFloat] | None = None,
         failed: bool = False,
     ) -> None:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
@@ -67,14 +68,25 @@ class Telling(SharedStudy):
         Args:
             trial: what `ask` gave, or its id.
             value: objective value in the user's sign, or one for each direction, or an `Outcome`.
+            constraints: black-box constraints, as many in each trial; it is feasible where all are <= 0.
             failed: that there is no value.
 
         Raises:
             TrialError: for an unknown trial, one told before, or one of another study.
-            ValueTypeError: for a value that is no number.
+            ValueTypeError: for a value or a constraint that is no number, or another number of constraints than before.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(0, 1)}))
+            >>> for trial in study.ask(4):  # x, but at least 1/3
+            ...     study.tell(trial, trial.params["x"], constraints=[1 / 3 - trial.params["x"]])
+            >>> study.best_trial.value >= 1 / 3
+            True
         """
         if not isinstance(failed, (bool, np.bool_)):
             raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
+        if constraints is not None:
+            value = _with_constraints(value, constraints, bool(failed))
         with self._lock, as_usual():
             self.observations.tell(trial, value, failed=failed)
 
@@ -104,26 +116,53 @@ class Telling(SharedStudy):
             self.observations.annotate(trial, attributes)
 
     def add(
-        self, columns: Mapping[str, Any], values: Sequence[Any] | SupportsFloat, *, task: str | None = None
+        self,
+        columns: Mapping[str, Any],
+        values: Sequence[Any] | SupportsFloat,
+        *,
+        constraints: Any = None,
+        task: str | None = None,
     ) -> None:
         """Adds earlier results, one or a million.
 
         Args:
             columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value.
             values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed.
-            task: name of the task that they are of; None for this one.
+            constraints: n x c black-box constraints, or c of one trial; NaN in rows that have none.
+            task: name of an earlier task that they are of, in the same space, better in the same direction; None for
+                this one. Its values are graded among themselves; it says where to begin, and is learned from as much as
+                it forecasts this one (see docs/outcomes.md).
 
         Raises:
             PointError: for configurations outside the space.
             ShapeError: if there is not one value for each row.
+            ValueTypeError: for another number of constraints than before.
         """
         with self._lock, as_usual():
-            self.observations.add(columns, values, task=task)
+            if task is not None:
+                self._state.earlier.check()
+            self.observations.add(columns, values, constraints=constraints, task=task)
 
-    def add_csv(self, path: str | os.PathLike[str], value: str = "value") -> None:
+    def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
+
+        Args:
+            path: the file, in UTF-8.
+            value: name of the column of values.
+            task: name of the task that they are of, as in `add`.
 
         Raises:
             TableError: naming line and column, for what does not belong there.
         """
-        self.add(*read_csv(path, self.space, value))
+        self.add(*read_csv(path, self.space, value), task=task)
+
+
+def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:
+    """A value, or several, with constraints, as an outcome. Raises ValueTypeError where they can't go together."""
+    if isinstance(value, Outcome) or failed:
+        raise ValueTypeError(
+            "constraints are given with a value, but got "
+            f"{'failed=True' if failed else value!r:.100} and constraints={constraints!r:.100}. "
+            "Put them into the outcome: tell(trial, Outcome(value, constraints=[...]))."
+        )
+    return Outcome(value, constraints=constraints)

@@ -11,10 +11,10 @@ from deepbore.data.thresholds import best_and_tau
 from deepbore.data.trial import Trial
 from deepbore.plots.optimization_history import gamma_of
 from deepbore.plots.page.charts import MOST, Chart, Section, axis_of, clipped, finished, some_of
-from deepbore.plots.style import BAD, BEST, FAILED, GOOD, TAU
+from deepbore.plots.style import BAD, BEST, FAILED, GOOD, INFEASIBLE, TAU
 from deepbore.plots.value_axis import ValueAxis
 
-INFEASIBLE, EARLIER = "#d08a9a", "#9ab0c9"
+EARLIER = "#9ab0c9"
 
 
 def history_section(record: Record) -> Section:

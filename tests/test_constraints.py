@@ -1,0 +1,371 @@
+"""Black-box constraints: their grades, the heads that learn them, and runs under them, from the first to the last."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+from scipy import stats
+
+import cases
+from deepbore import Categorical, Integer, KernelPLS, Outcome, Real, SearchSpace, Study
+from deepbore.candidates import (
+    BoTorchBatch,
+    DifferentialEvolution,
+    GreedyBatch,
+    LocalSearch,
+    MultiStartLBFGS,
+    RandomSearch,
+    RelaxedSearch,
+    Search,
+    SVGDCandidates,
+    ThompsonBatch,
+)
+from deepbore.classifiers import MLPClassifier, RandomForest, Relaxed
+from deepbore.classifiers.feasibility import HEADS, REST, Feasibility, graded_columns
+from deepbore.cli.summary import summary
+from deepbore.data.observations import Observations
+from deepbore.data.record import read_record
+from deepbore.errors import SettingError, ValueTypeError
+from deepbore.labels import LabelledObservations, ValueGradedLabels
+from deepbore.labels.constraints import graded
+from deepbore.loop.snapshot import load
+from deepbore.loop.stopping import ExpectedImprovementBelow, TargetReached
+from deepbore.plots.html_report import report
+from deepbore.plots.optimization_history import history
+from thread_ranks import on_ranks
+
+SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+MIXED = SearchSpace({"x": Real(0, 1), "k": Integer(0, 7), "c": Categorical(["a", "b"])})
+
+
+def disc(params):
+    """x + y, at least 0.3 from (0, 0) and below the diagonal: best at 0.3 along the axis of x."""
+    x, y = params["x"], params["y"]
+    return Outcome(x + y, constraints=[0.3 - math.hypot(x, y), 10 * (y - x)])
+
+
+def steps(params):
+    x, k = params["x"], params["k"]
+    return Outcome(x + k / 7 + (params["c"] == "b"), constraints=[0.8 - x - k / 7])
+
+
+def go_on(study, objective, n):
+    for _ in range(n):
+        (trial,) = study.ask()
+        study.tell(trial, objective(trial.params))
+    return study
+
+
+def some_rows(n=30, seed=0, space=SQUARE, objective=disc):
+    """Observations of random configurations."""
+    observations = Observations(space)
+    for row in observations.reserve(space.sample(n, torch.Generator().manual_seed(seed))):
+        observations.tell(row, objective(observations.trial(row).params))
+    return observations
+
+
+# --- grades ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_grade_is_a_half_on_the_border_and_reaches_to_0_and_1():
+    grades = graded(torch.tensor([[-2.0], [-1.0], [0.0], [1.0], [3.0], [math.nan]], dtype=torch.float64))
+    expected = [5 / 6, 3 / 4, 1 / 2, 1 / 4, 1 / 8, math.nan]  # the lower median of 1, 1, 2, 3 is 1
+    assert grades[:, 0].tolist() == pytest.approx(expected, nan_ok=True)
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6).filter(lambda c: c == 0 or abs(c) > 1e-6), min_size=1, max_size=20),
+    st.floats(1e-3, 1e3),
+)
+@settings(max_examples=50)
+def test_the_unit_of_a_constraint_does_not_matter_and_its_order_stays(values, unit):
+    column = torch.tensor(values, dtype=torch.float64)[:, None]
+    grades = graded(column)
+    assert torch.allclose(grades, graded(unit * column), atol=1e-9)
+    assert ((grades >= 0) & (grades <= 1)).all()
+    assert torch.equal(grades >= 0.5, column <= 0)
+    order = column[:, 0].argsort()
+    assert (grades[order, 0].diff() <= 1e-12).all()
+
+
+@pytest.mark.parametrize("name", cases.LABELLINGS)
+def test_labels_grade_all_values_and_improve_on_the_best_feasible_one(name):
+    labelling = cases.LABELLINGS[name]()
+    if labelling.objectives != 1 or labelling.outputs > 1:
+        pytest.skip("grades several values, or has a column for each threshold")
+    with_constraints, without = some_rows(), some_rows(objective=lambda params: disc(params).values[0])
+    labels, plain = labelling(with_constraints), cases.LABELLINGS[name]()(without)
+    assert torch.equal(labels.z, plain.z)
+    feasible = with_constraints.feasible
+    assert float(labels.best) == pytest.approx(float(labels.z[feasible].max()))
+    assert torch.equal((labels.constraints >= 0.5).all(-1), feasible)
+    assert plain.constraints is None
+
+
+def test_what_is_unknown_has_no_grade_and_failures_are_far_outside_while_nothing_is_feasible():
+    observations = Observations(SQUARE)
+    columns = {"x": [0.1, 0.2, 0.3], "y": [0.9, 0.8, 0.7]}
+    observations.add(columns, [1.0, 2.0, math.nan], constraints=[[1.0], [2.0], [math.nan]])
+    observations.reserve(SQUARE.sobol(1, seed=0))
+    grades = ValueGradedLabels()(observations).constraints[:, 0].tolist()
+    assert grades[2] == 0.0
+    assert math.isnan(grades[3])
+    observations.add({"x": 0.9, "y": 0.1}, 3.0, constraints=[-1.0])
+    grades = ValueGradedLabels()(observations).constraints[:, 0].tolist()
+    assert math.isnan(grades[2])
+    assert grades[4] > 0.5
+
+
+# --- heads -----------------------------------------------------------------------------------------------------------
+
+
+def fitted(observations):
+    feasibility = Feasibility()
+    batch = LabelledObservations(observations, ValueGradedLabels()).labelled()
+    feasibility.fit(batch, SQUARE, torch.Generator().manual_seed(0))
+    return feasibility, batch
+
+
+def test_the_probability_is_that_of_independent_gaussian_grades():
+    feasibility, batch = fitted(some_rows())
+    points = SQUARE.sobol(20, seed=1)
+    expected = torch.zeros(20, dtype=torch.float64)
+    for column in batch.constraints.T:
+        head = KernelPLS().bind(SQUARE)
+        head.learn(replace(batch, z=column[:, None] - 0.5, weight=torch.ones(len(batch)), constraints=None))
+        posterior = head.posterior(points)
+        expected += torch.from_numpy(stats.norm.logcdf((posterior.mean / posterior.std).numpy()))
+    assert torch.allclose(feasibility.log_probability(points), expected, rtol=1e-6)
+    kept = torch.tensor([disc(each).is_feasible for each in SQUARE.decode(points)])
+    probability = feasibility.log_probability(points).exp()
+    assert (probability[kept].mean() - probability[~kept].mean()) > 0.5
+
+
+def test_the_probability_has_the_gradient_of_its_differences():
+    feasibility, _ = fitted(some_rows())
+    points = SQUARE.sobol(5, seed=2)
+    leaf = points.clone().requires_grad_(True)
+    (gradient,) = torch.autograd.grad(feasibility.log_probability(leaf).sum(), leaf)
+    for j in range(2):
+        move = torch.zeros(2, dtype=torch.float64)
+        move[j] = 1e-5
+        change = feasibility.log_probability(points + move) - feasibility.log_probability(points - move)
+        assert torch.allclose(gradient[:, j], change / 2e-5, rtol=1e-3, atol=1e-5)
+
+
+def test_of_many_constraints_those_that_are_violated_least_often_share_a_head():
+    c = HEADS + 3
+    grades = torch.ones(c, c + 1, dtype=torch.float64)  # the last is never violated
+    for j in range(c):
+        grades[: j + 1, j] = 0.1 * (j + 1) / c
+    columns = graded_columns(grades)
+    shared = list(range(c - HEADS + 1))
+    assert list(columns) == [*range(len(shared), c), REST]
+    assert torch.equal(columns[REST], grades[:, shared].min(-1).values)
+    assert list(graded_columns(grades[:, :HEADS])) == list(range(HEADS))
+
+
+def test_constraints_that_are_always_kept_change_nothing():
+    free = go_on(Study(SQUARE, seed=2, n_initial=4), lambda params: disc(params).values[0], 9)
+    kept = go_on(Study(SQUARE, seed=2, n_initial=4), lambda params: Outcome(disc(params).values[0], [-1.0]), 9)
+    assert torch.equal(free.observations.points, kept.observations.points)
+
+
+# --- searches --------------------------------------------------------------------------------------------------------
+
+
+def new_search():
+    study = Study(SQUARE, n_initial=4)
+    trials = [(observations := some_rows(25)).trial(row) for row in range(25)]
+    columns = {name: [trial.params[name] for trial in trials] for name in SQUARE.names}
+    study.add(columns, [trial.value for trial in trials], constraints=[trial.constraints for trial in trials])
+    trained = study.fit(2)
+    feasibility, _ = fitted(observations)
+    generator = torch.Generator().manual_seed(7)
+    return Search(study.recipe.acquisition, trained, study.observations, generator, feasibility=feasibility)
+
+
+SEARCHES = [
+    RandomSearch(),
+    LocalSearch(),
+    GreedyBatch(),
+    ThompsonBatch(),
+    SVGDCandidates(steps=10),
+    MultiStartLBFGS(restarts=2, samples=50, iterations=10),
+    DifferentialEvolution(evaluations=300, population=20),
+]
+
+
+@pytest.mark.parametrize("candidates", SEARCHES, ids=lambda each: type(each).__name__)
+def test_every_search_heeds_constraints_alike_on_all_ranks(candidates):
+    searches = [new_search() for _ in range(2)]
+
+    def task(ranks):
+        return candidates.propose(replace(searches[ranks.rank], ranks=ranks), 2)
+
+    one, other = on_ranks(task)
+    assert torch.equal(one, other)
+    likely = searches[0].feasibility.log_probability(one).exp()
+    assert likely.max() > 0.2
+
+
+@pytest.mark.parametrize(
+    ("classifier", "candidates"),
+    [
+        (lambda: RandomForest(trees=10), None),
+        (lambda: MLPClassifier(training=cases.QUICK), None),
+        (lambda: Relaxed(KernelPLS()), lambda: RelaxedSearch(MultiStartLBFGS(restarts=2, samples=50, iterations=5))),
+    ],
+    ids=["RandomForest", "MLPClassifier", "Relaxed"],
+)
+def test_every_head_has_constraints_on_any_space(classifier, candidates):
+    study = Study(MIXED, seed=1, n_initial=6, classifier=classifier(), candidates=candidates and candidates())
+    go_on(study, steps, 14)
+    proposed = study.observations.feasible[6:].float().mean()
+    assert proposed >= 0.5  # of random configurations a half
+
+
+def test_batches_of_botorch_refuse_and_say_the_way_out():
+    search = new_search()
+    with pytest.raises(SettingError, match=r"no say in black-box constraints.*GreedyBatch"):
+        BoTorchBatch().propose(search, 2)
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_finds_the_best_feasible_point():
+    study = go_on(Study(SQUARE, seed=0, n_initial=8), disc, 20)
+    assert study.best_trial.value < 0.33
+    assert Outcome(0, study.best_trial.constraints).is_feasible
+    assert study.recommended.value < 0.35
+    assert study.result.best_value == study.best_trial.value
+
+
+def test_while_nothing_is_feasible_the_search_is_for_something_that_is():
+    def narrow(params):
+        away = math.hypot(params["x"] - 0.62, params["y"] - 0.23)
+        return Outcome(-params["x"], constraints=[away - 0.03])  # 0.3 % of the square
+
+    study = go_on(Study(SQUARE, seed=1, n_initial=8), narrow, 20)
+    assert not study.observations.feasible[:8].any()
+    assert study.observations.feasible.any()
+
+
+def test_batches_and_workers_that_come_and_go():
+    study = Study(SQUARE, seed=3, n_initial=6)
+    pending = study.ask(6)
+    for _ in range(8):  # asynchronous: tell the oldest, ask for another
+        study.tell(pending[0], disc(pending[0].params))
+        pending = [*pending[1:], *study.ask(1)]
+    for trial in pending:
+        study.tell(trial, disc(trial.params).values[0], constraints=disc(trial.params).constraints)
+    study.optimize(disc, 6, batch_size=3)
+    assert study.observations.n_complete == 20
+    assert study.best_trial.value < 0.45
+
+
+@pytest.mark.parametrize("moments", [(5, 8)])
+def test_a_run_goes_on_bit_for_bit(tmp_path, moments):
+    whole = Study(SQUARE, seed=4, n_initial=5, journal=tmp_path / "a.jsonl")
+    part = Study(SQUARE, seed=4, n_initial=5, journal=tmp_path / "b.jsonl")
+    for k in range(11):
+        go_on(whole, disc, 1)
+        go_on(part, disc, 1)
+        if k in moments:
+            part.close()
+            part = Study.load(tmp_path / "b.jsonl")
+    assert torch.equal(part.observations.points, whole.observations.points)
+    assert torch.equal(part.observations.constraints, whole.observations.constraints)
+    kept = load(part.observations.journal)["state"]["feasibility"]
+    assert set(kept) == {0, 1}
+
+
+def test_without_constraints_the_snapshot_says_nothing_of_them(tmp_path):
+    study = go_on(Study(SQUARE, n_initial=3, journal=tmp_path / "run.jsonl"), lambda params: params["x"], 5)
+    assert "feasibility" not in load(study.observations.journal)["state"]
+    events = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert not any("constraints" in event for event in events)
+
+
+def test_stop_rules_heed_constraints():
+    def outside(params):
+        return Outcome(-params["x"], constraints=[1.0 + params["x"]])
+
+    rules = [TargetReached(-0.01), ExpectedImprovementBelow(0.99, proposals=1)]
+    study = Study(SQUARE, seed=0, n_initial=5)
+    study.optimize(outside, 8, stop_when=rules)  # values that low are there, but none is feasible
+    assert study.observations.n_complete == 8
+    study = Study(SQUARE, seed=0, n_initial=5)
+    study.optimize(disc, 12, stop_when=rules[1])
+    assert study.observations.n_complete < 12
+
+
+def test_a_coreset_of_many_rows_keeps_the_cost_flat():
+    observations = some_rows(600)
+    feasibility, _ = fitted(observations)
+    assert feasibility._heads[0].get_extra_state()["x"].shape[0] == 200
+    points = SQUARE.sobol(200, seed=3)
+    said = feasibility.log_probability(points) > math.log(0.5)
+    kept = torch.tensor([disc(each).is_feasible for each in SQUARE.decode(points)])
+    assert (said == kept).float().mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"value": Outcome(1.0), "constraints": [1]}, "constraints are given with a value"),
+        ({"failed": True, "constraints": [1]}, "constraints are given with a value"),
+        ({"value": 1.0}, "number of constraints must be 1"),
+        ({"value": 1.0, "constraints": [1, 2]}, "number of constraints must be 1"),
+        ({"value": 1.0, "constraints": ["a"]}, "a constraint must be a number"),
+        ({"constraints": [1.0]}, "an objective value must be a number"),
+    ],
+)
+def test_what_is_told_wrongly_is_refused(told, message):
+    study = Study(SQUARE)
+    first, second = study.ask(2)
+    study.tell(first, 1.0, constraints=np.array([0.5]))
+    with pytest.raises(ValueTypeError, match=message):
+        study.tell(second, **told)
+    study.tell(second, 1.0, constraints=[-0.5])
+    assert study.best_trial.id == second.id
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def journal(tmp_path):
+    """A run of five trials whose best value is infeasible."""
+    path = tmp_path / "run.jsonl"
+    study = Study(SQUARE, journal=path)
+    for trial, (value, constraint) in zip(
+        study.ask(5), [(3.0, -1.0), (1.0, 2.0), (2.0, -1.0), (4.0, 0.0), (0.5, 1.0)], strict=True
+    ):
+        study.tell(trial, value, constraints=[constraint])
+    study.close()
+    return path
+
+
+@pytest.mark.parametrize("read", [Study.load, read_record], ids=["study", "record"])
+def test_the_best_so_far_is_feasible_in_pictures(journal, read):
+    axes = history(read(journal)).axes[0]
+    lines = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}
+    assert lines["best so far"] == [3.0, 3.0, 2.0, 2.0, 2.0]
+    marks = {each.get_label(): each.get_offsets()[:, 1].tolist() for each in axes.collections}
+    assert marks["infeasible"] == [1.0, 0.5]
+
+
+def test_the_page_and_the_summary_of_a_run_count_what_is_feasible(journal, capsys):
+    page = report(read_record(journal))
+    assert "3 of 5" in page
+    assert "2 in trial 2" in page
+    assert summary(read_record(journal)).startswith("best value 2 in trial 2")
+    record = read_record(journal)
+    record.trials = [replace(trial, constraints=(1.0,)) for trial in record.trials]
+    assert summary(record) == "no feasible value yet (5 trials)"
