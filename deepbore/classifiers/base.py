@@ -3,7 +3,7 @@
 import logging
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from lightning.pytorch import LightningModule
@@ -19,6 +19,9 @@ from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, default_labels
 from deepbore.parts import Part
 from deepbore.space import SearchSpace
+
+if TYPE_CHECKING:
+    from deepbore.classifiers.earlier_tasks import EarlierTasks
 
 QUALITY_ROWS = 512
 log = logging.getLogger(__name__)
@@ -38,6 +41,7 @@ class Classifier(Part, LightningModule, ABC):
             acquisition goes by it if it is so before the head knows its space.
         kappa: standard deviations that an upper bound adds, if nobody says otherwise.
         generator: the stream of random numbers for weights and minibatches; the run lends its own.
+        earlier: the earlier tasks of the run, as it lends them; None outside of a run.
         ready: whether the latest training succeeded; if not, the loop explores.
         best_label: the label that improvement is measured against, of the latest batch (a scalar tensor).
     """
@@ -56,6 +60,7 @@ class Classifier(Part, LightningModule, ABC):
         self.generator = torch.Generator().manual_seed(0)
         self._counter = nn.Parameter(torch.zeros(()))  # trained by nobody; DDP wants one that could be
         self._optimizer: torch.optim.Optimizer | None = None
+        self.earlier: EarlierTasks | None = None
         self.space: SearchSpace | None = None
         self.ready = False
         self._said: set[str] = set()
@@ -139,7 +144,7 @@ class Classifier(Part, LightningModule, ABC):
             return
         try:
             with one_thread():
-                measured = {**self.fit(batch), **self.quality(batch)}
+                measured = {**self.fit(self._with_earlier(batch)), **self.quality(batch)}
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
             self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
             return
@@ -164,6 +169,10 @@ class Classifier(Part, LightningModule, ABC):
             "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
             "auroc": binary_auroc(posterior.mean.sigmoid(), good, validate_args=False),
         }
+
+    def _with_earlier(self, batch: LabelledBatch) -> LabelledBatch:
+        """The batch, after rows of earlier tasks, if there are any."""
+        return self.earlier.joined(batch) if self.earlier else batch
 
     def check_points(self, points: Tensor) -> None:
         """Raises ShapeError unless points are n x d of the bound space."""

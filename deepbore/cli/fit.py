@@ -111,6 +111,7 @@ def _new(cli: RunCLI) -> Study:
             f"{cli.run} holds a run already. Go on with deepbore fit --resume {cli.run}, or name another by --run."
         )
     earlier = None if cli.warm_start is None else read_csv(cli.warm_start, problem.space)
+    tasks = {task: read_csv(path, problem.space) for task, path in cli.earlier_tasks.items()}
     parts: Parts = {"classifier": cli.model, "acquisition": loop.acquisition, "candidates": loop.candidates}
     parts |= {"labels": cli.labels, "n_initial": loop.n_initial}
     if is_first:
@@ -121,6 +122,8 @@ def _new(cli: RunCLI) -> Study:
     study = Study(problem.space, directions=problem.directions, seed=loop.seed, journal=journal, **parts)
     if earlier is not None:
         study.add(*earlier)
+    for task, results in tasks.items():
+        study.add(*results, task=task)
     return study
 
 
@@ -142,6 +145,9 @@ def _loaded(cli: RunCLI) -> Study:
         problem.prepare()
     if cli.warm_start is not None and not len(study.observations):  # it died before it had them
         study.add_csv(cli.warm_start)
+    for task, results in cli.earlier_tasks.items():
+        if task not in study.observations.task_names:
+            study.add_csv(results, task=task)
     return study
 
 

@@ -31,6 +31,7 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
                            (default: runs/ and the problem's name and a number)
   --resume RUN             go on with a run that was interrupted, up to loop.n_trials in total
   --warm_start FILE        earlier results, a CSV file: a column for each parameter and one named value
+  --earlier_tasks.NAME FILE  the same of another task, of whatever scale, as many as there are
   --problem CLASS          what to optimise, as class_path and init_args: deepbore.problems.HPOLib, Digits, ..., or
                            FunctionProblem for your own function
   --loop.n_trials N        evaluations (default 100), earlier results not counted

@@ -102,6 +102,7 @@ class RunCLI(LightningCLI):
         labels: how outcomes become labels; None for the default.
         run: the run directory.
         warm_start: CSV file of earlier results, or None.
+        earlier_tasks: CSV files of earlier tasks, by the name of the task.
     """
 
     def __init__(self, args: Sequence[str]):
@@ -130,6 +131,9 @@ class RunCLI(LightningCLI):
         parser.add_subclass_arguments(Problem, "problem", required=True)
         parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
         parser.add_argument("--warm_start", type=str | None, default=None, help="CSV file of earlier results")
+        parser.add_argument(
+            "--earlier_tasks", type=dict[str, str] | None, default=None, help="CSV files of earlier tasks by their name"
+        )
         parser.add_class_arguments(LoopSettings, "loop")
         parser.add_class_arguments(Evaluation, "evaluation")
         parser.add_argument(
@@ -153,6 +157,7 @@ class RunCLI(LightningCLI):
         self.loop: LoopSettings = made.loop
         self.labels: Labelling | None = self.datamodule.labels
         self.warm_start: str | None = made.warm_start
+        self.earlier_tasks: dict[str, str] = made.earlier_tasks or {}
         self._evaluation: Evaluation = made.evaluation
         self._evaluator: Callable[[Any], Evaluator] | None = made.evaluator
 

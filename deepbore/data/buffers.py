@@ -35,6 +35,12 @@ class Buffers:
         """The n rows of a buffer: a view, through which they are changed."""
         return self._buffers[name][: self.n]
 
+    def take(self, rows: Tensor) -> "Buffers":
+        """Copies of some rows, given by number."""
+        part = Buffers()
+        part.n, part._buffers = len(rows), {name: buffer[rows] for name, buffer in self._buffers.items()}
+        return part
+
     def write(self, **rows: Tensor | float) -> None:
         """Writes rows (m x width, or one number for all) beyond the end; setting `n` makes them seen."""
         end = self.n + next(len(each) for each in rows.values() if isinstance(each, Tensor))

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from deepbore.data.outcomes import Status
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -13,6 +15,7 @@ class Tally:
         n_asked: rows that were reserved.
         n_failed: rows that have failed.
         n_complete: rows that have values.
+        n_earlier: rows of earlier tasks.
         sorted_values: first values to minimise of this run's complete rows, ascending.
         best: row and first value to minimise of this run's best feasible row, the first of equal ones.
         task_names: of the earlier tasks.
@@ -22,6 +25,7 @@ class Tally:
     n_asked: int = 0
     n_failed: int = 0
     n_complete: int = 0
+    n_earlier: int = 0
     sorted_values: np.ndarray = field(default_factory=lambda: np.empty(0))
     best: tuple[int, float] | None = None
     task_names: tuple[str, ...] = ()
@@ -60,10 +64,30 @@ class Tally:
         n_failed, end = self.n_failed + int((~complete).sum()), start + len(values)
         counted = replace(self, n_failed=n_failed, n_complete=n_complete, added_until=end)
         if task is not None:
-            known = task in self.task_names
+            counted, known = replace(counted, n_earlier=self.n_earlier + len(values)), task in self.task_names
             return counted if known else replace(counted, task_names=(*self.task_names, task))
         ranked = np.sort(np.concatenate([self.sorted_values, values[complete]]))
         return replace(counted, sorted_values=ranked, best=self._best_with(start, values, complete & feasible))
+
+    def of_rows(self, own: bool, status: np.ndarray, values: np.ndarray, feasible: np.ndarray, added: int) -> "Tally":
+        """That of the rows of one task alone.
+
+        Args:
+            own: whether it is this run.
+            status: codes of its rows (m).
+            values: their first values to minimise, NaN where there is none (m).
+            feasible: whether a row is complete and no constraint is violated (m).
+            added: how many of them stand before `added_until`.
+        """
+        complete = ~np.isnan(values)
+        return Tally(
+            n_asked=self.n_asked if own else 0,
+            n_failed=int((status == Status.FAILED).sum()),
+            n_complete=int(complete.sum()),
+            sorted_values=self.sorted_values if own else np.sort(values[complete]),
+            best=Tally()._best_with(0, values, feasible),
+            added_until=added,
+        )
 
     def _best_with(self, start: int, values: np.ndarray, among: np.ndarray) -> tuple[int, float] | None:
         if not among.any():

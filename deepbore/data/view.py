@@ -3,9 +3,10 @@
 import math
 import operator
 from collections.abc import Hashable, Mapping
+from copy import copy
 from hashlib import blake2b
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -154,6 +155,11 @@ class ObservationsView:
         return self._tally.task_names
 
     @property
+    def n_earlier(self) -> int:
+        """How many rows are of earlier tasks."""
+        return self._tally.n_earlier
+
+    @property
     def sorted_values(self) -> np.ndarray:
         """First values to minimise of this run's complete trials, ascending."""
         return self._tally.sorted_values
@@ -191,6 +197,23 @@ class ObservationsView:
         dealt = chain.from_iterable(zip_longest(*(rows.tolist() for rows in ranked)))
         distinct = [row for row in dict.fromkeys(dealt) if row is not None][:k]
         return torch.tensor(distinct, dtype=torch.long, device=self.values.device)
+
+    def of_task(self, task: int) -> Self:
+        """The rows of one task alone, as observations that know of no other: to look at, not to change.
+
+        Task 0 is this run, t the one named `task_names[t - 1]`. Where no task is known, these observations as such.
+        """
+        if not self.task_names:
+            return self
+        rows = (self.tasks == task).nonzero().squeeze(-1)
+        part = copy(self)
+        part._rows = self._rows.take(rows)
+        part.tasks.zero_()
+        status, values, feasible = (each.cpu().numpy() for each in (part.status, part.values[:, 0], part.feasible))
+        added = int(torch.searchsorted(rows, self.added_until))
+        part._tally = self._tally.of_rows(task == 0, status, values, feasible, added)
+        part._attributes, part._reasons = _among(rows, self._attributes), _among(rows, self._reasons)
+        return part
 
     def trial(self, row: int) -> Trial:
         """The record of one row.
@@ -260,6 +283,14 @@ class ObservationsView:
         violation = self.constraints.clamp(min=0).nan_to_num().sum(-1).nan_to_num()
         others = own & ~feasible & value.isfinite()
         return torch.cat([rows, _least(torch.where(others, violation, math.inf), k - len(rows))])
+
+
+def _among(rows: Tensor, notes: Mapping[int, Any]) -> dict[int, Any]:
+    """Notes by row, of some rows alone, by their place among these (ascending)."""
+    numbers = torch.tensor(list(notes), dtype=torch.long, device=rows.device)
+    found = torch.isin(numbers, rows).tolist()
+    places = torch.searchsorted(rows, numbers).tolist()
+    return {place: each for place, each, is_in in zip(places, notes.values(), found, strict=True) if is_in}
 
 
 def _least(merit: Tensor, k: int) -> Tensor:

@@ -102,9 +102,10 @@ class LabelledObservations(LightningDataModule):
         return self.observations.space.released
 
     def labelled(self) -> LabelledBatch:
-        """All rows with their labels as of now."""
-        labels = (self.labels or default_labels(estimates_labels=True))(self.observations)
-        self.latest = LabelledBatch(self.observations.points, **vars(labels))
+        """All rows of this run with their labels as of now; those of earlier tasks are learned apart."""
+        own = self.observations.of_task(0)
+        labels = (self.labels or default_labels(estimates_labels=True))(own)
+        self.latest = LabelledBatch(own.points, **vars(labels))
         return self.latest
 
     def setup(self, stage: str) -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates import Search, distinct
+from deepbore.candidates.walk import fresh
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
@@ -39,13 +40,21 @@ class Engine:
     @property
     def n_missing(self) -> int:
         """How many trials of the initial design are still to be asked for."""
-        return max(0, self.state.recipe.n_initial - len(self.state.observations))
+        return max(0, self.state.recipe.n_initial - self.state.n_own)
 
     def design(self, q: int) -> Tensor:
-        """The next q new points of the run's Sobol sequence (q x d)."""
-        observations, generator = self.state.observations, self.state.generator
-        sobol = self.state.space.sobol(4 * q, self.state.seed, skip=len(observations))
-        return distinct(sobol.to(observations.points.device), observations, q, generator)
+        """The next q new points of the run's Sobol sequence (q x d).
+
+        Where there are earlier tasks every other one, the first among them, is one of which they forecast the best.
+        """
+        state, own = self.state, self.state.own
+        if not state.earlier:
+            sobol = state.space.sobol(4 * q, state.seed, skip=len(own))
+            return distinct(sobol.to(own.points.device), own, q, state.generator)
+        with one_thread():
+            promising = fresh(state.earlier.promising(q), own, q)
+        sobol = state.space.sobol(4 * q, state.seed, skip=len(own) // 2).to(own.points.device)
+        return distinct(taking_turns(promising, sobol, len(own) % 2), own, q, state.generator)
 
     def propose(self, q: int) -> Tensor:
         """q distinct new points by the trained classifier (q x d), or more of the design if it is not ready.
@@ -64,7 +73,7 @@ class Engine:
         search = Search(
             recipe.acquisition,
             state.classifier,
-            state.observations,
+            state.own,
             state.generator,
             self.ranks,
             feasibility=state.feasibility if state.feasibility.is_needed else None,
@@ -135,6 +144,14 @@ class Engine:
     def still_pending(self, rows: list[int]) -> list[int]:
         """Those of the rows that have no outcome yet."""
         return [row for row in rows if self.state.observations.status[row] == Status.PENDING]
+
+
+def taking_turns(one: Tensor, other: Tensor, begun: int) -> Tensor:
+    """Rows of two tensors in turns, the other's first where `begun` is 1; then the rest of the longer one."""
+    first, second = (other, one) if begun else (one, other)
+    both = min(len(first), len(second))
+    turns = torch.stack([first[:both], second[:both]], dim=1).flatten(0, 1)
+    return torch.cat([turns, first[both:], second[both:]])
 
 
 class Stopwatch:

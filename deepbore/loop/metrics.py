@@ -51,11 +51,12 @@ class Metrics:
         self._forecasts.update(zip(rows, expected.tolist(), strict=True))
 
     def relabelled(self, batch: LabelledBatch, observations: Observations) -> None:
-        """Looks at the labels of an iteration."""
-        self._count_flips(batch.z, observations.status)
+        """Looks at the labels of an iteration, which are those of this run's rows."""
+        self._count_flips(batch.z, observations.of_task(0).status)
         told = [row for row in self._forecasts if observations.status[row] != Status.PENDING]
         for row in told:
-            self._errors.append((self._forecasts.pop(row) - float(batch.z[row].mean())) ** 2)
+            place = int((observations.tasks[:row] == 0).sum()) if observations.task_names else row
+            self._errors.append((self._forecasts.pop(row) - float(batch.z[place].mean())) ** 2)
 
     def _count_flips(self, z: Tensor, status: Tensor) -> None:
         if len(self._rows):

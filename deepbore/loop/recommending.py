@@ -32,7 +32,7 @@ def recommend(state: RunState) -> int | None:
     best = state.observations.best
     if best is None:
         return None
-    if len(state.observations) < state.recipe.n_initial:
+    if state.n_own < state.recipe.n_initial:
         return best.id
     rows = considered_rows(state.observations)
     expected = expected_labels(state, rows)

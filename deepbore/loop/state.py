@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.classifiers import Classifier
+from deepbore.classifiers import Classifier, EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
@@ -32,6 +32,7 @@ class RunState:
         rehearsals: epochs that only train, where the classifier has to learn anew.
         metrics: what is logged of labels and forecasts.
         feasibility: what is known of black-box constraints, learned anew before each proposal.
+        earlier: what earlier tasks forecast, a function of their rows; the classifier looks at it, and so the design.
         data: the observations as Lightning takes them, labelled anew in each epoch.
     """
 
@@ -48,13 +49,24 @@ class RunState:
 
     def __post_init__(self) -> None:
         self.data = LabelledObservations(self.observations, self.recipe.labels)
-        self.classifier.generator = self.generator
+        self.earlier = EarlierTasks(self.observations, self.recipe.labels)
+        self.classifier.generator, self.classifier.earlier = self.generator, self.earlier
         self.reseed(self.seed)
 
     @property
     def space(self) -> SearchSpace:
         """The search space."""
         return self.observations.space
+
+    @property
+    def own(self) -> Observations:
+        """The rows of this run, without those of earlier tasks."""
+        return self.observations.of_task(0)
+
+    @property
+    def n_own(self) -> int:
+        """How many rows are of this run; those of earlier tasks are no part of the design."""
+        return len(self.observations) - self.observations.n_earlier
 
     @property
     def classifier(self) -> Classifier:

@@ -59,7 +59,8 @@ class Study(Telling):
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         labels: how outcomes become labels; default: see `deepbore.labels.default_labels`.
         gamma: proportion of good observations for the default labels, in (0, 1).
-        n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them.
+        n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them, those of
+            other tasks do not.
         device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
 
     Raises:

@@ -1,0 +1,181 @@
+"""`EarlierTasks`: what earlier tasks forecast of the present one."""
+
+import logging
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.data.observations import Observations
+from deepbore.errors import SettingError
+from deepbore.labels import LabelledBatch, Labelling
+from deepbore.labels.coreset import NEGLIGIBLE
+
+ROWS = 200  # to learn from, this run's among them, as a head that takes a coreset has; of each task's head, too
+ITERATIONS = 100  # of a task's head, which is fitted once
+DESIGNED = 1000  # points of a Sobol sequence among which the design looks for the best forecast
+SHARE = 0.5  # the weight of the rows of a task that ranks this run's rows as they are
+LEAST = 1e-3  # tasks of less weight are left out
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Task:
+    """An earlier task: its rows with the labels that they have among themselves, and a head that has learned them.
+
+    Attributes:
+        rows: how many it had.
+        batch: a coreset of them; None where none is better than another.
+        head: what forecasts labels; None where there is nothing to learn.
+    """
+
+    rows: int
+    batch: LabelledBatch | None = None
+    head: KernelPLS | None = None
+
+
+class EarlierTasks:
+    """Heads of the earlier tasks of a run, one for each, fitted once to the labels within the task.
+
+    The run's own labelling grades each task by its own quantile, so values of different scale can be compared. The
+    heads say where to begin (`promising`) and how much a task is worth: its weight is rho^4 / 2, rho the rank
+    correlation of its forecasts with the labels of this run's rows, and 0 for rho < 0. With that weight its rows are
+    learned beside this run's (`joined`), by any classifier. They fill up what this run leaves of 200 rows, so they
+    have less and less to say, and in the end nothing; a task that says nothing of this run drops out before.
+
+    The heads are a function of the rows alone, whatever the seed: nothing of them is kept in a snapshot. They are
+    fitted when they are first asked, and that of a task again after rows of it were added.
+
+    Args:
+        observations: all rows of the run.
+        labels: the run's labelling; it remembers nothing of the tasks.
+    """
+
+    def __init__(self, observations: Observations, labels: Labelling):
+        self.observations, self.labels = observations, labels
+        self._tasks: list[Task] = []
+        self._known = 0
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.observations.task_names)
+
+    def __deepcopy__(self, memo: Any) -> "EarlierTasks":
+        """Itself: a copy of the run's classifier looks at the same tasks."""
+        return self
+
+    def check(self) -> None:
+        """Raises SettingError where the labels of several objectives are one column, which may mean something else."""
+        if self.observations.k > 1 and self.labels.outputs == 1:
+            raise SettingError(
+                f"{type(self.labels).__name__} weighs the objectives anew each time, so labels of earlier tasks can't "
+                "be compared with this run's. Leave out labels= for one column an objective, or leave out task=."
+            )
+
+    @property
+    def tasks(self) -> list[Task]:
+        """Those of now, by number."""
+        if self._known != self.observations.n_earlier:
+            before = [*self._tasks, *[Task(0)] * (len(self.observations.task_names) - len(self._tasks))]
+            self._tasks = [self._learned(number, task) for number, task in enumerate(before, 1)]
+            self._known = self.observations.n_earlier
+        return self._tasks
+
+    def forecasts(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> the label that each of T tasks forecasts (n x T), 0 where there is nothing to learn."""
+        return torch.stack([_forecast(task, points) for task in self.tasks], dim=-1)
+
+    # --- for the design ----------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def promising(self, count: int) -> Tensor:
+        """Points of which the best is forecast, in turns by all tasks together and by each one (k x d, k >= count).
+
+        They are chosen from the rows of the tasks and a Sobol sequence.
+        """
+        space, device = self.observations.space, self.observations.points.device
+        known = [task.batch.points for task in self.tasks if task.batch is not None]
+        points = torch.cat([*known, space.sobol(DESIGNED, seed=0).to(device)])
+        forecasts = self.forecasts(points)
+        orders = torch.cat([forecasts.mean(-1, keepdim=True), forecasts], dim=-1).argsort(dim=0, descending=True)
+        return points[orders[: count + self.observations.n_distinct].flatten()]
+
+    # --- for the classifier ------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def joined(self, batch: LabelledBatch) -> LabelledBatch:
+        """A batch of n rows of this run after 200 - n rows of the tasks, each with the weight of its task."""
+        room = ROWS - len(batch)
+        weights = self.weights(batch).tolist() if room > 0 else []
+        pairs = [(task.batch, w) for task, w in zip(self.tasks, weights, strict=False) if task.batch and w >= LEAST]
+        if not pairs or room < len(pairs):
+            return batch
+        parts = [_thinned(part, room // len(pairs), weight) for part, weight in pairs] + [batch]
+        return replace(
+            batch,
+            points=torch.cat([part.points for part in parts]),
+            z=torch.cat([part.z for part in parts]),
+            weight=torch.cat([part.weight for part in parts]),
+            constraints=None,
+        )
+
+    def weights(self, batch: LabelledBatch) -> Tensor:
+        """What a row of each task weighs beside those of a batch of this run, in [0, 1/2] (T)."""
+        told = batch.weight > NEGLIGIBLE
+        z, forecasts = batch.z[told].double().mean(-1), self.forecasts(batch.points[told])
+        rho = torch.stack([rank_correlation(each, z) for each in forecasts.unbind(-1)]).clamp(min=0)
+        return SHARE * rho**4
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    def _learned(self, number: int, known: Task) -> Task:
+        """The task as it is now; that which is known, if no row is new."""
+        rows = int((self.observations.tasks == number).sum())
+        if rows == known.rows:
+            return known
+        own = self.observations.of_task(number)
+        labels = deepcopy(self.labels)(own)
+        if not labels.separable:
+            return Task(rows)
+        stream = torch.Generator().manual_seed(number)
+        batch = LabelledBatch(own.points, **vars(labels)).coreset(ROWS, stream)
+        head = KernelPLS(iterations=ITERATIONS)
+        head.generator = stream
+        head.bind(self.observations.space.released)
+        try:
+            head.to(own.points.device).learn(batch)
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
+            log.warning("the earlier task %s could not be learned: %s", self.observations.task_names[number - 1], error)
+            return Task(rows, batch)
+        return Task(rows, batch, head)
+
+
+def _thinned(part: LabelledBatch, rows: int, weight: float) -> LabelledBatch:
+    """At most so many rows of a task, always the same ones, at the weight of the task."""
+    few = part.coreset(rows, torch.Generator().manual_seed(0))
+    return replace(few, weight=few.weight * weight)
+
+
+def _forecast(task: Task, points: Tensor) -> Tensor:
+    if task.head is None:
+        return points.new_zeros(len(points), dtype=torch.float64)
+    return task.head.to(points.device).posterior(points).mean
+
+
+def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
+    """Spearman's rank correlation of n pairs, ties sharing their mean rank; 0 where one does not vary (a scalar)."""
+    ranks = torch.stack([mean_ranks(one), mean_ranks(other)])
+    ranks = ranks - ranks.mean(-1, keepdim=True)
+    scale = ranks.square().sum(-1).prod().sqrt()
+    return ranks.prod(0).sum() / scale if scale > 0 else scale
+
+
+def mean_ranks(values: Tensor) -> Tensor:
+    """Ranks of n values from 0, ties sharing their mean (n)."""
+    _, inverse, count = values.unique(return_inverse=True, return_counts=True)
+    last = count.cumsum(0).double()
+    mean: Tensor = last - (count + 1) / 2
+    return mean[inverse]
