@@ -18,6 +18,7 @@ CLASSIFIERS = {
     "FourierLogistic": classifiers.FourierLogistic,
     "GPClassifier": classifiers.GPClassifier,
     "RelativeRatio": classifiers.RelativeRatio,
+    "PerColumn": lambda: classifiers.PerColumn(classifiers.KernelPLS(), columns=1),
     "Relaxed": lambda: classifiers.Relaxed(classifiers.MLPClassifier(training=QUICK)),
 }
 LABELLINGS = {
@@ -26,18 +27,26 @@ LABELLINGS = {
     "SeveralThresholds": labels.SeveralThresholds,
     "ValueGradedLabels": labels.ValueGradedLabels,
     "RankGradedLabels": labels.RankGradedLabels,
+    "ObjectiveLabels": lambda: labels.ObjectiveLabels(2),
+    "ChebyshevLabels": labels.ChebyshevLabels,
+    "NonDominationLabels": labels.NonDominationLabels,
     "EmphasiseChanges": lambda: labels.EmphasiseChanges(labels.ThresholdLabels(0.3)),
 }
 ACQUISITIONS = {
     "ClassProbability": acquisition.ClassProbability,
     "UpperConfidenceBound": acquisition.UpperConfidenceBound,
     "LogExpectedImprovement": acquisition.LogExpectedImprovement,
+    "LogHypervolumeImprovement": acquisition.LogHypervolumeImprovement,
     "QuantileBound": acquisition.QuantileBound,
     "ExpectedProbability": acquisition.ExpectedProbability,
     "PosteriorSample": acquisition.PosteriorSample,
     "TheoremBound": acquisition.TheoremBound,
 }
-ONLY_FOR = {"TheoremBound": "KernelPLS", "LogExpectedImprovement": "KernelPLS"}  # acquisitions of some classifiers
+ONLY_FOR = {  # acquisitions of some classifiers
+    "TheoremBound": "KernelPLS",
+    "LogExpectedImprovement": "KernelPLS",
+    "LogHypervolumeImprovement": "PerColumn",
+}
 CANDIDATES = {
     "RandomSearch": candidates.RandomSearch,
     "LocalSearch": candidates.LocalSearch,
@@ -82,5 +91,9 @@ PROBLEMS = {
     "PressureVessel": problems.PressureVessel,
     "WeldedBeam": problems.WeldedBeam,
     "DigitsUnderLimit": lambda: problems.DigitsUnderLimit(epochs=1),
+    "ZDT": lambda: problems.ZDT(3),
+    "DTLZ2": lambda: problems.DTLZ2(3),
+    "CocoBiobjective": lambda: problems.CocoBiobjective(12),
+    "DigitsTradeOff": lambda: problems.DigitsTradeOff(epochs=1),
     "TrainingRun": lambda: problems.TrainingRun("svm-iris"),
 }

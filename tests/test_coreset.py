@@ -20,6 +20,7 @@ from deepbore.classifiers import (
     LaplaceGGN,
     MCDropout,
     MLPClassifier,
+    PerColumn,
     RandomForest,
     RelativeRatio,
     Training,
@@ -153,6 +154,7 @@ HEADS = {  # a limit each that is cheap to cross
     "MCDropout": (lambda: MCDropout(training=QUICK), 1024),
     "LaplaceGGN": (lambda: LaplaceGGN(training=QUICK), 1024),
     "DeepPLS": (lambda: DeepPLS(training=QUICK), 1024),
+    "PerColumn": (lambda: PerColumn(KernelPLS(rows=60), columns=1), 60),
     "Calibrated": (lambda: Calibrated(KernelPLS(rows=60)), 60),
 }
 

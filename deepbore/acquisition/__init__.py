@@ -3,6 +3,7 @@
 from deepbore.acquisition.base import Acquisition
 from deepbore.acquisition.bounds import ClassProbability, QuantileBound, TheoremBound, UpperConfidenceBound
 from deepbore.acquisition.defaults import default_acquisition
+from deepbore.acquisition.hypervolume import LogHypervolumeImprovement
 from deepbore.acquisition.improvement import LogExpectedImprovement
 from deepbore.acquisition.posterior import ExpectedProbability, PosteriorSample
 
@@ -11,6 +12,7 @@ __all__ = [
     "ClassProbability",
     "ExpectedProbability",
     "LogExpectedImprovement",
+    "LogHypervolumeImprovement",
     "PosteriorSample",
     "QuantileBound",
     "TheoremBound",

@@ -20,12 +20,14 @@ class Acquisition(Part, ABC):
         needs: which of `Classifier.capabilities` it uses.
         heads: which classifiers have what it needs, for the message where one has not.
         otherwise: what to use where the classifier is another, for the message.
+        takes_front: whether `best` is the labels of a Pareto front, (1 + f) x k (`Labelling.grades_front`).
     """
 
     links: ClassVar[frozenset[Link]] = frozenset(Link)
     needs: frozenset[str] = frozenset()
     heads: str = UNCERTAIN
     otherwise: str = "ClassProbability"
+    takes_front: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
@@ -33,7 +35,7 @@ class Acquisition(Part, ABC):
 
         Args:
             posterior: of the scores at the points.
-            best: the label that improvement is measured against.
+            best: the label that improvement is measured against, or those of a front.
         """
 
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:

@@ -14,6 +14,7 @@ from deepbore.classifiers.laplace import LaplaceGGN
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.mc_dropout import MCDropout
 from deepbore.classifiers.network import NetworkClassifier, Training
+from deepbore.classifiers.per_column import ColumnsPosterior, PerColumn
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
 from deepbore.classifiers.relative_ratio import RelativeRatio
 from deepbore.classifiers.relaxed import Relaxed
@@ -23,11 +24,12 @@ from deepbore.classifiers.xgboost import XGBoost
 __all__ = [
     "Calibrated",
     "Classifier",
+    "ColumnsPosterior",
     "DeepEnsemble",
     "DeepPLS",
+    "EarlierTasks",
     "FourierLogistic",
     "GPClassifier",
-    "EarlierTasks",
     "GaussianPosterior",
     "HyperDeepEnsemble",
     "KernelPLS",
@@ -37,6 +39,7 @@ __all__ = [
     "MLPClassifier",
     "MembersPosterior",
     "NetworkClassifier",
+    "PerColumn",
     "PointEstimate",
     "Posterior",
     "RandomForest",

@@ -35,7 +35,7 @@ class Classifier(Part, LightningModule, ABC):
     Attributes:
         link: what its scores are: estimates of the label itself, logits, or probits.
         capabilities: what its posterior can do beyond the mean: "std" (deviations, covariances and joint samples),
-            "members".
+            "members"; "columns" (a mean and a deviation for each column of the labels).
         differentiable: whether its scores have gradients in the points.
         distance_aware: whether the deviation grows away from the data, as expected improvement needs; the default
             acquisition goes by it if it is so before the head knows its space.
@@ -43,7 +43,8 @@ class Classifier(Part, LightningModule, ABC):
         generator: the stream of random numbers for weights and minibatches; the run lends its own.
         earlier: the earlier tasks of the run, as it lends them; None outside of a run.
         ready: whether the latest training succeeded; if not, the loop explores.
-        best_label: the label that improvement is measured against, of the latest batch (a scalar tensor).
+        best_label: the label that improvement is measured against, of the latest batch (a scalar tensor), or those of a
+            reference and a front ((1 + f) x k); see `Labels`.
     """
 
     link: Link = Link.LOGIT
@@ -59,8 +60,8 @@ class Classifier(Part, LightningModule, ABC):
         self.automatic_optimization = False
         self.generator = torch.Generator().manual_seed(0)
         self._counter = nn.Parameter(torch.zeros(()))  # trained by nobody; DDP wants one that could be
-        self._optimizer: torch.optim.Optimizer | None = None
         self.earlier: EarlierTasks | None = None
+        self._optimizer: torch.optim.Optimizer | None = None
         self.space: SearchSpace | None = None
         self.ready = False
         self._said: set[str] = set()
@@ -117,7 +118,9 @@ class Classifier(Part, LightningModule, ABC):
     def configure_model(self) -> None:
         """Makes the parameters for the trainer's data, and labels that suit, if the data have none."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
-        data.labels = data.labels or default_labels(self.link is Link.IDENTITY)
+        if data.labels is None:
+            has_columns = "columns" in self.capabilities
+            data.labels = default_labels(self.link is Link.IDENTITY, None, data.observations.k, has_columns)
         self.bind(data.space, data.labels.outputs)
         leave_apart(self, witness="_counter")
 
@@ -148,14 +151,28 @@ class Classifier(Part, LightningModule, ABC):
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
             self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
             return
-        self.best_label.fill_(batch.best)
+        self.keep_best(batch.best)
         self.ready = True
         self.log_dict(measured, on_step=False, on_epoch=True, batch_size=len(batch))
+
+    def keep_best(self, best: float | Tensor) -> None:
+        """Keeps the label that improvement is measured against, or those of a front ((1 + f) x k)."""
+        self.best_label = torch.as_tensor(best, dtype=self.best_label.dtype, device=self.best_label.device)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Makes room for a front of another size than the present one."""
+        if (kept := state_dict.get(f"{prefix}best_label")) is not None:
+            self.best_label = self.best_label.new_empty(kept.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _say_once(self, level: int, message: str) -> None:
         if message not in self._said:
             self._said.add(message)
             log.log(level, message)
+
+    def _with_earlier(self, batch: LabelledBatch) -> LabelledBatch:
+        """The batch, after rows of earlier tasks, if there are any."""
+        return self.earlier.joined(batch) if self.earlier else batch
 
     @torch.no_grad()
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
@@ -169,10 +186,6 @@ class Classifier(Part, LightningModule, ABC):
             "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
             "auroc": binary_auroc(posterior.mean.sigmoid(), good, validate_args=False),
         }
-
-    def _with_earlier(self, batch: LabelledBatch) -> LabelledBatch:
-        """The batch, after rows of earlier tasks, if there are any."""
-        return self.earlier.joined(batch) if self.earlier else batch
 
     def check_points(self, points: Tensor) -> None:
         """Raises ShapeError unless points are n x d of the bound space."""

@@ -73,7 +73,7 @@ class Relaxed(Classifier):
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         logged = self.base.fit(replace(batch, points=self.relaxation.vectors(batch.points)))
-        self.base.best_label.fill_(batch.best)
+        self.base.keep_best(batch.best)
         return logged
 
     def posterior(self, points: Tensor) -> Posterior:

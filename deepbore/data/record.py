@@ -79,7 +79,7 @@ class Record:
         """
         if self.k > 1:
             raise SettingError(
-                f"a run with {self.k} objectives has no single best trial. Look at its `values`, or keep one."
+                f"a run with {self.k} objectives has no single best trial. Look at its front (`deepbore best`)."
             )
         sign = 1 if self.direction == "minimize" else -1
         return min(filter(may_be_best, self.trials), key=lambda trial: sign * (trial.value or 0.0), default=None)

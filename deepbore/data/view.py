@@ -173,7 +173,7 @@ class ObservationsView:
         """
         if self.k > 1:
             raise SettingError(
-                f"a run with {self.k} objectives has no single best trial. Look at its `values`, or keep one."
+                f"a run with {self.k} objectives has no single best trial. Look at `study.pareto_front`."
             )
         return None if self._tally.best is None else self.trial(self._tally.best[0])
 

@@ -7,6 +7,8 @@ are pending ones, which weigh next to nothing.
 - `ImprovementLabels`: the same, positives weighted by their improvement, as in LFBO (Song et al., 2022).
 - `SeveralThresholds`: one column [y <= tau_j] for each of several proportions.
 - `ValueGradedLabels`, `RankGradedLabels`: one number, the share of *all* thresholds that a value reaches.
+- `ObjectiveLabels`: of several objectives, one such column each.
+- `ChebyshevLabels`, `NonDominationLabels`: several objectives in one column.
 - `EmphasiseChanges`: another labelling, with more weight on what is new or has changed.
 """
 
@@ -17,9 +19,12 @@ from deepbore.labels.defaults import default_labels
 from deepbore.labels.gamma import DecayingGamma, Gamma
 from deepbore.labels.graded import RankGradedLabels, ValueGradedLabels
 from deepbore.labels.improvement import ImprovementLabels
+from deepbore.labels.objectives import ObjectiveLabels, front_rows, own_complete
+from deepbore.labels.scalarised import ChebyshevLabels, NonDominationLabels
 from deepbore.labels.threshold import SeveralThresholds, ThresholdLabels
 
 __all__ = [
+    "ChebyshevLabels",
     "DecayingGamma",
     "EmphasiseChanges",
     "Gamma",
@@ -28,10 +33,14 @@ __all__ = [
     "LabelledObservations",
     "Labelling",
     "Labels",
+    "NonDominationLabels",
+    "ObjectiveLabels",
     "RankGradedLabels",
     "SeveralThresholds",
     "ThresholdLabels",
     "ValueGradedLabels",
     "changed_rows",
     "default_labels",
+    "front_rows",
+    "own_complete",
 ]

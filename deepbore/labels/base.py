@@ -21,7 +21,8 @@ class Labels:
     Attributes:
         z: labels in [0, 1], n x k: the better the outcome the greater; failed and pending rows have 0.
         weight: weights in the loss, n, positive.
-        best: the label that improvement is measured against.
+        best: the label that improvement is measured against; of a labelling that grades a front (`grades_front`) the
+            labels of the reference values, and then of the front, (1 + f) x k.
         separable: whether there is anything to tell apart; if not, explore.
         metrics: what to log of them by name, such as the threshold tau in the user's sign.
         constraints: grades of the black-box constraints in [0, 1], n x c: 1/2 on the border, above 1/2 where one is
@@ -31,7 +32,7 @@ class Labels:
 
     z: Tensor
     weight: Tensor
-    best: float = 1.0
+    best: float | Tensor = 1.0
     separable: bool = True
     metrics: Mapping[str, float] = field(default_factory=dict)
     constraints: Tensor | None = None
@@ -52,10 +53,13 @@ class Labelling(Part, ABC):
     Attributes:
         outputs: the number of columns of z.
         objectives: how many objective values it grades; None for any number.
+        grades_front: whether `Labels.best` is the labels of a Pareto front, a column for each objective. It then takes
+            a classifier and an acquisition that know of columns.
     """
 
     outputs: int = 1
     objectives: int | None = 1
+    grades_front: bool = False
 
     @abstractmethod
     def __call__(self, observations: Observations) -> Labels:

@@ -30,7 +30,7 @@ class EmphasiseChanges(Labelling):
         of_kind(Labelling, base=base)
         at_least(1, boost=boost)
         self.base, self.boost = base, boost
-        self.outputs, self.objectives = base.outputs, base.objectives
+        self.outputs, self.objectives, self.grades_front = base.outputs, base.objectives, base.grades_front
         self.previous = torch.empty(0, base.outputs)
 
     def __call__(self, observations: Observations) -> Labels:

@@ -23,7 +23,7 @@ class LabelledBatch:
         points: n x d.
         z: labels in [0, 1], n x k.
         weight: weights in the loss, n.
-        best: the label that improvement is measured against.
+        best: the label that improvement is measured against, or those of a front; see `Labels`.
         separable: whether there is anything to learn.
         metrics: what to log of the labels, by name.
         constraints: grades of the black-box constraints, n x c, or None; see `Labels`.
@@ -32,7 +32,7 @@ class LabelledBatch:
     points: Tensor
     z: Tensor
     weight: Tensor
-    best: float = 1.0
+    best: float | Tensor = 1.0
     separable: bool = True
     metrics: Mapping[str, float] = field(default_factory=dict)
     constraints: Tensor | None = None

@@ -1,20 +1,42 @@
 """The default labelling of a classifier."""
 
+from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling
 from deepbore.labels.gamma import Gamma
 from deepbore.labels.graded import ValueGradedLabels
-from deepbore.labels.threshold import ThresholdLabels
+from deepbore.labels.objectives import ObjectiveLabels
+from deepbore.labels.scalarised import ChebyshevLabels
+from deepbore.labels.threshold import ThresholdFamily, ThresholdLabels
 
 
-def default_labels(estimates_labels: bool, gamma: Gamma | None = None) -> Labelling:
+def default_labels(
+    estimates_labels: bool, gamma: Gamma | None = None, objectives: int = 1, per_column: bool = False
+) -> Labelling:
     """The default: graded by value for classifiers that estimate labels, by one threshold for those of cross-entropy.
 
     To a likelihood of two classes a graded label is one noisy vote, from which it learns less than from a class.
+    Several objectives have a column of grades each where the classifier learns columns by themselves, and else are put
+    in one (`ChebyshevLabels`), which is labelled as one objective is.
 
     Args:
         estimates_labels: whether the classifier's scores estimate the label itself.
         gamma: proportion of good observations; None for 1/2 with graded labels, 1/4 with one threshold.
+        objectives: k.
+        per_column: whether the classifier has a score for each column, as `PerColumn` has.
+
+    Raises:
+        SettingError: for a gamma where labels have none.
     """
+    if per_column:
+        if gamma is not None:
+            raise SettingError("labels of several objectives have no gamma. Leave it out, or give labels=.")
+        return ObjectiveLabels(objectives)
+    if objectives > 1:
+        return ChebyshevLabels(_of_one(estimates_labels, gamma))
+    return _of_one(estimates_labels, gamma)
+
+
+def _of_one(estimates_labels: bool, gamma: Gamma | None) -> ThresholdFamily:
     if estimates_labels:
         return ValueGradedLabels() if gamma is None else ValueGradedLabels(gamma)
     return ThresholdLabels(1 / 4 if gamma is None else gamma)

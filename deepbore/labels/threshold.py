@@ -36,7 +36,16 @@ class ThresholdFamily(Labelling):
         ranked = observations.sorted_values
         if not len(ranked):
             return Labels.none(observations, self.outputs)
-        values = observations.values[:, 0]
+        return self.labelled(observations.values[:, 0], ranked, observations)
+
+    def labelled(self, values: Tensor, ranked: np.ndarray, observations: Observations) -> Labels:
+        """Labels of values (n, NaN where there is none) that need not be the observations' own.
+
+        Args:
+            values: to minimise, n.
+            ranked: those of them that tau is found among, ascending, at least one.
+            observations: the rows.
+        """
         tau = threshold(ranked, self.proportion(len(ranked)))
         z, weight = self.label(values, ranked, tau)
         return Labels(

@@ -11,12 +11,17 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from deepbore.checks import whole
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.neutral import as_usual
+from deepbore.data.observations import Observations
+from deepbore.data.pareto import hypervolume
 from deepbore.evaluators import Evaluator
-from deepbore.labels import LabelledBatch
+from deepbore.labels import LabelledBatch, front_rows, own_complete
 from deepbore.loop.engine import Engine, Stopwatch
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
 from deepbore.loop.steering import Steering
+
+MEASURED = 4  # objectives up to which a hypervolume takes milliseconds
+DESIGN = 10  # complete trials whose worst values it begins at
 
 
 class LoopController(Callback):
@@ -139,10 +144,26 @@ class LoopController(Callback):
     def _measured(self, seconds: float) -> dict[str, float]:
         observations = self.state.observations
         best = observations.best if observations.k == 1 else None
+        front = {} if observations.k == 1 else hypervolume_so_far(observations)
         return {
             "trials": float(len(observations)),
             "failed_trials": float(observations.n_failed),
             "best_value": math.nan if best is None or best.value is None else best.value,
+            **front,
             "seconds_per_suggestion": seconds,
             **self.state.metrics.known,
         }
+
+
+def hypervolume_so_far(observations: Observations) -> dict[str, float]:
+    """The volume that the front dominates, in the objectives' own units, and none for more than four objectives.
+
+    It begins at the worst value of each objective among the first ten complete trials, whatever comes later, so that it
+    never falls.
+    """
+    complete = own_complete(observations).nonzero().squeeze(-1)
+    if observations.k > MEASURED or not len(complete):
+        return {}
+    front = observations.values[front_rows(observations) if bool(observations.feasible.any()) else complete[:0]]
+    start = observations.values[complete[:DESIGN]].max(0).values
+    return {"hypervolume": hypervolume(front.cpu().numpy(), start.cpu().numpy())}

@@ -8,7 +8,7 @@ from typing import Any
 from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch
 from deepbore.checks import of_kind, whole
-from deepbore.classifiers import Classifier, KernelPLS, Link
+from deepbore.classifiers import Classifier, KernelPLS, Link, PerColumn
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, default_labels
 from deepbore.parts import describe, make
@@ -72,9 +72,10 @@ class Recipe:
         for name, part in given.items():
             of_kind(KINDS[name], **{name: part})
         whole(1, n_initial=n_initial)
-        classifier = classifier or KernelPLS()
+        classifier = classifier or default_classifier(objectives, labels)
+        per_column = "columns" in classifier.capabilities
         recipe = cls(
-            labels or default_labels(classifier.link is Link.IDENTITY, gamma),
+            labels or default_labels(classifier.link is Link.IDENTITY, gamma, objectives, per_column),
             classifier,
             (acquisition or default_acquisition(classifier)).resolved(classifier),
             candidates or GreedyBatch(),
@@ -110,6 +111,7 @@ class Recipe:
                 f"{type(self.labels).__name__} grades outcomes of {self.labels.objectives} value(s), but the study has "
                 f"{objectives} direction(s). Give labels= that grade several values."
             )
+        _check_columns(self.labels, self.classifier, self.acquisition)
         self.acquisition.check(self.classifier)
         self.candidates.check(space, self.classifier)
 
@@ -123,6 +125,34 @@ class Recipe:
         own = self.describe()
         other = [name for name in own if name != "given" and _plain(own[name]) != _plain(described.get(name))]
         return [f"{name} is {shown(own[name])}, was {shown(described.get(name))}" for name in other]
+
+
+def default_classifier(objectives: int, labels: Labelling | None) -> Classifier:
+    """What learns where nobody says otherwise: `KernelPLS`, one for each column where labels grade a front.
+
+    Args:
+        objectives: k.
+        labels: those that are given; None for the default.
+    """
+    if objectives > 1 if labels is None else labels.grades_front:
+        return PerColumn(KernelPLS(), objectives if labels is None else labels.outputs)
+    return KernelPLS()
+
+
+def _check_columns(labels: Labelling, classifier: Classifier, acquisition: Acquisition) -> None:
+    """Raises SettingError unless all three mean columns by themselves, or none does, and as many of them."""
+    if labels.grades_front != acquisition.takes_front:
+        one, other = (labels, acquisition) if labels.grades_front else (acquisition, labels)
+        raise SettingError(
+            f"{type(one).__name__} is about a front of several objectives, which {type(other).__name__} knows nothing "
+            "of. LogHypervolumeImprovement goes with ObjectiveLabels and PerColumn, and other acquisitions with "
+            "ChebyshevLabels and any classifier. Leave out one of them for the default."
+        )
+    if isinstance(classifier, PerColumn) and len(classifier.parts) != labels.outputs:
+        raise SettingError(
+            f"PerColumn has {len(classifier.parts)} column(s), but {type(labels).__name__} has {labels.outputs}. Give "
+            f"columns={labels.outputs}."
+        )
 
 
 def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

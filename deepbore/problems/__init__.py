@@ -13,6 +13,7 @@
     training       TrainingRun: 23 more of them, of models by scikit-learn and torch (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
     lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
+    trade_offs     ZDT, DTLZ2, CocoBiobjective, DigitsTradeOff: problems of several objectives
     suites         suite, problem: the problems of the benchmark by name, for development or held out
 
 The packages that single problems need come with `pip install 'deepbore[benchmarks]'`, and are imported when such a
@@ -48,14 +49,19 @@ from deepbore.problems.synthetic import (
     SixHumpCamel,
 )
 from deepbore.problems.tables import HPOLib, NASBench201
+from deepbore.problems.trade_offs import DTLZ2, ZDT, CocoBiobjective, DigitsTradeOff
 from deepbore.problems.training import TrainingRun
 
 __all__ = [
+    "DTLZ2",
+    "ZDT",
     "Ackley",
     "Branin",
     "Coco",
+    "CocoBiobjective",
     "Digits",
     "DigitsArchitecture",
+    "DigitsTradeOff",
     "DigitsUnderLimit",
     "Flat",
     "Forrester",

@@ -11,7 +11,8 @@ from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.data.frames import as_frame
 from deepbore.data.observations import Observations, Trial
-from deepbore.labels import Gamma, Labelling
+from deepbore.data.record import front
+from deepbore.labels import Gamma, Labelling, front_rows
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.state import RunState
 from deepbore.space import Params, SearchSpace
@@ -36,7 +37,8 @@ class Result:
     """What an optimisation found.
 
     Attributes:
-        best_params: the best feasible configuration; None if there is none, or there are several objectives.
+        best_params: the best feasible configuration; None if there is none, or there are several objectives, which have
+            a `pareto_front` instead.
         best_value: its value, in the user's sign; NaN if there is none.
         values: all values in the order of evaluation, in the user's sign, NaN for failures: n, or n x k for several
             objectives.
@@ -59,6 +61,11 @@ class Result:
         if best is None or best.value is None:
             return cls(None, float("nan"), values[:, 0], study)
         return cls(best.params, best.value, values[:, 0], study)
+
+    @property
+    def pareto_front(self) -> list[Trial]:
+        """What there is to choose among, by all that the study has been told until now: `Study.pareto_front`."""
+        return self.study.pareto_front
 
     @property
     def recommended(self) -> Trial | None:
@@ -106,9 +113,19 @@ class StudyView(ABC):
         """The feasible trial with the best value; None while there is none. See `recommended` for noisy values.
 
         Raises:
-            SettingError: for a study of several objectives, which has no single best.
+            SettingError: for a study of several objectives, which has no single best. See `pareto_front`.
         """
         return self.observations.best
+
+    @property
+    def pareto_front(self) -> list[Trial]:
+        """The feasible trials that no other beats in one objective without being worse in another.
+
+        They stand in the order of the first objective, best first; of trials with equal values there is the first. With
+        one objective it is the best trial alone.
+        """
+        rows = front_rows(self.observations).tolist()
+        return front((self.observations.trial(row) for row in rows), self.observations.directions)
 
     @property
     def recommended(self) -> Trial | None:

@@ -11,7 +11,7 @@ from deepbore.errors import SettingError
 from deepbore.testing.require import require, require_equal, require_shape
 from deepbore.testing.toys import TOY_SPACES, ToyHead, fit, toy_data
 
-CAPABILITIES = (frozenset[str](), frozenset({"std"}), frozenset({"std", "members"}))
+CAPABILITIES = (frozenset[str](), frozenset({"std"}), frozenset({"std", "members"}), frozenset({"columns"}))
 
 
 def check_acquisition(acquisition: Acquisition, make: Callable[[], Classifier]) -> None:

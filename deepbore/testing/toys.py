@@ -5,6 +5,7 @@ from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
+from deepbore.classifiers.per_column import ColumnsPosterior
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
 from deepbore.data.observations import Direction, Observations
 from deepbore.data.outcomes import Outcome
@@ -83,7 +84,8 @@ class ToyHead(Classifier):
 
     Args:
         link: of the scores.
-        capabilities: none for a point estimate, "std" for a Gaussian, "std" and "members" for four members.
+        capabilities: none for a point estimate, "std" for a Gaussian, "std" and "members" for four members,
+            "columns" for a Gaussian in one column.
     """
 
     def __init__(self, link: Link, capabilities: frozenset[str]):
@@ -106,6 +108,8 @@ class ToyHead(Classifier):
             return MembersPosterior(mean + sides[:, None] * std, self.link)
         if "std" in self.capabilities:
             return _Independent(mean, std, self.link)
+        if "columns" in self.capabilities:
+            return ColumnsPosterior([_Independent(mean, std, self.link)], self.link)
         return PointEstimate(mean, self.link, "ToyHead")
 
     @property

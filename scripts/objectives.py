@@ -1,0 +1,197 @@
+"""Several objectives: hypervolumes of deepbore and its peers on the same problems; a row of JSON for each run.
+
+    python scripts/objectives.py --output docs/results/benchmark/objectives.jsonl --seeds 2
+    python scripts/objectives.py --output docs/results/benchmark/objectives.jsonl --show
+
+A row has the hypervolume after 25, 50 and 100 evaluations, above the reference point that it names, and the seconds of
+processor time that the method took, evaluations included (they are next to nothing, but for digits). A run that is in
+the file is not run again.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from deepbore import KernelPLS, Study
+from deepbore.data.pareto import hypervolume
+from deepbore.problems.trade_offs import DTLZ2, ZDT, CocoBiobjective, DigitsTradeOff
+
+MARKS = (25, 50, 100)
+PROBLEMS: dict[str, Callable[[], Any]] = {
+    "zdt1": lambda: ZDT(1),
+    "zdt2": lambda: ZDT(2),
+    "zdt3": lambda: ZDT(3),
+    "dtlz2-2": lambda: DTLZ2(2),
+    "dtlz2-3": lambda: DTLZ2(3),
+    "dtlz2-5": lambda: DTLZ2(5, 7),
+    **{f"biobj-f{n:02d}": lambda n=n: CocoBiobjective(n) for n in (1, 12, 20, 28, 35, 46)},
+    "digits": lambda: DigitsTradeOff(epochs=5),
+}
+
+
+def asked(problem: Any, **parts: Any) -> Iterator[list[float]]:
+    """Values of a study of deepbore, one trial after another."""
+    study = Study(problem.space, directions=problem.directions, **parts)
+    while True:
+        (trial,) = study.ask()
+        outcome = problem(trial.params)
+        study.tell(trial, outcome)
+        yield list(outcome.values)
+
+
+def random(problem: Any, seed: int) -> Iterator[list[float]]:
+    """Values of random configurations."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        yield list(problem(problem.space.decode(problem.space.sample(1, generator))[0]).values)
+
+
+def optuna(problem: Any, sampler: Any) -> Iterator[list[float]]:
+    """Values of one of Optuna's samplers."""
+    import optuna  # noqa: PLC0415
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=sampler, directions=problem.directions)
+    while True:
+        trial = study.ask()
+        params = suggested(trial, problem.space)
+        values = list(problem(params).values)
+        study.tell(trial, values)
+        yield values
+
+
+def suggested(trial: Any, space: Any) -> dict[str, Any]:
+    """A configuration by Optuna's suggestions."""
+    params: dict[str, Any] = {}
+    for name, each in space.parameters.items():
+        if each.when is not None and not all(condition.holds(params) for condition in np.atleast_1d(each.when)):
+            continue
+        kind = type(each).__name__
+        if kind == "Real":
+            params[name] = trial.suggest_float(name, each.low, each.high, log=each.log)
+        elif kind == "Integer":
+            params[name] = trial.suggest_int(name, each.low, each.high, log=each.log)
+        else:
+            params[name] = trial.suggest_categorical(name, list(each.choices))
+    return params
+
+
+def botorch(problem: Any, seed: int) -> Iterator[list[float]]:
+    """Values of BoTorch's qLogNEHVI, one point at a time, on independent Gaussian processes, as in its tutorial.
+
+    Its reference point is the problem's own, which deepbore is not told.
+    """
+    from botorch import fit_gpytorch_mll  # noqa: PLC0415
+    from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement  # noqa: PLC0415
+    from botorch.models import ModelListGP, SingleTaskGP  # noqa: PLC0415
+    from botorch.models.transforms import Standardize  # noqa: PLC0415
+    from botorch.optim import optimize_acqf  # noqa: PLC0415
+    from gpytorch.mlls import SumMarginalLogLikelihood  # noqa: PLC0415
+
+    torch.manual_seed(seed)
+    space, d = problem.space, len(problem.space)
+    x, y = space.sobol(10, seed), []
+    for params in space.decode(x):
+        y.append(list(problem(params).values))
+        yield y[-1]
+    bounds = torch.stack([torch.zeros(d), torch.ones(d)]).double()
+    while True:
+        gains = -torch.tensor(y, dtype=torch.float64)
+        models = [SingleTaskGP(x, gains[:, [j]], outcome_transform=Standardize(1)) for j in range(gains.shape[1])]
+        model = ModelListGP(*models)
+        fit_gpytorch_mll(SumMarginalLogLikelihood(model.likelihood, model))
+        acquisition = qLogNoisyExpectedHypervolumeImprovement(
+            model, ref_point=[-each for each in problem.reference], X_baseline=x, prune_baseline=True
+        )
+        point, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=4, raw_samples=128, options={"maxiter": 100})
+        x = torch.cat([x, point.detach()])
+        y.append(list(problem(space.decode(x[-1:])[0]).values))
+        yield y[-1]
+
+
+def sampler(name: str, seed: int) -> Any:
+    """One of Optuna's samplers."""
+    import optuna  # noqa: PLC0415
+
+    if name == "TPE":
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True)
+    return optuna.samplers.NSGAIISampler(seed=seed, population_size=20)
+
+
+METHODS: dict[str, Callable[[Any, int], Iterator[list[float]]]] = {
+    "deepbore": lambda problem, seed: asked(problem, seed=seed),
+    "deepbore:chebyshev": lambda problem, seed: asked(problem, seed=seed, classifier=KernelPLS()),
+    "optuna-tpe": lambda problem, seed: optuna(problem, sampler("TPE", seed)),
+    "optuna-nsga2": lambda problem, seed: optuna(problem, sampler("NSGA-II", seed)),
+    "random": random,
+    "botorch-qlognehvi": botorch,
+}
+
+
+def run(name: str, method: str, seed: int, n: int) -> dict[str, Any]:
+    """One row."""
+    problem = PROBLEMS[name]()
+    start, values, found = time.process_time(), [], {}
+    for value in METHODS[method](problem, seed):
+        values.append(value)
+        if len(values) in MARKS:
+            found[len(values)] = hypervolume(np.array(values), problem.reference)
+        if len(values) == n:
+            break
+    seconds = round(time.process_time() - start, 2)
+    row = {"problem": name, "method": method, "seed": seed, "trials": n, "seconds": seconds}
+    return {**row, "reference": list(problem.reference), "hypervolume": found}
+
+
+def show(path: Path) -> None:
+    """Medians of the hypervolumes, as shares of the greatest of the problem."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for name in dict.fromkeys(row["problem"] for row in rows):
+        mine = [row for row in rows if row["problem"] == name]
+        best = max(max(row["hypervolume"].values()) for row in mine)
+        by = defaultdict(list)
+        for row in mine:
+            by[row["method"]].append(row)
+        for method, some in by.items():
+            shares = {n: np.median([r["hypervolume"].get(str(n), np.nan) for r in some]) / best for n in MARKS}
+            seconds = np.median([row["seconds"] for row in some])
+            shown = "  ".join(f"{share:.4f}" for share in shares.values())
+            print(f"{name:10} {method:20} {len(some)}  {shown}  {seconds:.0f} s")
+
+
+def main() -> None:
+    """Runs what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--problems", default=",".join(PROBLEMS))
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--show", action="store_true")
+    given = parser.parse_args()
+    if given.show:
+        show(given.output)
+        return
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    rows = map(json.loads, given.output.read_text().splitlines()) if given.output.exists() else iter(())
+    done = {(row["problem"], row["method"], row["seed"]) for row in rows if row["trials"] >= given.trials}
+    for seed in range(given.seeds):
+        for name in given.problems.split(","):
+            for method in given.methods.split(","):
+                if (name, method, seed) not in done:
+                    row = json.dumps(run(name, method, seed, given.trials))
+                    with given.output.open("a") as file:
+                        print(row, file=file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,321 @@
+"""Several objectives: fronts, hypervolumes, labels, expected improvement of the hypervolume, and runs."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from botorch.acquisition.multi_objective.analytic import ExpectedHypervolumeImprovement
+from botorch.models.deterministic import GenericDeterministicModel
+from botorch.posteriors import GPyTorchPosterior
+from botorch.utils.multi_objective.box_decompositions.non_dominated import FastNondominatedPartitioning
+from botorch.utils.multi_objective.hypervolume import Hypervolume
+from gpytorch.distributions import MultitaskMultivariateNormal
+from hypothesis import given, settings, strategies as st
+
+from deepbore import DeepEnsemble, KernelPLS, LogExpectedImprovement, MLPClassifier, Outcome, Real, SearchSpace, Study
+from deepbore.acquisition import LogHypervolumeImprovement
+from deepbore.classifiers import ColumnsPosterior, GaussianPosterior, Link, PerColumn
+from deepbore.data.observations import Observations
+from deepbore.data.pareto import crowding, hypervolume, non_dominated
+from deepbore.errors import SettingError
+from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, ThresholdLabels, front_rows
+from deepbore.labels.scalarised import simplex_point
+from deepbore.loop.controller import hypervolume_so_far
+
+PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+BOTH = ("minimize", "maximize")
+START = 0.2  # label of the reference
+SMALL = [0, 1, 2, 3]
+tables = st.integers(1, 4).flatmap(
+    lambda k: st.lists(st.lists(st.sampled_from(SMALL), min_size=k, max_size=k), min_size=1, max_size=12)
+)
+
+
+def trade_off(params):
+    """Small and large at once: y is waste, x trades one for the other on a concave front."""
+    return [params["x"] + params["y"], 1 - params["x"] ** 2 - params["y"]]
+
+
+def told(values, directions=("minimize", "minimize"), constraints=None):
+    observations = Observations(PLANE, directions)
+    points = PLANE.sample(len(values), torch.Generator().manual_seed(0))
+    for index, (row, value) in enumerate(zip(observations.reserve(points), values, strict=True)):
+        limits = () if constraints is None else [constraints[index]]
+        observations.tell(row, Outcome(value, constraints=limits))
+    return observations
+
+
+def run(study, n):
+    for _ in range(n):
+        (trial,) = study.ask()
+        study.tell(trial, trade_off(trial.params))
+    return study
+
+
+# --- fronts and volumes ----------------------------------------------------------------------------------------------
+
+
+def beats(one, other):
+    return all(a <= b for a, b in zip(one, other, strict=True)) and one != other
+
+
+@given(tables)
+@settings(deadline=None)
+def test_the_front_is_what_no_row_beats(rows):
+    expected = [not any(beats(other, row) for other in rows) for row in rows]
+    assert non_dominated(np.array(rows, dtype=float)).tolist() == expected
+
+
+@given(tables)
+@settings(deadline=None)
+def test_the_hypervolume_counts_the_cells_that_some_row_dominates(rows):
+    k = len(rows[0])
+    cells = np.stack(np.meshgrid(*[SMALL] * k, indexing="ij"), -1).reshape(-1, k)
+    dominated = sum(any(all(a <= b for a, b in zip(row, cell, strict=True)) for row in rows) for cell in cells)
+    assert hypervolume(np.array(rows, dtype=float), [4.0] * k) == dominated
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_the_hypervolume_is_that_of_botorch(k):
+    values = torch.rand(40, k, generator=torch.Generator().manual_seed(k), dtype=torch.float64)
+    reference = torch.full((k,), 0.9, dtype=torch.float64)
+    inside = values[(values < reference).all(-1)]
+    inside = inside[torch.from_numpy(non_dominated(inside.numpy()))]
+    assert hypervolume(values.numpy(), reference.numpy()) == pytest.approx(Hypervolume(-reference).compute(-inside))
+
+
+def test_the_ends_of_a_front_have_the_most_room():
+    room = crowding(np.array([[0.0, 4.0], [1.0, 3.0], [2.0, 0.5], [4.0, 0.0]]))
+    assert room[[0, 3]].tolist() == [math.inf] * 2
+    assert room[1] == pytest.approx(2 / 4 + 3.5 / 4)
+    assert room[2] == pytest.approx(3 / 4 + 3 / 4)
+
+
+# --- expected improvement --------------------------------------------------------------------------------------------
+
+
+class Independent(GaussianPosterior):
+    """A Gaussian without covariances."""
+
+    def covariance(self):
+        return self.std.square().diag()
+
+
+def columns(mean, std):
+    return ColumnsPosterior(
+        [Independent(m, s, Link.IDENTITY) for m, s in zip(mean.mT, std.mT, strict=True)], Link.IDENTITY
+    )
+
+
+def some(k, front_size=6):
+    generator = torch.Generator().manual_seed(k)
+    mean = torch.rand(20, k, generator=generator, dtype=torch.float64)
+    std = 0.05 + 0.3 * torch.rand(20, k, generator=generator, dtype=torch.float64)
+    front = 0.4 + 0.5 * torch.rand(front_size, k, generator=generator, dtype=torch.float64)
+    front = front[torch.from_numpy(non_dominated(-front.numpy()))]
+    return mean, std, torch.cat([torch.full((1, k), START, dtype=torch.float64), front])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_expected_improvement_is_that_of_botorch(k):
+    mean, std, front = some(k)
+
+    class Model(GenericDeterministicModel):
+        def posterior(self, X, **_):
+            row = int(X.flatten()[0])
+            covariance = torch.diag(std[row].square())
+            return GPyTorchPosterior(MultitaskMultivariateNormal(mean[row][None], covariance))
+
+    theirs = ExpectedHypervolumeImprovement(
+        Model(lambda X: X), front[0], FastNondominatedPartitioning(front[0], front[1:])
+    )
+    rows = torch.arange(20, dtype=torch.float64).view(20, 1, 1, 1)
+    expected = torch.stack([theirs(row).reshape(()) for row in rows])
+    assert torch.allclose(LogHypervolumeImprovement()(columns(mean, std), front).exp(), expected, rtol=1e-6)
+
+
+def test_of_four_objectives_it_is_an_average_over_thresholds():
+    _, std, known = some(4)
+    mean = 0.75 + 0.5 * torch.rand(20, 4, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    found = LogHypervolumeImprovement()(columns(mean.clamp(max=known[1:].max(0).values), 1e-3 * std), known).exp()
+    before = hypervolume(-known[1:].numpy(), [-START] * 4)
+    for row in range(20):
+        reached = mean[row].clamp(max=known[1:].max(0).values)
+        gain = hypervolume(-torch.cat([known[1:], reached[None]]).numpy(), [-START] * 4) - before
+        assert float(found[row]) == pytest.approx(gain, rel=0.1, abs=2e-3)
+
+
+def test_of_one_column_it_is_expected_improvement():
+    mean, std, front = some(1)
+    best = front.max()
+    posterior = columns(mean, std)
+    found = LogHypervolumeImprovement()(posterior, front)
+    assert torch.allclose(found, LogExpectedImprovement()(posterior.columns[0], best))
+
+
+def test_hopeless_points_have_gradients():
+    mean, std, front = some(2)
+    mean = (mean - 20).requires_grad_(True)
+    value = LogHypervolumeImprovement()(columns(mean, std), front)
+    (gradient,) = torch.autograd.grad(value.sum(), mean)
+    assert value.isfinite().all()
+    assert (gradient > 0).all()
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_labels_are_those_of_the_feasible_front():
+    values = [[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [3.0, 3.0], [0.0, 0.0]]
+    observations = told(values, constraints=[-1.0, -1.0, -1.0, -1.0, 1.0])
+    assert front_rows(observations).tolist() == [0, 1, 2]
+    labels = ObjectiveLabels(2)(observations)
+    assert torch.equal(labels.best[1:].float(), labels.z[[0, 1, 2]])
+    assert labels.constraints.shape == (5, 1)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(-100, 100))
+@settings(deadline=None, max_examples=20)
+def test_the_units_of_an_objective_do_not_matter(scale, shift):
+    values = np.random.default_rng(0).random((15, 2))
+    moved = values * [1, scale] + [0, shift]
+    for make in (lambda: ObjectiveLabels(2), ChebyshevLabels, NonDominationLabels):
+        assert torch.allclose(make()(told(values.tolist())).z, make()(told(moved.tolist())).z, atol=1e-4)
+
+
+def test_each_objective_keeps_its_order_and_direction():
+    values = np.random.default_rng(1).random((20, 2))
+    z = ObjectiveLabels(2)(told(values.tolist(), directions=BOTH)).z
+    assert (z[:, 0].argsort(descending=True).numpy() == values[:, 0].argsort()).all()
+    assert (z[:, 1].argsort().numpy() == values[:, 1].argsort()).all()
+
+
+def test_chebyshev_weights_fill_the_simplex_and_change_with_each_row():
+    points = torch.stack([simplex_point(n, 3) for n in range(512)])
+    assert torch.allclose(points.sum(-1), torch.ones(512, dtype=torch.float64))
+    assert torch.allclose(points.mean(0), torch.full((3,), 1 / 3, dtype=torch.float64), atol=0.01)
+    assert (points >= 0).all()
+    observations = told(np.random.default_rng(0).random((15, 2)).tolist())
+    labels = ChebyshevLabels()
+    once = labels(observations).z
+    assert torch.equal(once, labels(observations).z)  # looking changes nothing
+    observations.reserve(PLANE.sample(1, torch.Generator().manual_seed(3)))
+    assert not torch.equal(once, labels(observations).z[:-1])
+
+
+def test_non_domination_labels_peel_front_after_front():
+    z = NonDominationLabels(gamma=1.0)(told([[0, 2], [1, 1], [2, 0], [2, 2], [3, 3]])).z[:, 0]
+    assert z[:3].min() > z[3] > z[4]
+    assert z[1] < z[0]  # it has less room than the ends
+
+
+# --- recipes ---------------------------------------------------------------------------------------------------------
+
+
+def parts(study):
+    return [type(part).__name__ for part in (study.labels, study.classifier, study.recipe.acquisition)]
+
+
+def test_defaults_for_several_objectives():
+    def made(**given):
+        return parts(Study(PLANE, directions=BOTH, **given))
+
+    assert made() == ["ObjectiveLabels", "PerColumn", "LogHypervolumeImprovement"]
+    assert made(classifier=PerColumn(KernelPLS(), 2)) == made()
+    assert made(labels=ObjectiveLabels(2)) == made()
+    assert made(classifier=KernelPLS()) == ["ChebyshevLabels", "KernelPLS", "LogExpectedImprovement"]
+    assert made(labels=NonDominationLabels()) == ["NonDominationLabels", "KernelPLS", "LogExpectedImprovement"]
+    study = Study(PLANE, directions=BOTH, classifier=MLPClassifier(), gamma=0.2)
+    assert (type(study.labels.base), study.labels.base.gamma) == (ThresholdLabels, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"labels": ThresholdLabels()}, "grades outcomes of 1 value"),
+        ({"labels": ObjectiveLabels(3)}, "grades outcomes of 3 value"),
+        ({"labels": ObjectiveLabels(2), "classifier": KernelPLS()}, "is about a front"),
+        ({"labels": ChebyshevLabels(), "acquisition": LogHypervolumeImprovement()}, "is about a front"),
+        ({"classifier": PerColumn(KernelPLS(), 3)}, "columns=2"),
+        ({"gamma": 0.3}, "no gamma"),
+    ],
+)
+def test_parts_that_do_not_go_together_are_refused(given, says):
+    with pytest.raises(SettingError, match=says):
+        Study(PLANE, directions=BOTH, **given)
+
+
+def test_per_column_needs_a_deviation():
+    with pytest.raises(SettingError, match="ChebyshevLabels"):
+        PerColumn(MLPClassifier(), 2)
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_study_without_settings_spreads_over_a_concave_front():
+    study = run(Study(PLANE, directions=BOTH, seed=0), 30)
+    values = np.array([trial.values for trial in study.trials]) * [1, -1]
+    best = 1.0 * 2.0 - 1 / 3  # the volume of the front x -> (x, 1 - x^2) from (1, -1)
+    drawn = np.array([trade_off(p) for p in PLANE.decode(PLANE.sample(30, torch.Generator().manual_seed(0)))]) * [1, -1]
+    assert hypervolume(values, [1.0, 1.0]) > 0.95 * (5 / 3)
+    assert hypervolume(drawn, [1.0, 1.0]) < 0.8 * (5 / 3)
+    assert best == pytest.approx(5 / 3)
+
+
+def test_the_front_of_a_study_is_in_the_order_of_the_first_objective():
+    study = run(Study(PLANE, directions=BOTH, seed=1), 14)
+    values = [trial.values for trial in study.trials]
+    front = [
+        trial.id
+        for trial in study.trials
+        if not any(a <= trial.values[0] and b >= trial.values[1] and (a, b) != trial.values for a, b in values)
+    ]
+    assert sorted(trial.id for trial in study.pareto_front) == front
+    assert [trial.values[0] for trial in study.pareto_front] == sorted(values[row][0] for row in front)
+    assert study.result.pareto_front == study.pareto_front
+    with pytest.raises(SettingError, match="pareto_front"):
+        _ = study.best_trial
+
+
+def test_infeasible_and_failed_trials_are_not_on_the_front():
+    study = Study(PLANE, directions=("minimize",) * 2, seed=0)
+    one, two, three, four = study.ask(4)
+    study.tell(one, Outcome([0.0, 0.0], constraints=[1.0]))
+    study.tell(two, Outcome([1.0, 2.0], constraints=[-1.0]))
+    study.tell(three, Outcome([2.0, 1.0], constraints=[0.0]))
+    study.tell(four, failed=True)
+    assert [trial.id for trial in study.pareto_front] == [1, 2]
+
+
+@pytest.mark.parametrize("classifier", [lambda: None, lambda: DeepEnsemble(members=2)], ids=["default", "ensemble"])
+def test_a_loaded_study_goes_on_bit_for_bit(tmp_path, classifier):
+    whole = run(Study(PLANE, directions=BOTH, seed=3, n_initial=5, classifier=classifier()), 11)
+    part = run(
+        Study(PLANE, directions=BOTH, seed=3, n_initial=5, classifier=classifier(), journal=tmp_path / "run.jsonl"), 8
+    )
+    part.close()
+    loaded = run(Study.load(tmp_path / "run.jsonl"), 3)
+    assert torch.equal(loaded.observations.points, whole.observations.points)
+
+
+def test_batches_are_distinct_and_constraints_are_honoured():
+    study = Study(PLANE, directions=BOTH, seed=0, n_initial=8)
+    for _ in range(5):
+        for trial in study.ask(4):
+            values = trade_off(trial.params)
+            study.tell(trial, Outcome(values, constraints=[trial.params["x"] - 0.5]))
+    assert len({tuple(trial.params.values()) for trial in study.trials}) == 20
+    assert sum(trial.params["x"] <= 0.55 for trial in study.trials[8:]) >= 9
+    assert all(trial.params["x"] <= 0.5 for trial in study.pareto_front)
+
+
+def test_what_a_run_logs_of_its_front_never_falls():
+    logged = []
+    study = Study(PLANE, directions=BOTH, seed=0, n_initial=4)
+    for _ in range(8):
+        run(study, 1)
+        logged.append(hypervolume_so_far(study.observations).get("hypervolume", 0.0))
+    assert all(a <= b + 1e-9 for a, b in pairwise(logged)), logged
