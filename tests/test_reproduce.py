@@ -181,6 +181,9 @@ def test_claims_compare_regrets_at_their_evaluations_or_over_all():
     over_all = scores.compared(Claim("branin", "random", "sobol", None)).difference.mean
     assert over_all == pytest.approx((6 * (3.125 - 2) + 6 * (1 - 2)) / 12)
     assert [finding.verdict for finding in scores.findings] == ["reproduced", "no runs"]
+    later = scores.found(Claim("branin", "random", "sobol", 500))  # the runs end at 12
+    assert later.claim == "branin, after 500 (here 12): random ahead of sobol"
+    assert later.verdict == "reproduced"
     assert Scores(TINY, runs, {}).at("branin", "random", 12)[0] == 1.0  # no optimum: the value itself
 
 

@@ -14,7 +14,7 @@ from figures.statistics import Interval
 from reporting.rows import Run
 from reporting.tables import NONE, table
 
-VERDICTS = ("reproduced", "not", "undecided", "not contradicted", "no runs")
+VERDICTS = ("reproduced", "not", "undecided", "not contradicted", UNTESTED := "no runs")
 DIGITS = {"value": 4, "regret": 3, "cumulative regret": 3}
 HEAD = """# The papers, repeated
 
@@ -26,8 +26,9 @@ Means over seeds with 95 % intervals by Student's t; pictures have the same as b
 a figure, taken apart. A method is *ahead* of another if its mean over seeds is lower. Each claim is tested on the seeds
 that both methods have: the mean difference of the two, with its 95 % interval; seeds won / tied / lost; p of Wilcoxon's
 signed-rank test. *Reproduced*: the interval is below 0. *Not*: it is above 0. *Undecided*: it holds 0; more seeds may
-tell. *Not contradicted*: it was said that neither is ahead, and the interval holds 0. Intervals are not corrected for
-their number: of forty true ties one is found to be a difference.
+tell. *Not contradicted*: it was said that neither is ahead, and the interval holds 0. A claim of more
+evaluations than were made here is tested where the runs end, which is said. Intervals are not corrected for their
+number: of forty true ties one is found to be a difference.
 """
 
 
@@ -63,9 +64,12 @@ def section(figure: Figure, results: Results, runs: Sequence[Run], optima: Optim
 
 
 def claims(findings: Sequence[Finding]) -> list[str]:
-    """The claims as a table, none if there are none."""
-    lines = [[finding.claim, finding.verdict, finding.evidence or NONE] for finding in findings]
-    return [table(["claim", "verdict", "difference; won/tied/lost; p"], lines)] if lines else []
+    """The claims that were tested as a table, and how many were not."""
+    tested = [finding for finding in findings if finding.verdict != UNTESTED]
+    lines = [[finding.claim, finding.verdict, finding.evidence or NONE] for finding in tested]
+    found = [table(["claim", "verdict", "difference; won/tied/lost; p"], lines)] if lines else []
+    left = len(findings) - len(tested)
+    return found + ([f"Of {left} of {len(findings)} claims there are no runs of both methods yet.\n"] if left else [])
 
 
 # --- races ------------------------------------------------------------------------------------------------------------

@@ -69,14 +69,22 @@ class Scores:
 
     def found(self, claim: Claim) -> Finding:
         """One claim, tested on the seeds that both methods have."""
-        compared = self.compared(claim)
-        return Finding(described(claim), verdict(claim, compared), evidence(compared))
+        compared, n = self.compared(claim), self.shared(claim)
+        return Finding(described(claim, n), verdict(claim, compared), evidence(compared))
+
+    def shared(self, claim: Claim) -> int:
+        """How many evaluations both methods of a claim have made."""
+        return min(self.length(claim.problem, method) for method in (claim.first, claim.second))
 
     def compared(self, claim: Claim) -> Paired | None:
-        """The two methods at the claim's evaluations, or their means over the evaluations that both have."""
+        """The two methods at the claim's evaluations or, if that is earlier, where one of them ends.
+
+        A claim of all evaluations is of their means over those that both have.
+        """
+        n = self.shared(claim)
         if claim.at is not None:
-            return paired(*(self.at(claim.problem, method, claim.at) for method in (claim.first, claim.second)))
-        n = min(self.length(claim.problem, method) for method in (claim.first, claim.second))
+            n = max(min(claim.at, n), 1)
+            return paired(*(self.at(claim.problem, method, n) for method in (claim.first, claim.second)))
         return paired(*(self._means(claim.problem, method, n) for method in (claim.first, claim.second)))
 
     def _means(self, problem: str, method: str, n: int) -> Mapping[int, float]:
@@ -91,9 +99,10 @@ class Scores:
         return regret_of(run, run.n, optimum) if self.race.metric == "regret" else best_so_far(run, run.n)
 
 
-def described(claim: Claim) -> str:
-    """A claim in words."""
-    when = f"after {claim.at}" if claim.at else "over all evaluations"
+def described(claim: Claim, n: int) -> str:
+    """A claim in words, tested on runs of n evaluations."""
+    when = f"after {claim.at}" if claim.at else f"over {n} evaluations"
+    when += f" (here {n})" if claim.at and 0 < n < claim.at else ""
     if claim.level:
         return f"{claim.problem}, {when}: {claim.first} about level with {claim.second}"
     return f"{claim.problem}, {when}: {claim.first} ahead of {claim.second}"
