@@ -87,8 +87,8 @@ DIMENSIONS = Race(
     departures="Batches of ten, 50 of them; the text gives neither.",
     explanation="BORE++ has more cumulative regret in all three dimensions. What the text leaves open does not turn "
     "it: `python scripts/batch_protocol.py` (three dimensions, 20 batches, three seeds) has the usual domain and a "
-    "small one, SVGD from uniform points and from the density, regret of all points and of the best of each batch. What "
-    "helps most is the scale of the bound: three deviations of the probability instead of the logit halve the "
+    "small one, SVGD from uniform points and from the density, regret of all points and of the best of each batch. "
+    "What helps most is the scale of the bound: three deviations of the probability instead of the logit halve the "
     "difference, and on the usual domain from uniform starts BORE++ then leads on two seeds of three. The rest of the "
     "regret is what exploring costs here: the function is largest in the corners, which are what is uncertain.",
     panels=tuple(Panel(name, name, (FOURIER, FOURIER_PP)) for name in ROSENBROCK),
