@@ -28,7 +28,9 @@ HERE = {
     "parallel_workers.py",
     "failing_region.py",
     "size_limit.py",
+    "accuracy_and_size.py",
     "warm_start.py",
+    "earlier_tasks.py",
     "distributed_trainer.py",
     "logged_run.py",
 }
@@ -159,12 +161,31 @@ def test_a_limit_is_learned(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_front_of_error_and_size_is_found(tmp_path):
+    shown = said("accuracy_and_size.py", "--trials", 20, "--epochs", 3, cwd=tmp_path)
+    front = re.findall(r"([\d.]+)% +(\d+) +\d x \d+", shown)
+    errors, sizes = [float(error) for error, _ in front], [int(size) for _, size in front]
+    assert len(front) >= 3
+    assert errors == sorted(errors)
+    assert sizes == sorted(sizes, reverse=True)
+    assert min(errors) < 15
+    assert min(sizes) < 1500
+
+
+@pytest.mark.slow
 def test_earlier_results_spare_the_design(tmp_path):
     shown = said("warm_start.py", "--trials", 4, cwd=tmp_path)
     assert "12 earlier results, the best of them 0.410" in shown
     assert number(r"best yield (\S+)", shown) > 0.41  # better than all that was known
     (tmp_path / "mine.csv").write_text("temperature,catalyst,yield\n20,A,0.1\n30,B,0.2\n")
     assert "2 earlier results" in said("warm_start.py", "--trials", 1, "--table", "mine.csv", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_earlier_tasks_help(tmp_path):
+    shown = said("earlier_tasks.py", "--trials", 12, cwd=tmp_path)
+    alone, helped = map(float, re.findall(r"waste (\S+)", shown))
+    assert helped < alone
 
 
 @pytest.mark.slow

@@ -49,12 +49,12 @@ class Study(Telling):
     Args:
         space: the search space.
         direction: "minimize" or "maximize".
-        directions: one for each objective, where there are several; then `labels` must grade several values.
+        directions: one for each objective, where there are several; what is found is then a `pareto_front`.
         seed: of everything random; the same seed gives the same run on a CPU.
         journal: file that keeps every event; None for none.
         if_exists: what happens if the journal holds a run: "error", or "load" to go on with it, as `load` does. It must
             then be the run that is described here: space, directions, seed, and the parts that are given.
-        classifier: what learns; default `KernelPLS()`.
+        classifier: what learns; default `KernelPLS()`, of several objectives one for each (`PerColumn`).
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         labels: how outcomes become labels; default: see `deepbore.labels.default_labels`.
