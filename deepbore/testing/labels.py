@@ -50,21 +50,10 @@ def check_label_shapes(labelling: Labelling, observations: Observations) -> None
     require(low >= 0 and high <= 1, f"labels must be in [0, 1], but are in [{low:.3g}, {high:.3g}]")
     require_shape(labels.weight, (n,), "the weights")
     require(labels.weight.min() > 0, f"weights must be > 0, but the least is {float(labels.weight.min()):.3g}")
-    check_best_label(labels, labelling)
+    _require_best(labels, labelling)
     require(labels.separable, f"{N} different outcomes and a failure must be separable, but are said not to be")
     for name, value in labels.metrics.items():
         require(isinstance(value, float), f"metrics must be floats, but {name} is {value!r}")
-
-
-def check_best_label(labels: Labels, labelling: Labelling) -> None:
-    """A number in (0, 1]; of a labelling that grades a front, such numbers of the front after those of a reference."""
-    best = torch.as_tensor(labels.best)
-    best = best[1:] if labelling.grades_front else best
-    require(best.min() > 0 and best.max() <= 1, f"the best label must be in (0, 1], but is {labels.best}")
-    if labelling.grades_front:
-        require_shape(best, (len(best), labelling.outputs), "the labels of the front")
-    else:
-        require(isinstance(labels.best, float), f"the best label must be a float, but is {labels.best!r}")
 
 
 def check_label_order(labelling: Labelling, observations: Observations) -> None:
@@ -133,3 +122,14 @@ def check_label_state(make: Make, objectives: int, constraints: int) -> None:
 def _dominates(values: Tensor) -> Tensor:
     """n x n: whether row i is at least as good as row j in every value (n x k, to minimise)."""
     return (values[:, None] <= values[None]).all(-1)
+
+
+def _require_best(labels: Labels, labelling: Labelling) -> None:
+    """A number in (0, 1]; of a labelling that grades a front, such numbers of the front after those of a reference."""
+    best = torch.as_tensor(labels.best)
+    best = best[1:] if labelling.grades_front else best
+    require(best.min() > 0 and best.max() <= 1, f"the best label must be in (0, 1], but is {labels.best}")
+    if labelling.grades_front:
+        require_shape(best, (len(best), labelling.outputs), "the labels of the front")
+    else:
+        require(isinstance(labels.best, float), f"the best label must be a float, but is {labels.best!r}")
