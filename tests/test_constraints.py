@@ -251,7 +251,7 @@ def test_while_nothing_is_feasible_the_search_is_for_something_that_is():
         away = math.hypot(params["x"] - 0.62, params["y"] - 0.23)
         return Outcome(-params["x"], constraints=[away - 0.03])  # 0.3 % of the square
 
-    study = go_on(Study(SQUARE, seed=1, n_initial=8), narrow, 20)
+    study = go_on(Study(SQUARE, seed=1, n_initial=8), narrow, 30)
     assert not study.observations.feasible[:8].any()
     assert study.observations.feasible.any()
 

@@ -278,7 +278,8 @@ def test_trials_that_violate_a_constraint_are_bad_ones(objective, settings, sign
     sampler = DeepBoreSampler(seed=0, **settings)
     study = optimised(lambda trial: sign * objective(trial), 30, sampler, direction=direction)
     assert 1 <= sign * study.best_value < 1.02  # Optuna's best trial is a feasible one
-    assert sum(sign * trial.value < 1 for trial in study.trials[10:]) < 12  # without constraints all of them
+    # on the border one in two is outside by a little; without constraints all would be outside by much
+    assert sum(sign * trial.value < 0.98 for trial in study.trials[10:]) < 8
 
 
 def in_a_disc(trial):

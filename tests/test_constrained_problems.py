@@ -1,0 +1,105 @@
+"""Problems under black-box constraints, and the peers of the benchmark that are told them."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from deepbore import Outcome, Real, SearchSpace
+from deepbore.problems import Coco, DigitsUnderLimit, PressureVessel, Problem, WeldedBeam, suites
+from deepbore.testing import check_problem
+
+sys.path.append(str(Path(__file__).parent.parent / "scripts"))
+
+from harness.job import Job
+from harness.ledger import Ledger
+from harness.running import optimise
+from peers import methods
+
+FEW = {"learning_rate": 0.01, "width": 16, "depth": 1, "dropout": 0.0, "weight_decay": 1e-6, "optimizer": "adam"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "best"),
+    [  # the best designs of Coello Coello's review and its successors
+        (PressureVessel(), {"shell": 13, "ends": 7, "radius": 42.0984455, "length": 176.6365958}),
+        (WeldedBeam(), {"weld": 0.2057296, "joint": 3.4704887, "height": 9.0366239, "beam": 0.2057296}),
+    ],
+    ids=["PressureVessel", "WeldedBeam"],
+)
+def test_the_best_known_design_lies_on_the_border_at_the_optimum(problem, best):
+    outcome = problem(best)
+    assert outcome.values[0] == pytest.approx(problem.optimum, rel=1e-5)
+    assert len(outcome.constraints) == problem.constraints
+    slack = np.abs(outcome.constraints) / [1, 1, 1_296_000, 240] if problem.constraints == 4 else outcome.constraints
+    assert max(outcome.constraints[:2]) < 1
+    assert np.sum(np.abs(slack) < 1) >= 2
+
+
+def test_the_size_of_a_network_is_that_of_torch():
+    network = torch.nn.Sequential(torch.nn.Linear(64, 16), torch.nn.Linear(16, 16), torch.nn.Linear(16, 10))
+    weights = sum(each.numel() for each in network.parameters())
+    outcome = DigitsUnderLimit(limit=1000, epochs=1)({**FEW, "depth": 2})
+    assert outcome.constraints == (weights / 1000 - 1,)
+    assert 0.1 < outcome.values[0] <= 1
+
+
+@pytest.mark.parametrize("function", [1, 8, 27])
+def test_constrained_functions_are_cocos(function):
+    cocoex = pytest.importorskip("cocoex")
+    ours = Coco("bbob-constrained", function, 2, 5)
+    suite = cocoex.Suite("bbob-constrained", "instances: 2", f"function_indices: {function} dimensions: 5")
+    theirs = suite.get_problem(0)
+    others = [Coco("bbob-constrained", other, 1, 2) for other in (3, 30)]  # a suite that moves on frees its problems
+    for params in ours.space.decode(ours.space.sample(3, torch.Generator().manual_seed(0))):
+        x = list(params.values())
+        outcome = ours(params)
+        assert outcome.values == (float(theirs(x)),)
+        assert outcome.constraints == tuple(theirs.constraint(x))
+    assert ours.optimum is None
+    assert ours.constraints == theirs.number_of_constraints == len(outcome.constraints)
+    assert ours(dict.fromkeys(params, 0.0)).is_feasible == (max(theirs.constraint(np.zeros(5))) <= 0)
+    check_problem(others[0])
+
+
+def test_every_design_has_a_name():
+    assert suites.suite("designs") == ["pressure-vessel", "welded-beam", "digits-under-limit"]
+    made = [suites.problem(name) for name in suites.suite("designs")]
+    assert all(isinstance(problem, Problem) and problem.constraints for problem in made)
+    assert suites.suite("bbob-constrained", dimensions=[2], instances=[1])[-1] == "bbob-constrained/f54/i01/d02"
+
+
+# --- peers ------------------------------------------------------------------------------------------------------------
+
+
+class Ramp(Problem):
+    """x, at least 0.4."""
+
+    space = SearchSpace({"x": Real(0, 1)})
+    constraints = 1
+    optimum = 0.4
+
+    def __call__(self, params):
+        return Outcome(params["x"], constraints=[0.4 - params["x"]])
+
+
+@pytest.mark.parametrize("name", ["deepbore", "optuna-tpe", "optuna-gp", "botorch"])
+def test_a_peer_that_knows_constraints_comes_near_the_border(name):
+    pytest.importorskip({"optuna-tpe": "optuna", "optuna-gp": "optuna", "botorch": "botorch"}.get(name, "torch"))
+    problem = Ramp()
+    ledger = Ledger(problem)
+    peer = methods.make(name, problem.space, 0, n_initial=5, constrained=True)
+    optimise(peer, ledger, Job("ramp", name, 0, 30 if name == "optuna-tpe" else 10))
+    assert all(value >= 0.4 for _, value in ledger.best)
+    assert ledger.best[-1][1] < (0.5 if name == "optuna-tpe" else 0.42)
+    assert ledger.failed == 0
+
+
+def test_to_a_peer_that_knows_none_what_is_infeasible_has_failed():
+    peer = methods.make("random", Ramp.space, 0)
+    ledger = Ledger(Ramp())
+    optimise(peer, ledger, Job("ramp", "random", 0, 20))
+    assert [value is None for value in peer.values] == [params["x"] < 0.4 for params in peer.params]
+    assert ledger.failed == 0
