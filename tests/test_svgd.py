@@ -247,7 +247,10 @@ def test_log_softplus_keeps_value_and_gradient_far_out():
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"optimizer": "adam"}, r"optimizer must be one of \['adadelta', 'lbfgs', 'rmsprop'\], but got optimizer='adam'"),
+        (
+            {"optimizer": "adam"},
+            r"optimizer must be one of \['adadelta', 'lbfgs', 'rmsprop'\], but got optimizer='adam'",
+        ),
         ({"steps": 0}, "steps >= 1"),
         ({"step_size": -1.0}, "step_size > 0"),
     ],
