@@ -10,6 +10,8 @@ scratch      no earlier tasks
 transfer     `study.add(columns, values, task=name)` for each other problem of the group
 warm start   the 5 best of the earlier configurations, tasks taking turns, by `study.enqueue`: half the design
 unrelated    one earlier task of 100 rows whose values were permuted at random
+
+Rows of "transfer, undecayed" and "unrelated, undecayed" were made before the weight of a task fell by (10 / n)^2.
 """
 
 import argparse
@@ -130,7 +132,7 @@ def show(rows: list[dict[str, Any]]) -> None:
         "| group | method | runs | evaluations to the goal | ahead of / behind scratch at 20, at 50 | s a suggestion |"
     )
     print("|---|---|---|---|---|---|")
-    for group, method in product(GROUPS, METHODS):
+    for group, method in product(GROUPS, dict.fromkeys([*METHODS, *(row["method"] for row in rows)])):
         mine = [row for row in rows if row["group"] == group and row["method"] == method]
         counts, better = [], {20: [0, 0], 50: [0, 0]}
         for row in mine:

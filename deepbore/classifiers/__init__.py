@@ -3,7 +3,6 @@
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.calibrated import Calibrated
 from deepbore.classifiers.deep_pls import DeepPLS
-from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
 from deepbore.classifiers.forest import RandomForest
 from deepbore.classifiers.fourier_logistic import FourierLogistic
@@ -27,7 +26,6 @@ __all__ = [
     "ColumnsPosterior",
     "DeepEnsemble",
     "DeepPLS",
-    "EarlierTasks",
     "FourierLogistic",
     "GPClassifier",
     "GaussianPosterior",

@@ -18,6 +18,7 @@ ROWS = 200  # to learn from, this run's among them, as a head that takes a cores
 ITERATIONS = 100  # of a task's head, which is fitted once
 DESIGNED = 1000  # points of a Sobol sequence among which the design looks for the best forecast
 SHARE = 0.5  # the weight of the rows of a task that ranks this run's rows as they are
+BEGINNING = 10  # rows of this run from which on it falls
 LEAST = 1e-3  # tasks of less weight are left out
 log = logging.getLogger(__name__)
 
@@ -41,10 +42,14 @@ class EarlierTasks:
     """Heads of the earlier tasks of a run, one for each, fitted once to the labels within the task.
 
     The run's own labelling grades each task by its own quantile, so values of different scale can be compared. The
-    heads say where to begin (`promising`) and how much a task is worth: its weight is rho^4 / 2, rho the rank
-    correlation of its forecasts with the labels of this run's rows, and 0 for rho < 0. With that weight its rows are
-    learned beside this run's (`joined`), by any classifier. They fill up what this run leaves of 200 rows, so they
-    have less and less to say, and in the end nothing; a task that says nothing of this run drops out before.
+    heads say where to begin (`promising`) and how much a task is worth: its weight is
+
+        w_t = rho_t^4 / 2 * min(1, 10 / n)^2,
+
+    rho_t >= 0 the rank correlation of its forecasts with the labels of this run's n rows. With that weight its rows are
+    learned beside this run's (`joined`), by any classifier. It falls as this run goes on: where its own rows crowd
+    around the best, their grades tell apart what to a task is all equally good. The rows fill up what this run leaves
+    of 200, so in the end they are gone; those of a task that says nothing of this run never come.
 
     The heads are a function of the rows alone, whatever the seed: nothing of them is kept in a snapshot. They are
     fitted when they are first asked, and that of a task again after rows of it were added.
@@ -127,7 +132,7 @@ class EarlierTasks:
         told = batch.weight > NEGLIGIBLE
         z, forecasts = batch.z[told].double().mean(-1), self.forecasts(batch.points[told])
         rho = torch.stack([rank_correlation(each, z) for each in forecasts.unbind(-1)]).clamp(min=0)
-        return SHARE * rho**4
+        return SHARE * rho**4 * min(1.0, BEGINNING / max(1, len(z))) ** 2
 
     # --- within ------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.classifiers import Classifier, EarlierTasks
+from deepbore.classifiers import Classifier
+from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from deepbore.checks import one_of, whole
+from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
 from deepbore.problems.digits import TRAINING, Digits, parameters
@@ -21,7 +22,7 @@ class Objectives(VectorProblem):
 
     reference: tuple[float, ...]
 
-    def __call__(self, params: Params) -> Outcome:  # type: ignore[override]  # an outcome, never a float
+    def __call__(self, params: Params) -> Outcome:
         """The values of a configuration. Raises PointError as `vector` does."""
         return Outcome(self.values(self.vector(params)))
 
@@ -77,7 +78,8 @@ class DTLZ2(Objectives):
         whole(2, objectives=objectives)
         whole(objectives, dimension=dimension)
         super().__init__([(0.0, 1.0)] * dimension)
-        self.directions = ("minimize",) * objectives
+        minimize: Direction = "minimize"
+        self.directions = (minimize,) * objectives
         self.reference = (1.1,) * objectives
 
     def values(self, x: Array) -> list[float]:
