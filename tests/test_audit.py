@@ -535,8 +535,8 @@ def test_c9_optunas_constraints_are_learned():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=DeepBoreSampler(seed=0))
     study.optimize(corner, n_trials=22)
-    assert sum(trial.value < 1 for trial in study.trials[10:]) < 8  # in version 0.1 all of them
-    assert 1 <= study.best_value < 1.1
+    assert sum(trial.value < 1 for trial in study.trials[10:]) < 12  # in version 0.1 all of them
+    assert 1 <= study.best_value < 1.05
 
 
 # --- C10: YAML `choices: [on, off]` become booleans ------------------------------------------------------------------

@@ -23,6 +23,7 @@ from deepbore.classifiers import (
     PerColumn,
     RandomForest,
     RelativeRatio,
+    Relaxed,
     Training,
     XGBoost,
 )
@@ -156,6 +157,7 @@ HEADS = {  # a limit each that is cheap to cross
     "DeepPLS": (lambda: DeepPLS(training=QUICK), 1024),
     "PerColumn": (lambda: PerColumn(KernelPLS(rows=60), columns=1), 60),
     "Calibrated": (lambda: Calibrated(KernelPLS(rows=60)), 60),
+    "Relaxed": (lambda: Relaxed(MLPClassifier(training=QUICK)), 1024),
 }
 
 

@@ -107,7 +107,7 @@ def test_problem_seed_and_length_are_the_benchmarks(tmp_path, monkeypatch, line,
 
 def test_a_recipe_that_does_not_fit_the_space_is_refused():
     with pytest.raises(SettingError, match="MultiStartLBFGS needs real parameters"):
-        methods.make("paper:bore-mlp", CONDITIONAL, 0)
+        methods.make("paper:boggn-continuous", CONDITIONAL, 0)
 
 
 # --- Gaussian processes -----------------------------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-COCO = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale")
+COCO = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale", "bbob-constrained")
 TABLES = ("hpolib", "nasbench201")
 NOISY = ("bbob-noisy", "noisy")
-ORDER = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale", "tables", "training", "noisy", "functions")
+DESIGNS = ("pressure-vessel", "welded-beam", "digits-under-limit")
+ORDER = (*COCO[:4], "tables", "training", "noisy", "functions", "bbob-constrained", "designs")
 INSTANCES_OF_DEVELOPMENT = range(1, 6)
 
 
@@ -41,7 +42,7 @@ def suite_of(problem: str) -> str:
     """
     first, slash, _ = problem.partition("/")
     if not slash:
-        return "functions"
+        return "designs" if problem in DESIGNS else "functions"
     return "tables" if first in TABLES else first
 
 
@@ -88,7 +89,8 @@ def write(facts: dict[str, Fact], path: Path) -> None:
 def _fact(problem: str) -> Fact:
     if suite_of(problem) in COCO:
         seen = instance_of(problem) in (None, *INSTANCES_OF_DEVELOPMENT)
-        return Fact(0.0, "development" if seen else "held_out")
+        known = None if suite_of(problem) == "bbob-constrained" else 0.0
+        return Fact(known, "development" if seen else "held_out")
     try:
         return _told(problem)
     except Exception as error:  # a package that is missing, a name nobody knows: the runs are compared all the same

@@ -1,7 +1,7 @@
 """Several objectives: hypervolumes of deepbore and its peers on the same problems; a row of JSON for each run.
 
-    python scripts/objectives.py --output docs/results/objectives.jsonl --seeds 2
-    python scripts/objectives.py --output docs/results/objectives.jsonl --show
+    python scripts/trade_offs.py --output docs/results/trade_offs.jsonl --seeds 2
+    python scripts/trade_offs.py --output docs/results/trade_offs.jsonl --show
 
 A row has the hypervolume after 25, 50 and 100 evaluations, above the reference point that it names, and the seconds of
 processor time that the method took, evaluations included (they are next to nothing, but for digits). A run that is in
