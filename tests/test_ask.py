@@ -202,7 +202,10 @@ def test_a_trial_of_another_study_is_refused():
         (lambda: Study(PLANE, classifier=KernelPLS), r"Give KernelPLS\(\)"),
         (lambda: Study(PLANE, labels=KernelPLS()), "labels must be a Labelling"),
         (lambda: Study(PLANE, acquisition="ei"), "acquisition must be an Acquisition"),
-        (lambda: Study(PLANE, directions=["minimize", "maximize"], labels=deepbore.ValueGradedLabels()), "that grade several"),
+        (
+            lambda: Study(PLANE, directions=["minimize", "maximize"], labels=deepbore.ValueGradedLabels()),
+            "grade several",
+        ),
         (lambda: Study(PLANE, direction="minimize", directions=["minimize"]), "not both"),
         (lambda: Study(PLANE, device="tpu9"), "device"),
         (lambda: Study(PLANE).optimize(bowl, -1), "n_trials >= 0"),
