@@ -209,7 +209,6 @@ def test_bad_settings_are_refused(make_one, says):
         (QuantileBound(), MLPClassifier, "needs std .*Use DeepEnsemble, .*or ClassProbability"),
         (TheoremBound(), DeepPLS, "needs theorem of the scores, which DeepPLS does not have. Use KernelPLS, or Upper"),
     ],
-    ids=str,
 )
 def test_what_the_classifier_lacks_is_refused_before_any_run(acquisition, classifier, says):
     with pytest.raises(SettingError, match=says):
