@@ -43,7 +43,7 @@ HEADS: dict[str, Maker] = {
     "XGBoost": lambda: deepbore.XGBoost(rows=N),
     "Calibrated(RandomForest)": lambda: deepbore.Calibrated(deepbore.RandomForest(rows=N), "isotonic"),
 }
-BOGGN = ("MLPClassifier", "RandomForest", "Forest of larger leaves", "XGBoost", "LaplaceGGN")  # and the support vector machine
+BOGGN = ("MLPClassifier", "RandomForest", "Forest of larger leaves", "XGBoost", "LaplaceGGN")  # and an SVM
 
 
 def good(x: Array) -> Array:
