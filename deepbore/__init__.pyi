@@ -24,6 +24,7 @@ from .candidates import (
     ThompsonBatch as ThompsonBatch,
 )
 from .classifiers import (
+    AtBudgets as AtBudgets,
     Calibrated as Calibrated,
     DeepEnsemble as DeepEnsemble,
     DeepPLS as DeepPLS,
@@ -39,6 +40,9 @@ from .classifiers import (
     Relaxed as Relaxed,
     Training as Training,
     XGBoost as XGBoost,
+)
+from .data.budget import (
+    Budget as Budget,
 )
 from .data.outcomes import (
     Outcome as Outcome,
@@ -57,6 +61,7 @@ from .labels import (
     EmphasiseChanges as EmphasiseChanges,
     ImprovementLabels as ImprovementLabels,
     RankGradedLabels as RankGradedLabels,
+    RungLabels as RungLabels,
     SeveralThresholds as SeveralThresholds,
     ThresholdLabels as ThresholdLabels,
     ValueGradedLabels as ValueGradedLabels,

@@ -1,6 +1,7 @@
 """One line for every export that has a contract; `test_house.py` checks that none is missing."""
 
 from deepbore import acquisition, candidates, classifiers, labels, problems, space
+from deepbore.data import Budget
 
 QUICK = classifiers.Training(steps=50)
 
@@ -20,6 +21,7 @@ CLASSIFIERS = {
     "RelativeRatio": classifiers.RelativeRatio,
     "PerColumn": lambda: classifiers.PerColumn(classifiers.KernelPLS(), columns=1),
     "Relaxed": lambda: classifiers.Relaxed(classifiers.MLPClassifier(training=QUICK)),
+    "AtBudgets": lambda: classifiers.AtBudgets(classifiers.KernelPLS(), Budget("epochs", 1, 9)),
 }
 LABELLINGS = {
     "ThresholdLabels": labels.ThresholdLabels,
@@ -31,6 +33,7 @@ LABELLINGS = {
     "ChebyshevLabels": labels.ChebyshevLabels,
     "NonDominationLabels": labels.NonDominationLabels,
     "EmphasiseChanges": lambda: labels.EmphasiseChanges(labels.ThresholdLabels(0.3)),
+    "RungLabels": lambda: labels.RungLabels(labels.ThresholdLabels(0.3)),
 }
 ACQUISITIONS = {
     "ClassProbability": acquisition.ClassProbability,
@@ -95,5 +98,6 @@ PROBLEMS = {
     "DTLZ2": lambda: problems.DTLZ2(3),
     "CocoBiobjective": lambda: problems.CocoBiobjective(12),
     "DigitsTradeOff": lambda: problems.DigitsTradeOff(epochs=1),
+    "LearningCurves": lambda: problems.LearningCurves("digits"),
     "TrainingRun": lambda: problems.TrainingRun("svm-iris"),
 }

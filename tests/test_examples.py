@@ -28,6 +28,7 @@ HERE = {
     "parallel_workers.py",
     "failing_region.py",
     "size_limit.py",
+    "cheap_fidelities.py",
     "accuracy_and_size.py",
     "warm_start.py",
     "earlier_tasks.py",
@@ -158,6 +159,16 @@ def test_a_limit_is_learned(tmp_path):
     assert int(second) > int(first)
     assert number(r"with (\d+) weights", shown) <= 2500
     assert number(r"smallest loss: (\S+)", shown) < 0.6
+
+
+@pytest.mark.slow
+def test_most_networks_are_given_few_epochs(tmp_path):
+    shown = said("cheap_fidelities.py", "--trials", 45, cwd=tmp_path)
+    networks, spent, full = map(int, re.search(r"(\d+) networks in (\d+) epochs; all .* take (\d+)", shown).groups())
+    assert full == 27 * networks
+    assert spent < full / 2
+    assert "after 27 epochs" in shown
+    assert number(r"epochs: (\S+) with", shown) < 0.4
 
 
 @pytest.mark.slow

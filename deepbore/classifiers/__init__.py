@@ -1,5 +1,6 @@
 """What learns from labelled points: one file one method."""
 
+from deepbore.classifiers.at_budgets import AtBudgets
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.calibrated import Calibrated
 from deepbore.classifiers.deep_pls import DeepPLS
@@ -21,6 +22,7 @@ from deepbore.classifiers.trees import TreeClassifier
 from deepbore.classifiers.xgboost import XGBoost
 
 __all__ = [
+    "AtBudgets",
     "Calibrated",
     "Classifier",
     "ColumnsPosterior",

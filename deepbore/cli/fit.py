@@ -116,10 +116,13 @@ def _new(cli: RunCLI) -> Study:
     parts |= {"labels": cli.labels, "n_initial": loop.n_initial}
     if is_first:
         problem.prepare()
-        Recipe.resolve(problem.space, len(problem.directions), **parts)  # what is wrong is said before all is written
+        # what is wrong is said before all is written
+        Recipe.resolve(problem.space, len(problem.directions), **parts, budget=loop.budget)
         cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
     journal = cli.run / JOURNAL if is_first else None
-    study = Study(problem.space, directions=problem.directions, seed=loop.seed, journal=journal, **parts)
+    study = Study(
+        problem.space, directions=problem.directions, seed=loop.seed, journal=journal, budget=loop.budget, **parts
+    )
     if earlier is not None:
         study.add(*earlier)
     for task, results in tasks.items():
@@ -139,8 +142,9 @@ def _loaded(cli: RunCLI) -> Study:
         labels=cli.labels,
         n_initial=loop.n_initial,
     )
-    if (study.observations.directions, study.seed) != (tuple(problem.directions), loop.seed):
-        raise JournalError(f"{path} is of another problem, direction or seed than the configuration.")
+    own = study.observations.directions, study.seed, study.observations.budget
+    if own != (tuple(problem.directions), loop.seed, loop.budget):
+        raise JournalError(f"{path} is of another problem, direction, seed or budget than the configuration.")
     if cli.trainer.is_global_zero:
         problem.prepare()
     if cli.warm_start is not None and not len(study.observations):  # it died before it had them

@@ -40,6 +40,7 @@ FIT_HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration i
   --loop.seed N            of everything random in the run (default 0)
   --loop.timeout S         seconds, the initial design included, after which no further trial begins (default: no limit)
   --loop.max_failures N    the run ends with an error if the first N evaluations have all failed (default 20)
+  --loop.budget SETTINGS   cheap fidelities: '{unit: epochs, low: 1, high: 81, factor: 3}'; the problem takes the trial
   --loop.acquisition CLASS --loop.candidates CLASS
   --evaluation.workers N   evaluations at the same time, each in a process of its own (default 1, in this process)
   --evaluation.timeout S   seconds that one may take before it counts as failed (default: no limit)

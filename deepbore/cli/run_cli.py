@@ -16,6 +16,7 @@ from deepbore.checks import above, required, whole
 from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.cli.yaml_file import MODE
+from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
@@ -38,6 +39,7 @@ class LoopSettings:
         timeout: seconds, the initial design included, after which no further trial begins.
         stop_when: rules that end the run, each as class_path and init_args: deepbore.study.NoImprovement, ...
         max_failures: if the first so many evaluations have all failed, the run ends with an error.
+        budget: cheap fidelities, as unit, low, high and factor; default: evaluations that are all equal.
     """
 
     n_trials: int | None = N_TRIALS
@@ -49,6 +51,7 @@ class LoopSettings:
     timeout: float | None = None
     stop_when: list[StopRule] | None = None
     max_failures: int | None = MAX_FAILURES
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
         required(batch_size=self.batch_size)

@@ -1,15 +1,16 @@
 """`Added`: results from elsewhere, many at once, as arrays and as events of a journal."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.data.budget import Budget
 from deepbore.data.buffers import as_numbers
-from deepbore.errors import PointError, ShapeError, ValueTypeError
+from deepbore.errors import PointError, SettingError, ShapeError, ValueTypeError
 from deepbore.space import SearchSpace
 
 BLOCK = 10_000  # rows in one event, and rows whose native values stand in memory at once
@@ -89,6 +90,27 @@ class Added:
             return np.ones(len(self), dtype=bool)
         fine: np.ndarray = (~(self.constraints > 0)).min(-1)
         return fine
+
+    def on_rungs(self, budget: Budget) -> "Added":
+        """The same results, each with the budget of a rung: the highest where none is given.
+
+        Raises:
+            SettingError: for another budget, or results of an earlier task.
+        """
+        if self.task is not None:
+            raise SettingError(
+                f"earlier tasks do not combine with budgets, but got task={self.task!r}. Leave one of them out."
+            )
+        given = np.full(len(self), np.nan) if self.budgets is None else self.budgets
+        full = np.where(np.isnan(given), budget.top, given)
+        exact = {each: float(budget.rungs[budget.rung_of(each)]) for each in np.unique(full).tolist()}
+        return replace(self, budgets=np.array([exact[each] for each in full.tolist()]))
+
+    def rungs(self, budget: Budget) -> np.ndarray:
+        """The numbers of the rungs (n) of results `on_rungs`."""
+        assert self.budgets is not None
+        number = {each: budget.rung_of(each) for each in np.unique(self.budgets).tolist()}
+        return np.array([number[each] for each in self.budgets.tolist()])
 
     @classmethod
     def joined(cls, several: "Sequence[Added]") -> "Added":

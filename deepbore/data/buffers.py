@@ -97,3 +97,9 @@ def as_numbers(values: Any, what: str = "objective values") -> np.ndarray:
 
 def _begin(values: Sequence[Any]) -> str:
     return f"{list(values)[:3]!r} ..."
+
+
+def least(merit: Tensor, k: int) -> Tensor:
+    """Places of the k least finite entries (up to k), the least first."""
+    found = merit.topk(min(k, len(merit)), largest=False)
+    return found.indices[found.values < math.inf]

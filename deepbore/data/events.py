@@ -1,10 +1,11 @@
 """What the events of a journal say, for all who read one. Light to import: looking at a run needs no torch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from deepbore.data.budget import Budget
 from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome, Status
 from deepbore.errors import JournalError
@@ -21,6 +22,11 @@ def header_of(created: Event) -> dict[str, Any]:
     if not isinstance(header["seed"], int):
         raise TypeError(f"the seed must be a whole number, but got {header['seed']!r}.")
     return header
+
+
+def budget_of(header: Mapping[str, Any]) -> Budget | None:
+    """The budget that a header declares; None where there is none."""
+    return Budget(**header["budget"]) if "budget" in header else None
 
 
 def outcome_of(event: Event) -> Outcome:

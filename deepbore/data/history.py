@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from deepbore.data.added import Added
-from deepbore.data.events import declaring, header_of, outcome_of, playing
+from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.journal import Event, Journal
 from deepbore.data.observations import Observations
 from deepbore.errors import JournalError
@@ -45,14 +45,15 @@ def replay(journal: Journal, space: SearchSpace | None = None) -> History:
     _, created = next(events)
     with declaring(journal.path):
         header = header_of(created)
-        observations = Observations(SearchSpace.from_dict(header["space"]), header["directions"])
+        budget = budget_of(header)
+        observations = Observations(SearchSpace.from_dict(header["space"]), header["directions"], budget=budget)
     if space is not None:
         if other := _other_space(space.to_dict(), observations.space.to_dict()):
             raise JournalError(
                 f"{journal.path} holds a run on another space than this one: {'; '.join(other)}. Give the space of "
                 "that run, or name another file."
             )
-        observations = Observations(space, header["directions"])
+        observations = Observations(space, header["directions"], budget=budget)
     player = _Player(history := History(observations, header, journal))
     for line, event in events:
         with playing(journal.path, line):
@@ -115,6 +116,6 @@ class _Player:
 
     def _ask(self, event: Event) -> None:
         points, queue = self.observations.space.encode([event["params"]]), self.history.queue
-        self.observations.reserve(points, event.get("budget"))
+        self.observations.reserve(points, event.get("budget"), event.get("resume_from"))
         if queue and points[0].equal(queue[0]):
             del queue[0]

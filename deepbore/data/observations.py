@@ -1,7 +1,7 @@
 """`Observations`: every configuration asked for or reported so far, with its outcome or what became of it."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, SupportsFloat
 
@@ -11,9 +11,12 @@ from torch import Tensor
 
 from deepbore.data import writing
 from deepbore.data.added import Added
+from deepbore.data.budget import Budget
+from deepbore.data.changes import Changes
 from deepbore.data.directions import Direction, checked_directions
-from deepbore.data.journal import Event, Journal
+from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget, as_outcome
+from deepbore.data.rungs import check_spent
 from deepbore.data.trial import Trial
 from deepbore.data.view import ObservationsView
 from deepbore.errors import TrialError, ValueTypeError
@@ -22,7 +25,7 @@ from deepbore.space import SearchSpace
 __all__ = ["Direction", "Observations", "Status", "Trial"]
 
 
-class Observations(ObservationsView):
+class Observations(ObservationsView, Changes):
     """n rows that are only ever appended to and told; their buffers grow by doubling.
 
     A row has values, constraints, a budget, a task, a status, and perhaps attributes and the reason of a failure. A
@@ -33,6 +36,7 @@ class Observations(ObservationsView):
         directions: "minimize" or "maximize" for each of the k >= 1 objective values; a single one may stand alone.
             Values are turned at the door and minimised within.
         journal: where each event is written before it takes effect; None for nowhere.
+        budget: cheap fidelities: every row has a rung's budget, and configurations come again on larger ones.
 
     Raises:
         SettingError: for another direction, or none.
@@ -50,23 +54,32 @@ class Observations(ObservationsView):
         space: SearchSpace,
         directions: Sequence[Direction] | Direction = ("minimize",),
         journal: Journal | None = None,
+        budget: Budget | None = None,
     ):
-        super().__init__(space, checked_directions(directions))
-        self.journal = journal
-        self._unsettled: tuple[Callable[[], None], int | None] | None = None
+        ObservationsView.__init__(self, space, checked_directions(directions), budget)
+        Changes.__init__(self, journal)
 
-    def reserve(self, points: Tensor, budget: SupportsFloat | None = None) -> list[int]:
+    def reserve(self, points: Tensor, budget: SupportsFloat | None = None, resume_from: int | None = None) -> list[int]:
         """Appends pending rows (q x d) and returns their numbers.
 
         Args:
             points: q x d.
-            budget: what each of them may spend; None where there are no budgets.
+            budget: what each of them may spend; None for the lowest rung, or where there are no budgets.
+            resume_from: the row of the same configuration that the only point continues; None if it begins anew.
+
+        Raises:
+            SettingError: for a budget that is no rung.
+            TrialError: for an unknown row to continue.
         """
         self._settle()
+        if self.budget is not None:
+            budget = self.budget.low if budget is None else self.budget.rungs[self.budget.rung_of(as_budget(budget))]
         params = self.space.decode(points)
         points = self.space.encode(params)
         start, end = len(self), len(self) + len(points)
-        spends = {} if budget is None else {"budget": as_budget(budget)}
+        spends: dict[str, Any] = {} if budget is None else {"budget": as_budget(budget)}
+        if resume_from is not None:
+            spends["resume_from"] = self._checked(resume_from)
         self._rows.write(
             points=points,
             values=math.nan,
@@ -81,6 +94,10 @@ class Observations(ObservationsView):
 
         def effect() -> None:
             self._seen.update(seen)
+            if self.budget is not None:
+                self.spent.update((each, spends["budget"]) for each in seen)
+            if resume_from is not None:
+                self.resumed[start] = resume_from
             self._tally, self._rows.n = tally, end
 
         self._commit(asked, effect)
@@ -115,6 +132,7 @@ class Observations(ObservationsView):
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
         self._check_counts(given)
+        check_spent(self.budget, row, float(self.budgets[row]), given)
         self._commit([writing.told(row, given)], self._effect_of(row, given))
 
     def annotate(self, row: int | Trial, attributes: Mapping[str, Any]) -> None:
@@ -147,7 +165,7 @@ class Observations(ObservationsView):
             values: n values in the user's sign (n x k for several objectives; one, or k, for one configuration). NaN
                 and infinite ones count as failed.
             constraints: n x c (c for one configuration); NaN in rows that have none.
-            budgets: n, or one for all; NaN in rows that have none.
+            budgets: n, or one for all; NaN in rows that have none, which stands for the highest rung, if there are any.
             task: name of the earlier task that they are of. Its values are not compared with this run's, and its
                 configurations may come again. None for this run.
 
@@ -155,6 +173,7 @@ class Observations(ObservationsView):
             PointError: for configurations outside the space.
             ShapeError: if there is not one value for each row.
             ValueTypeError: for what should be a number and is none, or another number of constraints than before.
+            SettingError: for a budget that is no rung of this run, or a task beside budgets.
 
         Example:
             >>> from deepbore import Real, SearchSpace
@@ -171,6 +190,8 @@ class Observations(ObservationsView):
         if not len(added):
             return
         self._settle()
+        if self.budget is not None:
+            added = added.on_rungs(self.budget)
         self._check_width(added.kind[1], 0)
         self._commit(added.events(self.space), self._effect_of_adding(added))
 
@@ -227,7 +248,8 @@ class Observations(ObservationsView):
         wide = self._rows.wide("constraints", len(constraints))
         failed, feasible = outcome.has_failed, outcome.is_feasible
         attributes = {**self._attributes.get(row, {}), **outcome.attributes}
-        tally = self._tally.after_failing() if failed else self._tally.after_telling(row, values[0], feasible)
+        rung = 0 if self.budget is None else self.budget.rung_of(float(self.budgets[row]))
+        tally = self._tally.after_failing() if failed else self._tally.after_telling(row, values[0], feasible, rung)
 
         def effect() -> None:
             if constraints:
@@ -250,7 +272,8 @@ class Observations(ObservationsView):
         """What adding changes; the rows are written at once, where nobody sees them until they count."""
         start, end, own = len(self), len(self) + len(added), added.task is None
         values = added.values * self._signs
-        tally = self._tally.after_adding(start, values[:, 0], added.feasible, added.task)
+        rungs = None if self.budget is None else added.rungs(self.budget)
+        tally = self._tally.after_adding(start, values[:, 0], added.feasible, added.task, rungs)
         seen = self._identities(added.points) if own else []
         task = 0 if own else 1 + tally.task_names.index(str(added.task))
         status = torch.from_numpy(np.where(np.isnan(values[:, 0]), int(Status.FAILED), int(Status.COMPLETE)))
@@ -270,28 +293,8 @@ class Observations(ObservationsView):
         def effect() -> None:
             self._rows.replace("constraints", wide)
             self._seen.update(seen)
+            if self.budget is not None and added.budgets is not None:
+                self.spent.update(zip(seen, added.budgets.tolist(), strict=True))
             self._tally, self._rows.n = tally, end
 
         return effect
-
-    def _commit(self, events: Iterable[Event], effect: Callable[[], None]) -> None:
-        """Writes events to the journal, then lets them take effect; an interrupt leaves both or none."""
-        if self.journal is not None:
-            self.journal.open()
-        try:
-            self._unsettled = effect, None if self.journal is None else self.journal.position
-            if self.journal is not None:
-                self.journal.write_all(events)
-            self._settle()
-        except BaseException:
-            self._settle()
-            raise
-
-    def _settle(self) -> None:
-        """Completes a change whose events are in the journal, and forgets one whose events are not."""
-        if self._unsettled is None:
-            return
-        effect, before = self._unsettled
-        if self.journal is None or self.journal.position != before:
-            effect()
-        self._unsettled = None

@@ -7,8 +7,9 @@ from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any
 
+from deepbore.data.budget import Budget
 from deepbore.data.directions import Direction, checked_directions
-from deepbore.data.events import declaring, header_of, outcome_of, playing
+from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget
 from deepbore.data.survey import events, survey
@@ -74,6 +75,8 @@ class Record:
     def best(self) -> Trial | None:
         """The first feasible trial of this run with the best value; None while there is none.
 
+        With cheap fidelities it is the best at the largest budget at which any trial is feasible.
+
         Raises:
             SettingError: with several objectives.
         """
@@ -82,7 +85,16 @@ class Record:
                 f"a run with {self.k} objectives has no single best trial. Look at its front (`deepbore best`)."
             )
         sign = 1 if self.direction == "minimize" else -1
-        return min(filter(may_be_best, self.trials), key=lambda trial: sign * (trial.value or 0.0), default=None)
+        among = list(filter(may_be_best, self.trials))
+        if self.budget is not None:
+            largest = max((trial.budget or 0.0 for trial in among), default=0.0)
+            among = [trial for trial in among if trial.budget == largest]
+        return min(among, key=lambda trial: sign * (trial.value or 0.0), default=None)
+
+    @property
+    def budget(self) -> Budget | None:
+        """What a trial may spend; None where there are no budgets."""
+        return budget_of(self.header)
 
 
 def is_feasible(trial: Trial) -> bool:
@@ -141,7 +153,7 @@ def _play(record: Record, names: frozenset[str], event: Event) -> None:
     """Lets one event happen."""
     match event["event"]:
         case "asked" if event["trial"] == len(record):
-            _ask(record, _known(event["params"], names), event.get("budget"))
+            _ask(record, _known(event["params"], names), event.get("budget"), event.get("resume_from"))
         case "told" | "failed":
             _tell(record, event["trial"], outcome_of(event))
         case "added":
@@ -156,8 +168,10 @@ def _play(record: Record, names: frozenset[str], event: Event) -> None:
             raise JournalError(f"{event} can't come here.")
 
 
-def _ask(record: Record, params: dict[str, Any], budget: Any) -> None:
-    record.trials.append(Trial(len(record), params, budget=None if budget is None else as_budget(budget)))
+def _ask(record: Record, params: dict[str, Any], budget: Any, resume_from: Any) -> None:
+    earlier = None if resume_from is None else _trial(record, resume_from)
+    spends = None if budget is None else as_budget(budget)
+    record.trials.append(Trial(len(record), params, budget=spends, resume_from=earlier))
     record.n_asked += 1
     if record.queue and params == record.queue[0]:
         del record.queue[0]

@@ -17,7 +17,9 @@ class Tally:
         n_complete: rows that have values.
         n_earlier: rows of earlier tasks.
         sorted_values: first values to minimise of this run's complete rows, ascending.
-        best: row and first value to minimise of this run's best feasible row, the first of equal ones.
+        best: row and first value to minimise of this run's best feasible row, the first of equal ones; of those of the
+            highest rung, where there are budgets.
+        best_rung: the number of that rung; 0 where there are none.
         task_names: of the earlier tasks.
         added_until: rows from this number on were all reserved.
     """
@@ -28,6 +30,7 @@ class Tally:
     n_earlier: int = 0
     sorted_values: np.ndarray = field(default_factory=lambda: np.empty(0))
     best: tuple[int, float] | None = None
+    best_rung: int = 0
     task_names: tuple[str, ...] = ()
     added_until: int = 0
 
@@ -39,18 +42,15 @@ class Tally:
         """With one more failure."""
         return replace(self, n_failed=self.n_failed + 1)
 
-    def after_telling(self, row: int, value: float, is_feasible: bool) -> "Tally":
+    def after_telling(self, row: int, value: float, is_feasible: bool, rung: int = 0) -> "Tally":
         """With one more row complete."""
         ranked = np.insert(self.sorted_values, np.searchsorted(self.sorted_values, value), value)
-        better = is_feasible and (self.best is None or value < self.best[1])
-        return replace(
-            self,
-            n_complete=self.n_complete + 1,
-            sorted_values=ranked,
-            best=(row, value) if better else self.best,
-        )
+        told = replace(self, n_complete=self.n_complete + 1, sorted_values=ranked)
+        return told._with_best(row, value, rung) if is_feasible else told
 
-    def after_adding(self, start: int, values: np.ndarray, feasible: np.ndarray, task: str | None) -> "Tally":
+    def after_adding(
+        self, start: int, values: np.ndarray, feasible: np.ndarray, task: str | None, rungs: np.ndarray | None = None
+    ) -> "Tally":
         """With m rows from elsewhere.
 
         Args:
@@ -58,6 +58,7 @@ class Tally:
             values: first values to minimise, NaN for failures (m).
             feasible: whether no constraint is violated (m).
             task: name of the earlier task; None for this run.
+            rungs: numbers of the rungs (m); None where there are no budgets.
         """
         complete = ~np.isnan(values)
         n_complete = self.n_complete + int(complete.sum())
@@ -67,7 +68,13 @@ class Tally:
             counted, known = replace(counted, n_earlier=self.n_earlier + len(values)), task in self.task_names
             return counted if known else replace(counted, task_names=(*self.task_names, task))
         ranked = np.sort(np.concatenate([self.sorted_values, values[complete]]))
-        return replace(counted, sorted_values=ranked, best=self._best_with(start, values, complete & feasible))
+        together = replace(counted, sorted_values=ranked)
+        among = complete & feasible
+        if not among.any():
+            return together
+        rung = 0 if rungs is None else int(rungs[among].max())
+        row = int(np.where(among if rungs is None else among & (rungs == rung), values, np.inf).argmin())
+        return together._with_best(start + row, float(values[row]), rung)
 
     def of_rows(self, own: bool, status: np.ndarray, values: np.ndarray, feasible: np.ndarray, added: int) -> "Tally":
         """That of the rows of one task alone.
@@ -85,13 +92,11 @@ class Tally:
             n_failed=int((status == Status.FAILED).sum()),
             n_complete=int(complete.sum()),
             sorted_values=self.sorted_values if own else np.sort(values[complete]),
-            best=Tally()._best_with(0, values, feasible),
+            best=Tally().after_adding(0, values, feasible, None).best,
             added_until=added,
         )
 
-    def _best_with(self, start: int, values: np.ndarray, among: np.ndarray) -> tuple[int, float] | None:
-        if not among.any():
-            return self.best
-        row = int(np.where(among, values, np.inf).argmin())
-        better = self.best is None or values[row] < self.best[1]
-        return (start + row, float(values[row])) if better else self.best
+    def _with_best(self, row: int, value: float, rung: int) -> "Tally":
+        """With this feasible row as the best, if it is."""
+        better = self.best is None or (-rung, value) < (-self.best_rung, self.best[1])
+        return replace(self, best=(row, value), best_rung=rung) if better else self

@@ -19,6 +19,8 @@ class Trial:
         values: all k objective values in the user's sign; None unless complete.
         constraints: values of the black-box constraints, feasible where all are <= 0; None where there are none.
         budget: what it may spend, or has spent; None where there are no budgets.
+        resume_from: the trial of the same configuration, on a smaller budget, that it continues: its `attributes` may
+            say where a checkpoint lies. None for one that begins anew.
         task: name of the earlier task that it belongs to; None for this run's own.
         attributes: what else the outcome has brought, by name.
         reason: why there is no value; None if there is one, or none was given.
@@ -36,6 +38,7 @@ class Trial:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     reason: str | None = None
     identity: Hashable = field(default=None, repr=False, compare=False)
+    resume_from: "Trial | None" = field(default=None, repr=False)
 
     @property
     def traceback(self) -> str | None:

@@ -12,9 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.data.buffers import Buffers
+from deepbore.data.budget import Budget
+from deepbore.data.buffers import Buffers, least
 from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
+from deepbore.data.rungs import best_by_budget
 from deepbore.data.tally import Tally
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError, TrialError
@@ -29,11 +31,11 @@ class ObservationsView:
     Args:
         space: the search space.
         directions: "minimize" or "maximize" for each of the k values.
+        budget: what a trial may spend; None where there are no budgets.
     """
 
-    def __init__(self, space: SearchSpace, directions: tuple[Direction, ...]):
-        self.space = space
-        self.directions = directions
+    def __init__(self, space: SearchSpace, directions: tuple[Direction, ...], budget: Budget | None = None):
+        self.space, self.directions, self.budget = space, directions, budget
         self._signs = [1.0 if direction == "minimize" else -1.0 for direction in directions]
         self._rows = Buffers(
             points=(len(space), torch.float64),
@@ -45,6 +47,8 @@ class ObservationsView:
         )
         self._tally = Tally()
         self._seen: set[Hashable] = set()  # configurations of this run
+        self.spent: set[tuple[Hashable, float]] = set()  # configurations and their budgets, where there are any
+        self.resumed: dict[int, int] = {}  # row -> the row that it continues
         self._attributes: dict[int, Mapping[str, Any]] = {}
         self._reasons: dict[int, str] = {}
 
@@ -166,7 +170,7 @@ class ObservationsView:
 
     @property
     def best(self) -> Trial | None:
-        """The first feasible trial of this run with the best value; None while there is none.
+        """The first feasible trial of this run with the best value, at the largest budget that has any; or None.
 
         Raises:
             SettingError: with several objectives.
@@ -184,12 +188,14 @@ class ObservationsView:
 
         Feasible trials come before infeasible ones, and these in the order of their violation (Deb 2000). Several
         objectives, and earlier tasks, whose values can't be compared, take turns: the best row in each, the second
-        best in each, ..., this run's first value first.
+        best in each, ..., this run's first value first. Larger budgets come before smaller ones.
 
         References:
             Deb, An efficient constraint handling method for genetic algorithms, CMAME 186 (2000).
         """
         k = min(k, self.n_complete)
+        if self.budget is not None:
+            return best_by_budget(self, self.budget, k)
         tasks = range(len(self.task_names) + 1)
         ranked = [self._ranked(column, task, k) for task in tasks for column in range(self.k)]
         if len(ranked) == 1:
@@ -235,11 +241,12 @@ class ObservationsView:
             status,
             values,
             constraints if constraints and not math.isnan(constraints[0]) else None,
-            None if math.isnan(budget) else budget,
+            None if math.isnan(budget) else budget if self.budget is None else self.budget.plain(budget),
             self.task_names[task - 1] if task else None,
             self._attributes.get(row, {}),
             self._reasons.get(row),
             self._identities(point)[0],
+            self.trial(self.resumed[row]) if row in self.resumed else None,
         )
 
     def to_user(self, value: Any, column: int = 0) -> Any:
@@ -277,12 +284,12 @@ class ObservationsView:
         if not c and not self.task_names:
             return value.topk(k, largest=False).indices
         own, feasible = self.tasks == task, self.feasible
-        rows = _least(torch.where(own & feasible, value, math.inf), k)
+        rows = least(torch.where(own & feasible, value, math.inf), k)
         if not c or len(rows) == k:
             return rows
         violation = self.constraints.clamp(min=0).nan_to_num().sum(-1).nan_to_num()
         others = own & ~feasible & value.isfinite()
-        return torch.cat([rows, _least(torch.where(others, violation, math.inf), k - len(rows))])
+        return torch.cat([rows, least(torch.where(others, violation, math.inf), k - len(rows))])
 
 
 def _among(rows: Tensor, notes: Mapping[int, Any]) -> dict[int, Any]:
@@ -291,9 +298,3 @@ def _among(rows: Tensor, notes: Mapping[int, Any]) -> dict[int, Any]:
     found = torch.isin(numbers, rows).tolist()
     places = torch.searchsorted(rows, numbers).tolist()
     return {place: each for place, each, is_in in zip(places, notes.values(), found, strict=True) if is_in}
-
-
-def _least(merit: Tensor, k: int) -> Tensor:
-    """Places of the k least finite entries (up to k), the least first."""
-    found = merit.topk(min(k, len(merit)), largest=False)
-    return found.indices[found.values < math.inf]

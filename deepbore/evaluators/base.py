@@ -8,6 +8,7 @@ from deepbore.checks import above, refusal, required, whole
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
+from deepbore.worker.objective import beside_params
 
 
 class Finished(NamedTuple):
@@ -79,14 +80,14 @@ def check_objective(objective: Any) -> None:
             f"objective must be a function of a dict of parameters, but got {objective!r:.100}. Give the function "
             "itself, not its result."
         )
-    numbered = {"trial": 0} if getattr(objective, "numbered", False) else {}
-    if says := refusal(objective, {}, **numbered):
+    if says := refusal(objective, {}, **beside_params(objective, Trial(0, {}))):
         if isinstance(objective, type):
             hint = f"Give an object of the class: {objective.__name__}()."
         else:
             hint = 'Take the parameters from it, as in lambda params: params["x"] ** 2.'
         raise SettingError(
-            f"objective must take one argument, the dict of parameters, but {objective!r:.100} doesn't: {says}. {hint}"
+            f"objective must take one argument, the dict of parameters, but {objective!r:.100} doesn't: {says}. {hint} "
+            "A second one named trial is given the trial."
         )
 
 

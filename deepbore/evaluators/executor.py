@@ -67,7 +67,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         self._given = executor
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
-        future = submitted(self.executor, evaluate, self.objective, trial.params, trial.id, uuid4().hex)
+        future = submitted(self.executor, evaluate, self.objective, trial, uuid4().hex)
         return self.executor, future
 
     def _give_up(self, attempt: Attempt) -> None:

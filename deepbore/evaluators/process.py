@@ -83,7 +83,7 @@ class ProcessEvaluator(ParallelEvaluator):
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         busy = {attempt.executor for attempt in self._running}
         idle = next(p for p in self._processes if p.ready.done() and p.executor not in busy)
-        return idle.executor, submitted(idle.executor, worker.call, trial.params, trial.id)
+        return idle.executor, submitted(idle.executor, worker.call, trial)
 
     def _give_up(self, attempt: Attempt) -> None:
         self._replace(attempt.executor)

@@ -28,7 +28,7 @@ class SerialEvaluator(Evaluator):
         if not self._queue:
             return []
         trial = self._queue.popleft()
-        return [Finished(trial, evaluate(self.objective, trial.params, trial.id))]
+        return [Finished(trial, evaluate(self.objective, trial))]
 
     @property
     def outstanding(self) -> int:

@@ -10,6 +10,7 @@ are pending ones, which weigh next to nothing.
 - `ObjectiveLabels`: of several objectives, one such column each.
 - `ChebyshevLabels`, `NonDominationLabels`: several objectives in one column.
 - `EmphasiseChanges`: another labelling, with more weight on what is new or has changed.
+- `RungLabels`: another labelling, of the trials of each budget by themselves.
 """
 
 from deepbore.labels.base import Labelling, Labels
@@ -20,6 +21,7 @@ from deepbore.labels.gamma import DecayingGamma, Gamma
 from deepbore.labels.graded import RankGradedLabels, ValueGradedLabels
 from deepbore.labels.improvement import ImprovementLabels
 from deepbore.labels.objectives import ObjectiveLabels, front_rows, own_complete
+from deepbore.labels.rungs import RungLabels
 from deepbore.labels.scalarised import ChebyshevLabels, NonDominationLabels
 from deepbore.labels.threshold import SeveralThresholds, ThresholdLabels
 
@@ -36,6 +38,7 @@ __all__ = [
     "NonDominationLabels",
     "ObjectiveLabels",
     "RankGradedLabels",
+    "RungLabels",
     "SeveralThresholds",
     "ThresholdLabels",
     "ValueGradedLabels",

@@ -27,6 +27,7 @@ class LabelledBatch:
         separable: whether there is anything to learn.
         metrics: what to log of the labels, by name.
         constraints: grades of the black-box constraints, n x c, or None; see `Labels`.
+        budgets: what the trials may spend, n; None where there are no budgets.
     """
 
     points: Tensor
@@ -36,16 +37,16 @@ class LabelledBatch:
     separable: bool = True
     metrics: Mapping[str, float] = field(default_factory=dict)
     constraints: Tensor | None = None
+    budgets: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.points)
 
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows only, given by number."""
-        constraints = None if self.constraints is None else self.constraints[rows]
-        return replace(
-            self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], constraints=constraints
-        )
+        optional = {"constraints": self.constraints, "budgets": self.budgets}
+        taken: dict[str, Any] = {name: each[rows] for name, each in optional.items() if each is not None}
+        return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)
 
     def coreset(self, size: int, generator: torch.Generator, above: float = NEGLIGIBLE) -> "LabelledBatch":
         """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
@@ -105,7 +106,7 @@ class LabelledObservations(LightningDataModule):
         """All rows of this run with their labels as of now; those of earlier tasks are learned apart."""
         own = self.observations.of_task(0)
         labels = (self.labels or default_labels(estimates_labels=True))(own)
-        self.latest = LabelledBatch(own.points, **vars(labels))
+        self.latest = LabelledBatch(own.points, **vars(labels), budgets=None if own.budget is None else own.budgets)
         return self.latest
 
     def setup(self, stage: str) -> None:

@@ -6,7 +6,6 @@ import torch
 from lightning.pytorch import Trainer
 from torch import Tensor
 
-from deepbore.candidates.walk import require_room
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import new_trainer, run_and_then
 
@@ -31,8 +30,9 @@ class Asker:
         """
         state = self.state
         # before anything is reserved, so that no trial is left pending that nobody was given
-        require_room(state.observations, q - len(state.unclaimed))
+        self.engine.require_room(q - len(state.unclaimed))
         state.unclaimed += self.engine.reserve_queued(max(0, q - len(state.unclaimed)))
+        state.unclaimed += self.engine.reserve_promoted(q - len(state.unclaimed))
         if (missing := q - len(state.unclaimed)) > 0:
             self._reserve_new(missing)
         rows, state.unclaimed = state.unclaimed[:q], state.unclaimed[q:]

@@ -102,6 +102,8 @@ class LoopController(Callback):
                 return
             seconds = self._watch.seconds
             self.runner.evaluate(rows)
+            while not self._is_over(trainer) and (rows := self.engine.reserve_promoted(self.runner.room)):
+                self.runner.evaluate(rows)  # needs no classifier
             if self.logs:
                 pl_module.log_dict(self._measured(seconds))
             self._is_over(trainer)
@@ -119,10 +121,10 @@ class LoopController(Callback):
         self._leave()
 
     def _known(self) -> list[int]:
-        """Rows that need no classifier, reserved: what is enqueued, and then the initial design."""
+        """Rows that need no classifier, reserved: what is enqueued or promoted, and then the initial design."""
+        known = self.engine.reserve_queued(self.runner.room) or self.engine.reserve_promoted(self.runner.room)
         missing = min(self.runner.room, self.engine.n_missing)
-        queued = self.engine.reserve_queued(self.runner.room)
-        return queued or (self.engine.reserve(self.engine.design(missing)) if missing else [])
+        return known or (self.engine.reserve(self.engine.design(missing)) if missing else [])
 
     def _proposed(self, trainer: Trainer) -> list[int]:
         """Rows of the classifier's proposals, reserved; none if they are not worth it, or the time is over."""

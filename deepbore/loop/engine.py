@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates import Search, distinct
-from deepbore.candidates.walk import fresh
+from deepbore.candidates.walk import fresh, require_room
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
+from deepbore.loop.rungs import promotions
 from deepbore.loop.snapshot import save
 from deepbore.loop.state import RunState
 
@@ -40,7 +41,23 @@ class Engine:
     @property
     def n_missing(self) -> int:
         """How many trials of the initial design are still to be asked for."""
-        return max(0, self.state.recipe.n_initial - self.state.n_own)
+        return max(0, self.state.recipe.n_initial - self._n_begun)
+
+    @property
+    def _n_begun(self) -> int:
+        """How many trials of this run there are, of promoted ones only the first."""
+        observations = self.state.observations
+        return self.state.n_own if observations.budget is None else observations.n_distinct
+
+    @property
+    def n_left(self) -> float:
+        """How many trials could be asked for now: new configurations, and promotions."""
+        observations = self.state.observations
+        return observations.n_left + len(promotions(observations))
+
+    def require_room(self, q: int) -> None:
+        """Raises SpaceExhausted if a finite space has not enough configurations left for q trials."""
+        require_room(self.state.observations, q - len(promotions(self.state.observations)))
 
     def design(self, q: int) -> Tensor:
         """The next q new points of the run's Sobol sequence (q x d).
@@ -49,7 +66,7 @@ class Engine:
         """
         state, own = self.state, self.state.own
         if not state.earlier:
-            sobol = state.space.sobol(4 * q, state.seed, skip=len(own))
+            sobol = state.space.sobol(4 * q, state.seed, skip=self._n_begun)
             return distinct(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
             promising = fresh(state.earlier.promising(q), own, q)
@@ -127,6 +144,25 @@ class Engine:
         except BaseException:
             self.state.queue[:0] = queued
             raise
+
+    def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
+        """Lets up to q trials go on with more to spend (see `deepbore.loop.rungs`), and returns their new rows.
+
+        Args:
+            q: how many.
+            of: the row of the only trial that may; None for any.
+        """
+        observations, journal = self.state.observations, self.state.observations.journal
+        chosen = [each for each in promotions(observations) if of in (None, each.row)][: max(0, q)]
+        if chosen and journal is not None:
+            journal.open()
+            points = observations.points[torch.tensor([each.row for each in chosen])]
+            save(self.state, points, journal, promoted=True)
+        return [row for each in chosen for row in self._reserve_again(*each)]
+
+    def _reserve_again(self, row: int, budget: float) -> list[int]:
+        observations = self.state.observations
+        return observations.reserve(observations.points[row : row + 1], budget, resume_from=row)
 
     def record(self, trial: Trial, outcome: Outcome) -> Outcome:
         """Gives a pending trial its outcome: a failure, where it has another number of values than the run.

@@ -8,9 +8,10 @@ from typing import Any
 from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch
 from deepbore.checks import of_kind, whole
-from deepbore.classifiers import Classifier, KernelPLS, Link, PerColumn
+from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, Link, PerColumn
+from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
-from deepbore.labels import Gamma, Labelling, default_labels
+from deepbore.labels import Gamma, Labelling, RungLabels, default_labels
 from deepbore.parts import describe, make
 from deepbore.space import SearchSpace
 
@@ -55,6 +56,7 @@ class Recipe:
         acquisition: Acquisition | None = None,
         candidates: Candidates | None = None,
         n_initial: int | None = None,
+        budget: Budget | None = None,
     ) -> "Recipe":
         """The recipe with defaults for what is not given, checked: parts that do not go together are refused here.
 
@@ -74,8 +76,13 @@ class Recipe:
         whole(1, n_initial=n_initial)
         classifier = classifier or default_classifier(objectives, labels)
         per_column = "columns" in classifier.capabilities
+        labels = labels or default_labels(classifier.link is Link.IDENTITY, gamma, objectives, per_column)
+        if budget is not None:
+            check_budget(budget, objectives)
+            labels = labels if isinstance(labels, RungLabels) else RungLabels(labels)
+            classifier = classifier if isinstance(classifier, AtBudgets) else AtBudgets(classifier, budget)
         recipe = cls(
-            labels or default_labels(classifier.link is Link.IDENTITY, gamma, objectives, per_column),
+            labels,
             classifier,
             (acquisition or default_acquisition(classifier)).resolved(classifier),
             candidates or GreedyBatch(),
@@ -87,7 +94,12 @@ class Recipe:
 
     @classmethod
     def again(
-        cls, space: SearchSpace, objectives: int, described: Mapping[str, Any], changed: Mapping[str, Any]
+        cls,
+        space: SearchSpace,
+        objectives: int,
+        described: Mapping[str, Any],
+        changed: Mapping[str, Any],
+        budget: Budget | None = None,
     ) -> "Recipe":
         """The recipe that a header describes, but for what is changed.
 
@@ -96,11 +108,12 @@ class Recipe:
             objectives: k.
             described: the recipe in the header; empty in journals of version 0.1, which stand for the defaults.
             changed: settings for `resolve`; None, or left out, for those of the header.
+            budget: of the run.
 
         Raises:
             SettingError: for a part that the header can't name, and that must be given.
         """
-        recipe = cls.resolve(space, objectives, **parts_of(described, changed))
+        recipe = cls.resolve(space, objectives, **parts_of(described, changed), budget=budget)
         names = {"labels" if name == "gamma" else name for name, part in changed.items() if part is not None}
         return replace(recipe, given=frozenset(described.get("given", ())) | (names & KINDS.keys()))
 
@@ -152,6 +165,19 @@ def _check_columns(labels: Labelling, classifier: Classifier, acquisition: Acqui
         raise SettingError(
             f"PerColumn has {len(classifier.parts)} column(s), but {type(labels).__name__} has {labels.outputs}. Give "
             f"columns={labels.outputs}."
+        )
+
+
+def check_budget(budget: Budget | None, objectives: int = 1) -> None:
+    """Raises SettingError for what is no budget, or goes with none."""
+    if budget is None:
+        return
+    if not isinstance(budget, Budget):
+        raise SettingError(f"budget must be a Budget, but got {budget!r:.100}. Give Budget('epochs', 1, 81).")
+    if objectives > 1:
+        raise SettingError(
+            f"a budget needs one objective, by which trials are promoted, but the study has {objectives}. "
+            "Leave the budget out, or give one objective and constraints."
         )
 
 

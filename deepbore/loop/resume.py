@@ -52,5 +52,5 @@ def _take(state: RunState, history: History) -> None:
         state.load_state_dict(kept["state"])
     except DAMAGED as error:
         raise JournalError(f"it does not fit: {error}") from error
-    lost = list(kept["points"][written:])
+    lost = [] if kept.get("promoted") else list(kept["points"][written:])
     state.queue = [*lost, *(point for point in history.queue if not any(point.equal(each) for each in lost))]

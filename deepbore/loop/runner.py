@@ -32,7 +32,7 @@ class TrialRunner:
             return 0
         observations = self.engine.state.observations
         left = math.inf if self.n_trials is None else self.n_trials - observations.n_asked
-        return int(min(max(self.batch_size, self.evaluator.free), left, observations.n_left))
+        return int(min(max(self.batch_size, self.evaluator.free), left, self.engine.n_left))
 
     def evaluate(self, rows: list[int]) -> None:
         """Submits trials, and waits until the next iteration can begin: until as many workers are free as a batch has

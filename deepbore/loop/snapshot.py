@@ -25,7 +25,7 @@ def snapshot_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.ckpt")
 
 
-def save(state: RunState, points: Tensor, journal: Journal) -> None:
+def save(state: RunState, points: Tensor, journal: Journal, *, promoted: bool = False) -> None:
     """Writes the state beside a journal, in the place of the one before, whole or not at all.
 
     It is the state in which the points are chosen and still to be asked, written before the journal says that they are:
@@ -35,13 +35,15 @@ def save(state: RunState, points: Tensor, journal: Journal) -> None:
         state: of the run.
         points: what is asked next, q x d.
         journal: open.
+        promoted: whether they are promotions, which follow from the trials and so are never lost.
 
     Raises:
         JournalError: if it can't be written, or the file there is none of ours.
     """
     path = snapshot_path(journal.path)
     _refuse_foreign(path)
-    kept = {"run": journal.run_id, "recipe": state.recipe.describe(), "points": points.cpu()}
+    kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.describe(), "points": points.cpu()}
+    kept |= {"promoted": True} if promoted else {}
     payload = _pickled({**kept, "state": state.state_dict()})
     half = path.with_name(f"{path.name}.part")
     try:

@@ -96,6 +96,7 @@ class RunState:
             "directions": list(self.observations.directions),
             "seed": self.seed,
             "recipe": self.recipe.describe(),
+            **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
         }
 
     def state_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@
     racing         RacingLine: the least lap time of a miniature car
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
     architectures  DigitsArchitecture: a table of networks that were trained on the same digits
+    curves         LearningCurves: tables of learning curves, for budgets in epochs
     training       TrainingRun: 23 more of them, of models by scikit-learn and torch (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
     lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
@@ -29,6 +30,7 @@ from deepbore.problems import suites
 from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem, VectorProblem
 from deepbore.problems.coco import Coco
+from deepbore.problems.curves import LearningCurves
 from deepbore.problems.digits import Digits, DigitsUnderLimit
 from deepbore.problems.engineering import PressureVessel, WeldedBeam
 from deepbore.problems.function import FunctionProblem
@@ -68,6 +70,7 @@ __all__ = [
     "FunctionProblem",
     "HPOLib",
     "Hartmann",
+    "LearningCurves",
     "Levy",
     "LightningCLIProblem",
     "Michalewicz",

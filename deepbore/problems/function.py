@@ -9,9 +9,11 @@ from typing import Any, cast
 
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
+from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
+from deepbore.worker.objective import wants_trial
 
 
 class FunctionProblem(Problem):
@@ -26,8 +28,9 @@ class FunctionProblem(Problem):
             lr: {type: real, low: 1.0e-5, high: 0.1, log: true}
 
     Args:
-        function: takes a configuration (dict) and returns its value, or an `Outcome`; or where to import it from, as
-            "my_module.objective". Modules in the current working directory are found first, as by `python -m`.
+        function: takes a configuration (dict) and returns its value, or an `Outcome`; a second argument named `trial`
+            is given the trial, with its budget. Or where to import it from, as "my_module.objective". Modules in the
+            current working directory are found first, as by `python -m`.
         space: the space, or its declaration as `SearchSpace.from_dict` takes it.
         direction: "minimize" or "maximize".
         optimum: best possible value, finite; None if unknown.
@@ -58,9 +61,9 @@ class FunctionProblem(Problem):
         self.directions = (as_direction(direction),)
         self.optimum = optimum
 
-    def __call__(self, params: Params) -> float | Outcome:
+    def __call__(self, params: Params, trial: Trial | None = None) -> float | Outcome:
         """What the function gives for a configuration, as it is."""
-        return self.function(params)
+        return self.function(params, trial=trial) if wants_trial(self.function) else self.function(params)
 
 
 def imported(path: str) -> Callable[..., float | Outcome]:

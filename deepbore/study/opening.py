@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 from deepbore.checks import one_of
+from deepbore.data.budget import Budget
 from deepbore.data.history import History, replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Direction, Observations
 from deepbore.errors import JournalError, SettingError
-from deepbore.loop.recipe import Recipe, shown
+from deepbore.loop.recipe import Recipe, check_budget, shown
 from deepbore.loop.state import RunState, as_seed
 from deepbore.space import SearchSpace
 from deepbore.study.view import Parts
@@ -37,6 +38,7 @@ def opened(
     seed: int,
     journal: str | os.PathLike[str] | None,
     if_exists: IfExists,
+    budget: Budget | None = None,
     **parts: Unpack[Parts],
 ) -> Opened:
     """The run that these settings describe: a new one, or the one in the journal, if that is wanted and it has one.
@@ -49,10 +51,11 @@ def opened(
     if direction is not None and directions is not None:
         raise SettingError("give either direction or directions, not both.")
     one_of(get_args(IfExists), if_exists=if_exists)
-    observations = Observations(space, (direction or "minimize",) if directions is None else directions)
+    check_budget(budget)
+    observations = Observations(space, (direction or "minimize",) if directions is None else directions, budget=budget)
     if journal is not None and if_exists == "load" and holds_run(journal):
         return _same_run(journal, observations, as_seed(seed), parts)
-    state = RunState(observations, Recipe.resolve(space, observations.k, **parts), seed)
+    state = RunState(observations, Recipe.resolve(space, observations.k, **parts, budget=budget), seed)
     if journal is not None:
         observations.journal = Journal.begin(journal, state.header())
     return Opened(state)
@@ -74,7 +77,7 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
         )
     history = replay(Journal(journal), space)
     observations, header = history.observations, history.header
-    recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts)
+    recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts, observations.budget)
     state = RunState(observations, recipe, header["seed"])
     observations.journal = history.journal
     return Opened(state, history)
@@ -96,7 +99,7 @@ def _same_run(path: str | os.PathLike[str], wanted: Observations, seed: int, par
     run = loaded(path, wanted.space, **parts)
     assert run.history is not None
     header = run.history.header
-    found = _other_directions(wanted, run.state.observations)
+    found = _other_directions(wanted, run.state.observations) + _other_budget(wanted, run.state.observations)
     found += [f"seed is {seed}, was {header['seed']}"] if seed != header["seed"] else []
     found += _other_parts(run.state.recipe, header["recipe"], parts) if "recipe" in header else []
     if found:
@@ -122,3 +125,8 @@ def _other_directions(wanted: Observations, kept: Observations) -> list[str]:
     if wanted.directions == kept.directions:
         return []
     return [f"direction is {', '.join(wanted.directions)}, was {', '.join(kept.directions)}"]
+
+
+def _other_budget(wanted: Observations, kept: Observations) -> list[str]:
+    """What differs in budgets, in words."""
+    return [] if wanted.budget == kept.budget else [f"budget is {wanted.budget}, was {kept.budget}"]

@@ -9,6 +9,7 @@ from deepbore.candidates import Candidates
 from deepbore.checks import whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device
+from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
@@ -40,6 +41,7 @@ def minimize(
     labels: Labelling | None = None,
     gamma: Gamma | None = None,
     n_initial: int | None = None,
+    budget: Budget | None = None,
     device: Device = "cpu",
 ) -> Result:
     """Finds a configuration with a small value.
@@ -65,6 +67,7 @@ def minimize(
         labels: how outcomes become labels.
         gamma: proportion of good observations for the default labels.
         n_initial: trials of a Sobol design before the classifier is asked.
+        budget: cheap fidelities; the objective then takes the trial, too, for its `budget` and `resume_from`.
         device: where points, classifier and search live.
 
     Example:
@@ -83,7 +86,7 @@ def minimize(
         "progress": progress,
         "batch_size": batch_size,
     }
-    opening: Opening = {"seed": seed, "device": device, "journal": journal, "if_exists": if_exists}
+    opening: Opening = {"seed": seed, "device": device, "journal": journal, "if_exists": if_exists, "budget": budget}
     return _optimized("minimize", objective, space, n_trials, opening, parts, steered)
 
 
@@ -107,6 +110,7 @@ def maximize(
     labels: Labelling | None = None,
     gamma: Gamma | None = None,
     n_initial: int | None = None,
+    budget: Budget | None = None,
     device: Device = "cpu",
 ) -> Result:
     """Finds a configuration with a large value: `minimize` the other way up."""
@@ -120,7 +124,7 @@ def maximize(
         "progress": progress,
         "batch_size": batch_size,
     }
-    opening: Opening = {"seed": seed, "device": device, "journal": journal, "if_exists": if_exists}
+    opening: Opening = {"seed": seed, "device": device, "journal": journal, "if_exists": if_exists, "budget": budget}
     return _optimized("maximize", objective, space, n_trials, opening, parts, steered)
 
 
@@ -131,6 +135,7 @@ class Opening(TypedDict):
     device: Device
     journal: str | os.PathLike[str] | None
     if_exists: IfExists
+    budget: Budget | None
 
 
 def _optimized(
@@ -144,7 +149,7 @@ def _optimized(
 ) -> Result:
     whole(1, n_trials=n_trials)
     evaluator = as_evaluator(objective)
-    probe = opened(space, direction, None, opening["seed"], None, "error", **parts)
+    probe = opened(space, direction, None, opening["seed"], None, "error", opening["budget"], **parts)
     check_run(probe.state, n_trials, None, steered)  # what is wrong is said before a journal is begun
     study = Study(space, direction=direction, **opening, **parts)
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)

@@ -16,6 +16,7 @@ from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.neutral import as_usual
+from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction, Trial
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
@@ -27,6 +28,7 @@ from deepbore.loop.resume import restore
 from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
 from deepbore.study.opening import IfExists, Opened, loaded, opened
+from deepbore.study.reporting import Reporting
 from deepbore.study.running import (
     MAX_FAILURES,
     Steered,
@@ -37,11 +39,10 @@ from deepbore.study.running import (
     run_steered,
     steering_of,
 )
-from deepbore.study.telling import Telling
 from deepbore.study.view import Parts, Result
 
 
-class Study(Telling):
+class Study(Reporting):
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
 
     A study may be used from several threads, one call at a time. A call that fails leaves it as it was.
@@ -61,6 +62,8 @@ class Study(Telling):
         gamma: proportion of good observations for the default labels, in (0, 1).
         n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them, those of
             other tasks do not.
+        budget: cheap fidelities, as in `Budget("epochs", 1, 81)`: each trial has a `budget` to spend, little at first,
+            and the best are asked for again, with more; see docs/outcomes.md. None for evaluations that are all equal.
         device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
 
     Raises:
@@ -92,12 +95,13 @@ class Study(Telling):
         labels: Labelling | None = None,
         gamma: Gamma | None = None,
         n_initial: int | None = None,
+        budget: Budget | None = None,
         device: Device = "cpu",
     ):
         where = as_device(device)  # what is wrong is said before a journal is begun
         parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
         parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
-        self._begin(opened(space, direction, directions, seed, journal, if_exists, **parts), where)
+        self._begin(opened(space, direction, directions, seed, journal, if_exists, budget, **parts), where)
 
     def _begin(self, run: Opened, device: torch.device) -> None:
         self._state, self._history = run  # the history of what was loaded, until it is restored
@@ -113,6 +117,9 @@ class Study(Telling):
 
     def ask(self, q: int = 1) -> list[Trial]:
         """The next q trials to evaluate; they stay pending until they are told.
+
+        With a budget those that are promoted come first: the configuration of an earlier trial, `resume_from`, with
+        more to spend.
 
         Raises:
             SettingError: for q < 1.

@@ -1,5 +1,6 @@
 """One call of the objective, wherever it happens. Light to import: worker processes load only what they need."""
 
+import inspect
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,9 +8,10 @@ from reprlib import Repr
 from typing import Any
 
 from deepbore.data.outcomes import Outcome, WrongReturn, as_outcome
+from deepbore.data.trial import Trial
 from deepbore.errors import ValueTypeError
 
-Objective = Callable[[dict[str, Any]], Any]  # configuration -> a number, several, or an Outcome
+Objective = Callable[..., Any]  # configuration, and perhaps the trial -> a number, several, or an Outcome
 
 LONGEST_REASON = 2000  # characters: a journal must not grow with what is printed into an exception
 LONGEST_TRACEBACK = 4000
@@ -18,26 +20,40 @@ SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 100
 
 
-def evaluate(objective: Any, params: dict[str, Any], trial: int, ticket: str = "") -> Outcome:  # noqa: ARG001
+def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa: ARG001
     """What the objective gives: an exception becomes words, which any engine can carry home.
 
     The objective gets a copy of the configuration: if it changes it, a retry begins with the original all the same.
 
     Args:
-        objective: configuration -> value or outcome; one that says that it is `numbered` takes the trial's id, too.
-        params: the configuration.
-        trial: its id.
+        objective: configuration -> value or outcome. One with a second argument named `trial` is given the trial; one
+            that says that it is `numbered`, its id.
+        trial: what is to be evaluated.
         ticket: tells two equal calls apart where an engine keeps results by their arguments, as dask does.
 
     Returns:
         The outcome: a failure, with a reason of at most 2000 characters, if the objective raised or returned anything
         but numbers. Of an exception `attributes["traceback"]` keeps the last 4000 characters of the traceback.
     """
-    numbered = {"trial": trial} if getattr(objective, "numbered", False) else {}
     try:
-        return _read(objective(dict(params), **numbered))
+        return _read(objective(dict(trial.params), **beside_params(objective, trial)))
     except (Exception, SystemExit) as error:  # whatever the user's code raises is a failed trial
         return replace(Outcome.failure(in_words(error)), attributes={"traceback": _last_lines(error)})
+
+
+def beside_params(objective: Any, trial: Trial) -> dict[str, Any]:
+    """What an objective is given beside the configuration: nothing, the trial's id, or the trial, as `trial`."""
+    if getattr(objective, "numbered", False):
+        return {"trial": trial.id}
+    return {"trial": trial} if wants_trial(objective) else {}
+
+
+def wants_trial(objective: Any) -> bool:
+    """Whether a function has, after its first argument, one that is named `trial`."""
+    try:
+        return "trial" in list(inspect.signature(objective).parameters)[1:]
+    except (TypeError, ValueError):  # such as of what is built in
+        return False
 
 
 def in_words(error: BaseException) -> str:

@@ -6,9 +6,9 @@ import pickle
 import signal
 import sys
 import threading
-from typing import Any
 
 from deepbore.data.outcomes import Outcome
+from deepbore.data.trial import Trial
 from deepbore.worker.objective import Objective, evaluate
 
 _WORKER = os.getpid()
@@ -37,9 +37,9 @@ def load(pickled: bytes) -> None:
     _HELD["objective"] = pickle.loads(pickled)
 
 
-def call(params: dict[str, Any], trial: int) -> Outcome:
+def call(trial: Trial) -> Outcome:
     """Evaluates the objective that was loaded."""
-    return evaluate(_HELD["objective"], params, trial)
+    return evaluate(_HELD["objective"], trial)
 
 
 def kill_group(pid: int) -> bool:

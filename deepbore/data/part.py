@@ -1,0 +1,32 @@
+"""`part_of`: some rows of observations as observations of their own."""
+
+import numpy as np
+from torch import Tensor
+
+from deepbore.data.observations import Observations
+from deepbore.data.outcomes import Status
+from deepbore.data.tally import Tally
+
+
+def part_of(observations: Observations, rows: Tensor) -> Observations:
+    """A copy of some rows, to be labelled by themselves. It keeps no journal, and nobody proposes from it.
+
+    Args:
+        observations: the whole.
+        rows: numbers of m rows, all of this run or all of one earlier task.
+    """
+    part = Observations(observations.space, observations.directions)
+    names = ("points", "values", "budgets", "status", "constraints")
+    columns: dict[str, Tensor | float] = {name: getattr(observations, name)[rows] for name in names}
+    constraints = columns["constraints"]
+    assert isinstance(constraints, Tensor)
+    part._rows.replace("constraints", part._rows.wide("constraints", constraints.shape[-1]))
+    part.to(observations.points.device)
+    part._rows.write(**columns, tasks=0)
+    part._rows.n = len(rows)
+    complete, feasible = (part.status == Status.COMPLETE).cpu().numpy(), part.feasible.cpu().numpy()
+    first = part.values[:, 0].cpu().numpy()
+    known = Tally(n_asked=len(rows)).after_adding(0, np.where(complete, first, np.nan), feasible, None)
+    n_failed = int((part.status == Status.FAILED).sum())
+    part._tally = Tally(len(rows), n_failed, known.n_complete, known.sorted_values, known.best)
+    return part

@@ -1,0 +1,45 @@
+"""What observations with cheap fidelities are asked beside the rest."""
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from deepbore.data.budget import Budget
+from deepbore.data.outcomes import Outcome
+from deepbore.errors import ValueTypeError
+
+if TYPE_CHECKING:
+    from deepbore.data.view import ObservationsView
+
+
+def best_by_budget(observations: "ObservationsView", budget: Budget, k: int) -> Tensor:
+    """Rows of up to k distinct configurations, those of the largest budgets first, and of these the best."""
+    found: dict[Hashable, int] = {}
+    values = observations.values[:, 0]
+    for rung in reversed(budget.rungs):
+        rows = (observations.feasible & (observations.budgets == rung)).nonzero().squeeze(-1)
+        rows = rows[values[rows].argsort(stable=True)][: 2 * k]
+        for identity, row in zip(observations.space.identify(observations.points[rows]), rows.tolist(), strict=True):
+            found.setdefault(identity, row)
+        if len(found) >= k:
+            break
+    return torch.tensor(list(found.values())[:k], dtype=torch.long, device=values.device)
+
+
+def latest(observations: "ObservationsView", row: int) -> int:
+    """The row that continues a trial last; its own, if none does."""
+    continued = {earlier: later for later, earlier in observations.resumed.items()}
+    while row in continued:
+        row = continued[row]
+    return row
+
+
+def check_spent(budget: Budget | None, row: int, own: float, outcome: Outcome) -> None:
+    """Raises ValueTypeError for an outcome of another budget than the trial's own, where there are rungs."""
+    if budget is not None and outcome.budget not in (None, own):
+        raise ValueTypeError(
+            f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
+            "Leave the outcome's budget out; what else was spent can be an attribute."
+        )

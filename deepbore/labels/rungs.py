@@ -1,0 +1,70 @@
+"""`RungLabels`: labels of cheap fidelities, ranked within each rung."""
+
+import torch
+from torch import Tensor
+
+from deepbore.checks import of_kind, required
+from deepbore.data.observations import Observations
+from deepbore.data.part import part_of
+from deepbore.errors import SettingError
+from deepbore.labels.base import Labelling, Labels
+from deepbore.labels.constraints import graded_constraints
+
+
+class RungLabels(Labelling):
+    """Another labelling, applied to the trials of each budget by themselves.
+
+    Values at different budgets can't be compared: after one epoch the best network is worse than a poor one after
+    eighty. So each trial is graded among those that have spent as much, and failures are 0 within their rung. The
+    classifier learns how the grades change with the budget (see `deepbore.classifiers.AtBudgets`). Black-box
+    constraints are graded over all budgets together.
+
+    Without budgets in the observations this is the base.
+
+    Args:
+        base: the labelling of one rung, which remembers nothing.
+
+    Raises:
+        SettingError: for a base that remembers labels from one iteration to the next.
+
+    Example:
+        >>> from deepbore import Budget, Real, SearchSpace, ValueGradedLabels
+        >>> observations = Observations(SearchSpace({"x": Real(0, 1)}), budget=Budget("epochs", 1, 3))
+        >>> observations.add({"x": [0.1, 0.5, 0.5, 0.1]}, [0.9, 0.7, 0.4, 0.6], budgets=[1, 1, 3, 3])
+        >>> RungLabels(ValueGradedLabels(gamma=0.9))(observations).z.squeeze(-1).tolist()
+        [0.3333333432674408, 1.0, 1.0, 0.3333333432674408]
+    """
+
+    def __init__(self, base: Labelling):
+        required(base=base)
+        of_kind(Labelling, base=base)
+        if type(base).state_dict is not Labelling.state_dict:
+            raise SettingError(
+                f"labels of each rung must remember nothing, but {type(base).__name__} does. Give its base."
+            )
+        self.base, self.outputs, self.objectives = base, base.outputs, base.objectives
+
+    def __call__(self, observations: Observations) -> Labels:
+        """The base's labels of each rung."""
+        budgets = observations.budgets
+        rungs = budgets[~budgets.isnan()].unique().tolist()  # ascending
+        if not rungs:
+            return self.base(observations)
+        rows = [(budgets == rung).nonzero().squeeze(-1) for rung in rungs]
+        parts = [self.base(part_of(observations, each)) for each in rows]
+        told = [part for part in parts if part.metrics]
+        return Labels(
+            _together([part.z for part in parts], rows),
+            _together([part.weight for part in parts], rows),
+            best=max(float(part.best) for part in parts),
+            separable=any(part.separable for part in parts),
+            metrics=told[-1].metrics if told else {},  # those of the largest budget that has values
+            constraints=graded_constraints(observations) if any(p.constraints is not None for p in parts) else None,
+        )
+
+
+def _together(parts: list[Tensor], rows: list[Tensor]) -> Tensor:
+    """What belongs to the rows of each rung, in the order of all rows."""
+    order = torch.cat(rows)
+    whole = torch.cat(parts)
+    return torch.empty_like(whole).index_copy_(0, order, whole)

@@ -1,0 +1,420 @@
+"""Cheap fidelities: who is promoted, what is learned of it, and what is kept."""
+
+import itertools
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+
+import deepbore
+from deepbore import AtBudgets, Budget, ExecutorEvaluator, KernelPLS, Outcome, Real, RungLabels, SearchSpace, Study
+from deepbore.cli.main import main
+from deepbore.data.observations import Observations, Status
+from deepbore.data.record import read_record
+from deepbore.errors import SettingError, SpaceExhausted, StudyRunning, TrialError, ValueTypeError
+from deepbore.labels import EmphasiseChanges, LabelledObservations, ThresholdLabels, ValueGradedLabels
+from deepbore.testing import fit
+
+EPOCHS = Budget("epochs", 1, 27)
+LINE = SearchSpace({"x": Real(0, 1)})
+
+
+def loss(params, trial):
+    """Falls with the budget; what is best after one epoch is not quite what is best after many."""
+    return (params["x"] - 0.3 - 0.05 / trial.budget) ** 2 + 1 / trial.budget
+
+
+def run(study, n, objective=loss):
+    for _ in range(n):
+        (trial,) = study.ask()
+        study.tell(trial, objective(trial.params, trial))
+    return study
+
+
+# --- Budget ----------------------------------------------------------------------------------------------------------
+
+
+@given(low=st.floats(0.01, 100), factor=st.floats(1.5, 5), count=st.integers(2, 6), more=st.floats(0, 0.3))
+def test_rungs_go_from_low_by_the_factor_up_to_high(low, factor, count, more):
+    rungs = Budget("seconds", low, low * factor ** (count - 1) * (1 + more), factor).rungs
+    assert rungs == pytest.approx([low * factor**k for k in range(count)])
+
+
+def test_whole_rungs_stay_whole():
+    assert Budget("epochs", 1, 100).rungs == (1, 3, 9, 27, 81)
+    assert all(type(rung) is int for rung in EPOCHS.rungs)
+    trial = run(Study(LINE, budget=EPOCHS), 4).trials[3]
+    assert type(trial.budget) is int
+    assert list(range(trial.budget)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"unit": ""}, "unit must name"),
+        ({"low": 0}, "low > 0"),
+        ({"high": 1}, "high > 1"),
+        ({"high": 2}, "two rungs"),
+        ({"high": math.inf}, "finite"),
+        ({"factor": 1}, "factor > 1"),
+        ({"factor": None}, "factor must be given"),
+    ],
+)
+def test_a_wrong_budget_is_refused(setting, says):
+    with pytest.raises(SettingError, match=says):
+        Budget(**{"unit": "epochs", "low": 1, "high": 27, "factor": 3} | setting)
+
+
+# --- promotions ------------------------------------------------------------------------------------------------------
+
+
+def asha(values, rungs, factor):
+    """Algorithm 2 of Li et al. in plain lists, told each value at once: (configuration, rung) in their order."""
+    told = [{} for _ in rungs]  # configuration -> value
+    jobs, n = [], 0
+    for _ in range(60):
+        for k in range(len(rungs) - 2, -1, -1):
+            ranked = sorted(told[k], key=lambda c, k=k: (told[k][c], list(told[k]).index(c)))
+            top = [c for c in ranked[: len(ranked) // factor] if c not in told[k + 1] and told[k][c] < math.inf]
+            if top:
+                job = (top[0], k + 1)
+                break
+        else:
+            job, n = (n, 0), n + 1
+        jobs.append(job)
+        told[job[1]][job[0]] = values[job[0]][job[1]]
+    return jobs
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=60, max_size=60))
+def test_promotions_are_those_of_asha(values):
+    values = [[math.inf if v == 9 else v + k / 7 for k, v in enumerate(each)] for each in values]  # 9 fails
+    study = Study(LINE, budget=EPOCHS, n_initial=100)
+    numbers, found = {}, []
+    for _ in range(60):
+        (trial,) = study.ask()
+        number = numbers.setdefault(trial.params["x"], len(numbers))
+        rung = EPOCHS.rungs.index(trial.budget)
+        found.append((number, rung))
+        study.tell(trial, values[number][rung])
+    assert found == asha(values, EPOCHS.rungs, 3)
+
+
+def test_a_promoted_trial_continues_its_predecessor():
+    study = Study(LINE, budget=EPOCHS)
+    for k, trial in enumerate(study.ask(3)):
+        assert (trial.budget, trial.resume_from) == (1, None)
+        study.tell(trial, Outcome(k, attributes={"checkpoint": f"{k}.ckpt"}))
+    promoted, new = study.ask(2)
+    assert promoted.params == study.trials[0].params
+    assert promoted.budget == 3
+    assert promoted.resume_from.id == 0
+    assert promoted.resume_from.attributes["checkpoint"] == "0.ckpt"
+    assert (new.budget, new.resume_from) == (1, None)
+
+
+def test_a_failure_counts_as_a_result_and_is_never_promoted():
+    study = Study(LINE, budget=EPOCHS)
+    for trial in study.ask(3):
+        study.tell(trial, failed=True)
+    assert study.ask()[0].budget == 1
+    for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
+        study.tell(trial, value)
+    assert study.ask()[0].resume_from.id == 4  # the best of five results
+
+
+def test_feasible_trials_are_promoted_first():
+    study = Study(LINE, budget=EPOCHS)
+    for trial, (value, violation) in zip(study.ask(6), [(0, 2), (1, 1), (5, -1), (2, 3), (3, 4), (4, 5)], strict=True):
+        study.tell(trial, Outcome(value, constraints=[violation]))
+    assert [trial.resume_from.id for trial in study.ask(2)] == [2, 1]
+
+
+def test_a_finite_space_is_exhausted_when_nobody_is_left_to_promote():
+    space = SearchSpace({"k": deepbore.Integer(1, 9)})
+    result = deepbore.minimize(lambda params, trial: params["k"] / trial.budget, space, None, budget=EPOCHS)
+    budgets = [trial.budget for trial in result.study.trials]
+    assert budgets.count(1) == 9
+    for rung, above in itertools.pairwise(EPOCHS.rungs):  # more than a third where a better one came later
+        assert budgets.count(above) >= budgets.count(rung) // 3
+    with pytest.raises(SpaceExhausted):
+        result.study.ask()
+
+
+def test_earlier_results_stand_on_their_rungs():
+    study = Study(LINE, budget=EPOCHS)
+    study.observations.add({"x": [0.1, 0.2, 0.3]}, [3.0, 2.0, 1.0], budgets=[1, 1, 1])
+    study.add({"x": 0.9}, 0.5)  # without a budget: the highest
+    assert study.trials[3].budget == 27
+    assert study.best_trial.id == 3
+    (trial,) = study.ask()
+    assert (trial.params, trial.budget) == ({"x": 0.3}, 3)
+
+
+# --- labels, classifier, best trial ----------------------------------------------------------------------------------
+
+
+def test_labels_are_those_of_each_rung_by_itself():
+    study = run(Study(LINE, budget=EPOCHS, seed=1), 40)
+    study.tell(study.ask()[0], failed=True)
+    study.ask()  # pending
+    labels = RungLabels(ValueGradedLabels())(study.observations)
+    budgets = study.observations.budgets
+    for rung in budgets.unique():
+        alone = Observations(LINE)
+        for row in (budgets == rung).nonzero().squeeze(-1).tolist():
+            (new,) = alone.reserve(study.observations.points[row : row + 1])
+            trial = study.trials[row]
+            if trial.status is not Status.PENDING:
+                alone.tell(new, trial.value, failed=trial.status is Status.FAILED)
+        expected = ValueGradedLabels()(alone)
+        assert torch.equal(labels.z[budgets == rung], expected.z)
+        assert torch.equal(labels.weight[budgets == rung], expected.weight)
+
+
+def test_the_classifier_answers_for_the_highest_budget():
+    observations = Observations(LINE, budget=EPOCHS)
+    x = torch.linspace(0, 1, 21)
+    for budget in EPOCHS.rungs:  # good is what is small at the lowest, and what is large at the highest
+        slope = math.log(budget, 27)
+        observations.add({"x": x.tolist()}, ((x - slope) ** 2).tolist(), budgets=budget)
+    head = fit(AtBudgets(KernelPLS(), EPOCHS), LabelledObservations(observations, RungLabels(ValueGradedLabels())))
+    expected = head.probability(LINE.encode([{"x": 0.0}, {"x": 1.0}]))
+    assert expected[1] > 0.8
+    assert expected[0] < 0.3
+
+
+def test_parameters_may_be_called_budget():
+    space = SearchSpace({"budget": Real(0, 1), "budget_": Real(0, 1)})
+    study = Study(space, budget=EPOCHS, n_initial=3)
+    run(study, 8, lambda params, trial: params["budget"] / trial.budget)
+    assert study.classifier.base.space.names == ["budget", "budget_", "budget__"]
+
+
+def test_the_best_trial_is_that_of_the_largest_budget(tmp_path):
+    study = Study(LINE, budget=EPOCHS, direction="maximize", journal=tmp_path / "run.jsonl")
+    for trial, value in zip(study.ask(3), (5.0, 7.0, 6.0), strict=True):
+        study.tell(trial, value)
+    (promoted,) = study.ask()
+    assert study.best_trial.value == 7.0
+    study.tell(promoted, 4.0)
+    assert study.best_trial.id == promoted.id
+    assert read_record(tmp_path / "run.jsonl").best.id == promoted.id
+    assert study.observations.best_rows(3).tolist() == [promoted.id, 2, 0]  # of a configuration the largest budget
+
+
+def test_a_search_by_budgets_finds_more_than_chance():
+    spent = []
+    for n_initial in (10, 1000):
+        study = Study(LINE, budget=EPOCHS, n_initial=n_initial, seed=0)
+        trials = run(study, 60).trials
+        spent.append(min(trial.value for trial in trials if trial.budget == 27) - 1 / 27)
+    assert spent[0] < spent[1] / 10
+
+
+# --- doors -----------------------------------------------------------------------------------------------------------
+
+
+def test_objectives_of_optimize_are_given_the_trial(tmp_path):
+    kept = {}
+
+    def train(params, trial):
+        done = kept.pop(trial.resume_from.id) if trial.resume_from else 0
+        kept[trial.id] = trial.budget
+        assert done in (0, trial.budget / 3)
+        return Outcome(loss(params, trial), attributes={"epochs": trial.budget - done})
+
+    result = deepbore.minimize(train, LINE, 40, budget=EPOCHS, seed=0, journal=tmp_path / "run.jsonl")
+    trials = result.study.trials
+    assert all(trial.status is Status.COMPLETE for trial in trials)
+    assert result.best_value == min(trial.value for trial in trials if trial.budget == 27)
+    spent = sum(trial.attributes["epochs"] for trial in trials)
+    assert spent == sum(t.budget - (t.resume_from.budget if t.resume_from else 0) for t in trials)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_workers_and_batches(batch_size):
+    with ThreadPoolExecutor(3) as threads:
+        evaluator = ExecutorEvaluator(loss, threads)
+        result = deepbore.minimize(evaluator, LINE, 45, budget=EPOCHS, batch_size=batch_size)
+    trials = result.study.trials
+    assert len(trials) == 45
+    assert len({(trial.params["x"], trial.budget) for trial in trials}) == 45
+    assert all(t.resume_from is None or t.resume_from.budget * 3 == t.budget for t in trials)
+    assert max(trial.budget for trial in trials) >= 9
+
+
+def test_reports_stop_and_promote_a_running_trial():
+    study = Study(LINE, budget=EPOCHS)
+    ends = []
+    for number in range(9):
+        (trial,) = study.ask()
+        epoch = 1
+        while study.report(trial, 1 / (number + 1) + 1 / epoch, step=epoch):  # each better than the one before
+            epoch += 1
+        ends.append(epoch)
+    assert ends == [1, 1, 3, 3, 9, 9, 27, 27, 27]
+    assert not len(study.observations.pending_rows)
+    with pytest.raises(TrialError, match="ended reports nothing"):
+        study.report(trial, 0.1, step=28)
+
+
+def test_a_report_that_is_no_number_ends_the_trial():
+    study = Study(LINE, budget=EPOCHS)
+    (trial,) = study.ask()
+    assert not study.report(trial, math.nan, step=0.5)
+    assert study.trials[0].status is Status.FAILED
+
+
+def test_reports_are_for_programs_that_ask():
+    with pytest.raises(SettingError, match="needs a study with a budget"):
+        Study(LINE).report(0, 1.0, step=1)
+    study = Study(LINE, budget=EPOCHS)
+
+    def reporting(params, trial):
+        with pytest.raises(StudyRunning):
+            study.report(trial, 1.0, step=1)
+        return 1.0
+
+    assert study.optimize(reporting, 2).best_value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"budget": 81}, "budget must be a Budget"),
+        ({"directions": ["minimize", "minimize"]}, "one objective"),
+        ({"labels": EmphasiseChanges(ThresholdLabels())}, "remember nothing"),
+    ],
+)
+def test_what_does_not_go_with_budgets_is_refused(tmp_path, settings, says):
+    journal = tmp_path / "run.jsonl"
+    with pytest.raises(SettingError, match=says):
+        Study(LINE, journal=journal, **{"budget": EPOCHS} | settings)
+    assert not journal.exists()
+
+
+def test_outcomes_and_results_of_other_budgets_are_refused():
+    study = Study(LINE, budget=EPOCHS)
+    (trial,) = study.ask()
+    with pytest.raises(ValueTypeError, match="has a budget of 1 epochs, but its outcome is of 12"):
+        study.tell(trial, Outcome(1.0, budget=12))
+    with pytest.raises(SettingError, match="one of 1, 3, 9, 27 epochs, but got 5"):
+        study.observations.add({"x": 0.5}, 1.0, budgets=5)
+    with pytest.raises(SettingError, match="earlier tasks do not combine with budgets"):
+        study.add({"x": 0.5}, 1.0, task="last year")
+
+
+def test_a_run_by_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("job.yaml").write_text(
+        """
+problem:
+  class_path: deepbore.problems.LearningCurves
+  init_args: {name: digits}
+loop:
+  n_trials: 25
+  budget: {unit: epochs, low: 1, high: 81}
+"""
+    )
+    assert main(["fit", "--config", "job.yaml", "--run", "run"]) == 0
+    record = read_record(Path("run/journal.jsonl"))
+    assert record.budget == Budget("epochs", 1, 81)
+    assert {trial.budget for trial in record.trials} >= {1, 3, 9}
+    assert main(["fit", "--resume", "run", "--loop.n_trials", "27"]) == 0
+    assert len(read_record(Path("run/journal.jsonl"))) == 27
+
+
+# --- a run goes on ---------------------------------------------------------------------------------------------------
+
+
+def test_a_loaded_study_goes_on_bit_for_bit(tmp_path):
+    whole = Study(LINE, seed=3, budget=EPOCHS, n_initial=5, journal=tmp_path / "whole.jsonl")
+    part = Study(LINE, seed=3, budget=EPOCHS, n_initial=5, journal=tmp_path / "part.jsonl")
+    run(whole, 36)
+    for n in (7, 1, 10, 1, 1, 16):
+        run(part, n)
+        part.close()
+        part = Study.load(tmp_path / "part.jsonl")
+    assert torch.equal(part.observations.points, whole.observations.points)
+    assert torch.equal(part.observations.budgets, whole.observations.budgets)
+    assert part.trials == whole.trials
+    assert part.observations.budget == EPOCHS
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_what_the_journal_does_not_have_is_asked_again(tmp_path, lost):
+    """The process dies between the snapshot and the journal, which is then some lines behind."""
+    study = run(Study(LINE, seed=0, budget=EPOCHS, n_initial=3, journal=tmp_path / "run.jsonl"), 3)
+    study.ask(2)  # a promotion, and a new configuration
+    expected = [(trial.params, trial.budget) for trial in study.trials]
+    study.close()
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    lines = (tmp_path / "run.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "run.jsonl").write_bytes(b"".join(lines[:-lost]))
+    if lost == 1:
+        shutil.copy(tmp_path / "run.jsonl.ckpt", folder)
+    else:  # the snapshot that came before the promotion
+        again = run(Study(LINE, seed=0, budget=EPOCHS, n_initial=3, journal=tmp_path / "again.jsonl"), 3)
+        again.ask(1)
+        again.close()
+        lines = (tmp_path / "again.jsonl").read_bytes().splitlines(keepends=True)
+        (folder / "run.jsonl").write_bytes(b"".join(lines[:-1]))
+        shutil.copy(tmp_path / "again.jsonl.ckpt", folder / "run.jsonl.ckpt")
+    loaded = Study.load(folder / "run.jsonl")
+    loaded.ask(lost)
+    assert [(trial.params, trial.budget) for trial in loaded.trials] == expected
+
+
+def test_another_budget_is_another_run(tmp_path):
+    journal = tmp_path / "run.jsonl"
+    Study(LINE, budget=EPOCHS, journal=journal).close()
+    with pytest.raises(deepbore.errors.JournalError, match="budget is None, was Budget"):
+        Study(LINE, journal=journal, if_exists="load")
+    assert json.loads(journal.read_text().splitlines()[0])["budget"] == {
+        "unit": "epochs",
+        "low": 1,
+        "high": 27,
+        "factor": 3,
+    }
+
+
+PROGRAM = """
+import sys, time
+from deepbore import Budget, Real, SearchSpace, minimize
+
+def loss(params, trial):
+    time.sleep(0.02)
+    return (params["x"] - 0.3 - 0.05 / trial.budget) ** 2 + 1 / trial.budget
+
+minimize(loss, SearchSpace({"x": Real(0, 1)}), 60, budget=Budget("epochs", 1, 27), seed=5,
+         journal=sys.argv[1], if_exists="load", n_initial=5)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_with_the_same_trials(tmp_path):
+    program, journal = tmp_path / "program.py", tmp_path / "killed.jsonl"
+    program.write_text(PROGRAM)
+    environment = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
+    for lines in (12, 40, 75):
+        process = subprocess.Popen([sys.executable, program, journal], env=environment)
+        while process.poll() is None and (not journal.exists() or len(journal.read_bytes().splitlines()) < lines):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run([sys.executable, program, journal], env=environment, check=True)
+    whole = deepbore.minimize(loss, LINE, 60, budget=EPOCHS, seed=5, n_initial=5).study
+    assert Study.load(journal).trials == whole.trials
