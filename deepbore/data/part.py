@@ -1,5 +1,7 @@
 """`part_of`: some rows of observations as observations of their own."""
 
+from dataclasses import replace
+
 import numpy as np
 from torch import Tensor
 
@@ -28,5 +30,5 @@ def part_of(observations: Observations, rows: Tensor) -> Observations:
     first = part.values[:, 0].cpu().numpy()
     known = Tally(n_asked=len(rows)).after_adding(0, np.where(complete, first, np.nan), feasible, None)
     n_failed = int((part.status == Status.FAILED).sum())
-    part._tally = Tally(len(rows), n_failed, known.n_complete, known.sorted_values, known.best)
+    part._tally = replace(known, n_failed=n_failed)
     return part

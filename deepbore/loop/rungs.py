@@ -43,9 +43,10 @@ def promotions(observations: Observations) -> list[Promotion]:
 
 
 def _promotable(observations: Observations, budget: Budget, low: float, up: float) -> list[int]:
-    top = best_of_rung(observations, budget, low)
+    continued = set(observations.resumed.values())  # most of them: only the others are decoded
+    top = [row for row in best_of_rung(observations, budget, low).tolist() if row not in continued]
     found: dict[Hashable, int] = {}
-    for row in top.tolist():
+    for row in top:
         found.setdefault(observations.trial(row).identity, row)
     return [row for identity, row in found.items() if (identity, float(up)) not in observations.spent]
 
