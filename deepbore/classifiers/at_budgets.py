@@ -54,18 +54,6 @@ class AtBudgets(Classifier):
         self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
         self.generator = classifier.generator
 
-    @property
-    def generator(self) -> torch.Generator:
-        """The stream of random numbers, the base's."""
-        return self._generator
-
-    @generator.setter
-    def generator(self, generator: torch.Generator) -> None:
-        self._generator = generator
-        for part in self.children():
-            if isinstance(part, Classifier):
-                part.generator = generator
-
     def build(self, space: SearchSpace, outputs: int) -> None:
         name = next(name for k in range(len(space) + 1) if (name := "budget" + "_" * k) not in space.names)
         spent = Real(self.budget.low, self.budget.top, log=True)

@@ -40,7 +40,8 @@ class Classifier(Part, LightningModule, ABC):
         distance_aware: whether the deviation grows away from the data, as expected improvement needs; the default
             acquisition goes by it if it is so before the head knows its space.
         kappa: standard deviations that an upper bound adds, if nobody says otherwise.
-        generator: the stream of random numbers for weights and minibatches; the run lends its own.
+        generator: the stream of random numbers for weights and minibatches, which classifiers within this one share;
+            the run lends its own.
         earlier: the earlier tasks of the run, as it lends them; None outside of a run.
         ready: whether the latest training succeeded; if not, the loop explores.
         best_label: the label that improvement is measured against, of the latest batch (a scalar tensor), or those of a
@@ -66,6 +67,18 @@ class Classifier(Part, LightningModule, ABC):
         self.ready = False
         self._said: set[str] = set()
         self.register_buffer("best_label", torch.ones((), dtype=torch.float64))
+
+    @property
+    def generator(self) -> torch.Generator:
+        """The stream of random numbers; classifiers within this one draw from the same."""
+        return self._generator
+
+    @generator.setter
+    def generator(self, generator: torch.Generator) -> None:
+        self._generator = generator
+        for part in self.children():
+            if isinstance(part, Classifier):
+                part.generator = generator
 
     # --- what a method must say --------------------------------------------------------------------------------------
 

@@ -110,18 +110,6 @@ class Calibrated(Classifier):
         """The base and the folds' classifiers."""
         return [self.base, *self.folds]
 
-    @property
-    def generator(self) -> torch.Generator:
-        """The stream of random numbers, one for all parts."""
-        return self._generator
-
-    @generator.setter
-    def generator(self, generator: torch.Generator) -> None:
-        self._generator = generator
-        for part in self.children():
-            if isinstance(part, Classifier):
-                part.generator = generator
-
     def build(self, space: SearchSpace, outputs: int) -> None:
         for part in self.parts:
             part.bind(space, outputs)

@@ -60,18 +60,6 @@ class PerColumn(Classifier):
         self.capabilities = frozenset({"columns"})
         self.generator = classifier.generator
 
-    @property
-    def generator(self) -> torch.Generator:
-        """The stream of random numbers, one for all columns."""
-        return self._generator
-
-    @generator.setter
-    def generator(self, generator: torch.Generator) -> None:
-        self._generator = generator
-        for part in self.children():
-            if isinstance(part, Classifier):
-                part.generator = generator
-
     def build(self, space: SearchSpace, outputs: int) -> None:
         for part in self.parts:
             part.bind(space, 1)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from deepbore.checks import of_kind, required
@@ -50,18 +49,6 @@ class Relaxed(Classifier):
         self.generator = classifier.generator
 
     relaxation: Relaxation
-
-    @property
-    def generator(self) -> torch.Generator:
-        """The stream of random numbers, the base's."""
-        return self._generator
-
-    @generator.setter
-    def generator(self, generator: torch.Generator) -> None:
-        self._generator = generator
-        for part in self.children():
-            if isinstance(part, Classifier):
-                part.generator = generator
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         self.relaxation = Relaxation(space)
