@@ -12,6 +12,7 @@ DISCRETE = ("random", GP_BO, TPE, "smac", "regularised-evolution")
 CONTINUOUS = ("random", TPE, "smac", "differential-evolution")
 
 HPOLIB = ("protein_structure", "naval_propulsion", "parkinsons_telemonitoring", "slice_localization")
+MLP_RANDOM = name_of("bore_mlp", "random search", 500)
 NASBENCH = ("cifar10", "cifar100", "imagenet")
 RACETRACKS = ("racing/ucb", "racing/ethz_a", "racing/ethz_b")
 SLOW = {GP_BO: 10, GP: 10, "smac": 10}
@@ -55,9 +56,12 @@ NASBENCH201 = Race(
     caption="Immediate regret on the three tables of NASBench201 (6 categories with 5 values).",
     reports="All variants of BORE end with the lowest regret on all three data sets; BORE-MLP has the lowest at any "
     "time, then BORE-RF, then BORE-XGB and BORE-GP.",
-    departures=LIBRARIES,
+    departures=f"{LIBRARIES} BORE-MLP with another search is ours, too.",
+    explanation="BORE-MLP is behind BORE-RF here. Its network is not what keeps it back: the same one, its acquisition "
+    "maximised by 500 random configurations, has less regret. L-BFGS over relaxed categories ends between the "
+    "configurations, and what is rounded from there is another point. The text doesn't say how it was done.",
     panels=tuple(
-        Panel(f"nasbench201/{name}", f"nasbench201/{name}", (*DISCRETE, MLP, RF, XGB, GP, "deepbore"))
+        Panel(f"nasbench201/{name}", f"nasbench201/{name}", (*DISCRETE, MLP, MLP_RANDOM, RF, XGB, GP, "deepbore"))
         for name in NASBENCH
     ),
     trials=200,

@@ -167,6 +167,10 @@ FIGURES = (
         caption="New points of BOGGN by the precision delta of the weights' prior, on Forrester's function.",
         reports="After iteration 5 the data hold the optimum almost surely, whatever the balance of the classes.",
         departures="The text names neither the function nor the priors: Forrester's with noise, and .01, 1 and 100.",
+        explanation="With the precision .01 half of the runs find the optimum within five iterations, with larger "
+        "ones, which keep the network smooth, few do. Where it is not found the regret is often about 5, that of "
+        "Forrester's local minimum at x = .14: BOGGN maximises a probability, and nothing draws it away from there. "
+        "The text itself speaks of a local maximum.",
         compute=compute_prior,
         draw=draw_prior,
         findings=found_prior,
