@@ -29,11 +29,7 @@ SPACE = deepbore.SearchSpace(
 
 
 class Training:
-    """The loss on held-out digits after the epochs of the trial's budget.
-
-    Args:
-        folder: where checkpoints are kept.
-    """
+    """The loss on held-out digits after the epochs of the trial's budget; checkpoints are kept in a folder."""
 
     def __init__(self, folder: str):
         self.folder = Path(folder)

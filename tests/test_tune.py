@@ -16,9 +16,10 @@ import yaml
 from lightning.pytorch import LightningModule, Trainer
 from torch.utils.data import DataLoader
 
-from deepbore import ProcessEvaluator, Study
+from deepbore import Budget, ProcessEvaluator, Study
 from deepbore.cli.main import main
 from deepbore.cli.tune import fit_arguments
+from deepbore.data.record import read_record
 from deepbore.errors import SettingError, SpaceError, TrainingFailed
 from deepbore.integrations.lightning_cli import KeepTrial
 from deepbore.loop.lightning import quiet
@@ -316,6 +317,48 @@ def test_the_example_is_tuned_fails_in_places_and_goes_on(tmp_path, monkeypatch,
         assert config["trainer"]["callbacks"] is None
         assert json.loads((folder / "metrics.json").read_text())["final"] == {"val_loss": outcome["value"]}
     assert {outcome["event"] for outcome in outcomes.values()} == {"told", "failed"}
+
+
+@pytest.mark.slow
+def test_bad_trials_end_early_and_the_best_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    args = ["--config", "fit.yaml", "--space", "space.yaml", "--metric", "val_loss", "--metric_mode", "best"]
+    budget = ["--loop.budget", "{unit: epochs, low: 1, high: 3}"]
+    assert main(["tune", *args, *budget, "--run", "run", "--n_trials", "3"]) == 0
+    assert main(["tune", "--resume", "run", "--n_trials", "4"]) == 0
+    trials = read_record(Path("run/journal.jsonl")).trials
+    assert [trial.budget for trial in trials] == [1, 1, 1, 3]
+    best = min(trials[:3], key=lambda trial: trial.value)
+    assert trials[3].params == best.params
+    first, second = (Path("run", "trials", str(trial.id)) for trial in (best, trials[3]))
+    states = [torch.load(folder / "continue.ckpt", weights_only=False) for folder in (first, second)]
+    assert states[1]["global_step"] == 3 * states[0]["global_step"]
+    histories = [json.loads((folder / "metrics.json").read_text())["history"] for folder in (first, second)]
+    assert histories[1][: len(histories[0])] == histories[0]
+    assert trials[3].value == min(histories[1])
+    config = yaml.safe_load((second / "config.yaml").read_text())
+    assert (config["trainer"]["max_epochs"], config["ckpt_path"]) == (3, str(first.resolve() / "continue.ckpt"))
+    assert config["trainer"]["callbacks"] is None
+
+
+def test_what_a_budget_tells_the_program(here):
+    problem = LightningCLIProblem(SPACE, "val_loss")
+    study = Study(problem.space, budget=Budget("epochs", 2, 6))
+    for trial in study.ask(3):
+        study.tell(trial, problem(trial.params, trial))
+    (promoted,) = study.ask()
+    log = Path("trials", "3", "log.txt")
+    problem(promoted.params, promoted)  # its checkpoint is gone: this program writes none
+    assert "'trainer.max_epochs': '6'" in log.read_text()
+    assert "ckpt_path" not in log.read_text()
+    kept = Path("trials", str(promoted.resume_from.id), "continue.ckpt").resolve()
+    kept.touch()
+    problem(promoted.params, promoted)
+    assert f"'ckpt_path': '{kept}'" in log.read_text()
+    assert "'trainer.max_epochs': '2'" in Path("trials", "0", "log.txt").read_text()
+    problem({"x": 0.5}, trial=9)
+    assert "max_epochs" not in Path("trials", "9", "log.txt").read_text()
 
 
 @pytest.mark.slow

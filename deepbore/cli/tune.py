@@ -35,6 +35,8 @@ space.yaml names what is tuned as train.py's command line does, for instance
   --script FILE            the program (default train.py)
   --config FILE            its configuration; may be given more than once
   --n_trials N             trials (default 100)
+  --loop.budget SETTINGS   epochs by promotions: '{unit: epochs, low: 1, high: 27}'. All train the fewest, the best
+                           third goes on from its checkpoint, as a trial of its own, and the others have ended
   --run DIR                where the run is kept (default runs/tune and a number); DIR/trials/<id>/ has each trial's
                            overrides.yaml, config.yaml, log.txt and metrics.json
   --resume RUN             go on with a run that was interrupted, from the same folder

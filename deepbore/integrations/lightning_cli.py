@@ -16,27 +16,41 @@ elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modul
 else:
     from lightning.pytorch import Callback, LightningModule, Trainer
 
-METRICS, CONFIG = "metrics.json", "config.yaml"
+METRICS, CONFIG, CHECKPOINT = "metrics.json", "config.yaml", "continue.ckpt"
 
 
 class KeepTrial(Callback):
     """Keeps the whole configuration of a training run and the values of one metric, in a folder.
 
     Writes config.yaml when the run starts, and metrics.json when it has ended well: the metric's `history`, a number
-    for each validation and each epoch at least, and all `final` metrics.
+    for each validation and each epoch at least, and all `final` metrics. The history goes on with a training that goes
+    on from a checkpoint.
 
     Args:
         folder: an existing one.
         metric: name of a logged metric.
+        checkpoint: whether a checkpoint to go on from is written, continue.ckpt.
     """
 
-    def __init__(self, folder: str, metric: str):
-        self.folder, self.metric = Path(folder), metric
+    def __init__(self, folder: str, metric: str, checkpoint: bool = False):
+        self.folder, self.metric, self.checkpoint = Path(folder), metric, checkpoint
         self.history: list[float] = []
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Begins anew, before what a checkpoint has of an earlier training is taken up."""
+        if stage == "fit":
+            self.history = []
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"history": self.history}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes up the history of a checkpoint."""
+        self.history = list(state_dict["history"])
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keeps the configuration, once LightningCLI has kept it where the program wants it."""
-        self.history = []
         callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]  # Lightning's types don't have it
         savers = [each for each in callbacks if type(each).__name__ == "SaveConfigCallback"]
         for saver in savers if trainer.is_global_zero else []:
@@ -54,6 +68,8 @@ class KeepTrial(Callback):
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Notes what is left and writes it all down."""
         self._note(trainer)
+        if self.checkpoint:
+            trainer.save_checkpoint(self.folder / CHECKPOINT)  # on all ranks: each may hold a part
         if trainer.is_global_zero:
             final = {name: float(value) for name, value in trainer.callback_metrics.items()}
             kept = json.dumps({"history": self.history, "final": final})

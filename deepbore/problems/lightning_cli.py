@@ -16,11 +16,13 @@ import yaml
 
 from deepbore.checks import one_of
 from deepbore.data.observations import Direction
+from deepbore.data.trial import Trial
 from deepbore.errors import SettingError, TrainingFailed
 from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
 
 KEEPER = "deepbore.integrations.lightning_cli.KeepTrial"
+CHECKPOINT = "continue.ckpt"  # KeepTrial's; it can't be imported from there, where Lightning would be loaded
 LAST_LINES, ENOUGH = 5, 5000  # of a log, as the reason of a failure, and bytes that hold them
 LAUNCHERS = ("LOCAL_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")
 
@@ -43,6 +45,10 @@ class LightningCLIProblem(Problem):
     beside whatever the program writes there. A program that ends with an error, never logs the metric, or logs NaN, is
     a failed trial. What an earlier attempt of the same trial has left is kept as FOLDER/<id>-attempt-<k>.
 
+    In a study with a budget, which counts epochs then, `trainer.max_epochs` is that of the trial. There a trial also
+    leaves a checkpoint, continue.ckpt, from which its configuration goes on, by `--ckpt_path`, if it is promoted; where
+    the file is gone, it begins anew.
+
     Args:
         program: the command up to its settings, for this Python: a script (or "-m" and a module) and LightningCLI's
             subcommand.
@@ -60,7 +66,6 @@ class LightningCLIProblem(Problem):
         SpaceError: for a declaration that makes no valid space.
     """
 
-    numbered = True
     isolated = True
 
     def __init__(
@@ -101,29 +106,40 @@ class LightningCLIProblem(Problem):
                     "Name the parameters of the space as `fit --help` of the program does."
                 )
 
-    def __call__(self, params: Params, trial: int | None = None) -> float:
+    def __call__(self, params: Params, trial: Trial | int | None = None) -> float:
         """The metric of one training run.
 
         Args:
             params: the configuration.
-            trial: its id; None for the next free one.
+            trial: it, or its id; None for the next free one.
 
         Raises:
             TrainingFailed: if there is no finite value.
         """
-        folder = self._new_folder(trial)
+        folder = self._new_folder(trial.id if isinstance(trial, Trial) else trial)
         (folder / "overrides.yaml").write_text(yaml.safe_dump(params, sort_keys=False), encoding="utf-8")
         with (folder / "log.txt").open("wb") as log:
-            status = _run(self._with(params, folder), log).returncode
+            status = _run(self._with(params, folder, trial if isinstance(trial, Trial) else None), log).returncode
         if status != 0:
             raise self._failure(folder, f"the program ended with status {status}")
         return self._value(folder)
 
-    def _with(self, params: Params, folder: Path) -> list[str]:
-        keeper = {"class_path": KEEPER, "init_args": {"folder": str(folder.resolve()), "metric": self.metric}}
+    def _with(self, params: Params, folder: Path, trial: Trial | None = None) -> list[str]:
+        keeper: dict[str, Any] = {"folder": str(folder.resolve()), "metric": self.metric}
         tuned = [f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items()]
-        root = f"--trainer.default_root_dir={folder}"
-        return [*self._command, *tuned, root, f"--trainer.callbacks+={json.dumps(keeper)}"]
+        if trial is not None and trial.budget is not None:
+            keeper["checkpoint"] = True
+            tuned += self._epochs(trial)
+        callback = json.dumps({"class_path": KEEPER, "init_args": keeper})
+        return [*self._command, *tuned, f"--trainer.default_root_dir={folder}", f"--trainer.callbacks+={callback}"]
+
+    def _epochs(self, trial: Trial) -> list[str]:
+        """How long a trial with a budget trains, and from where it goes on."""
+        limit = [f"--trainer.max_epochs={json.dumps(trial.budget)}"]
+        if trial.resume_from is None:
+            return limit
+        kept = self.folder / str(trial.resume_from.id) / CHECKPOINT
+        return [*limit, f"--ckpt_path={kept.resolve()}"] if kept.exists() else limit
 
     def _new_folder(self, trial: int | None) -> Path:
         """The folder of a trial, empty: an earlier attempt's is renamed."""
