@@ -60,6 +60,7 @@ from .labels import (
     DecayingGamma as DecayingGamma,
     EmphasiseChanges as EmphasiseChanges,
     ImprovementLabels as ImprovementLabels,
+    PreferenceLabels as PreferenceLabels,
     RankGradedLabels as RankGradedLabels,
     RungLabels as RungLabels,
     SeveralThresholds as SeveralThresholds,

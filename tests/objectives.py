@@ -1,5 +1,6 @@
 """Objectives that worker processes import; light, so that a worker starts fast."""
 
+import math
 import os
 import resource
 import signal
@@ -7,6 +8,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from deepbore.data.outcomes import Outcome
 
 
 def square(params):
@@ -126,6 +129,11 @@ def answers_oddly(params):
 def slow_bowl(params):
     time.sleep(0.02)
     return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
+
+
+def noisy_bowl(params):
+    """A value with its noise, which grows with y."""
+    return Outcome(slow_bowl(params) + 0.1 * math.sin(1e4 * params["y"]), noise=0.02 + 0.1 * abs(params["y"]))
 
 
 def signals_itself(params):

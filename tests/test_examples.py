@@ -1,7 +1,7 @@
 """The examples, as a user runs them: small, in processes of their own.
 
-Those for Optuna and BoTorch run in test_optuna.py and test_botorch.py, those in folders for Hydra and LightningCLI in
-test_hydra.py and test_tune.py.
+Those for Optuna and BoTorch run in test_optuna.py and test_botorch.py, that by eye in test_by_eye.py, those in folders
+for Hydra and LightningCLI in test_hydra.py and test_tune.py.
 """
 
 import ast
@@ -20,7 +20,7 @@ import deepbore
 from deepbore import Study
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-TESTED_ELSEWHERE = {"optuna_sampler.py", "botorch_acquisition.py"}
+TESTED_ELSEWHERE = {"by_eye.py", "optuna_sampler.py", "botorch_acquisition.py"}
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 HERE = {
     "train_digits.py",
@@ -32,6 +32,7 @@ HERE = {
     "accuracy_and_size.py",
     "warm_start.py",
     "earlier_tasks.py",
+    "noisy_folds.py",
     "distributed_trainer.py",
     "logged_run.py",
 }
@@ -159,6 +160,13 @@ def test_a_limit_is_learned(tmp_path):
     assert int(second) > int(first)
     assert number(r"with (\d+) weights", shown) <= 2500
     assert number(r"smallest loss: (\S+)", shown) < 0.6
+
+
+@pytest.mark.slow
+def test_what_is_recommended_of_noisy_values_is_good(tmp_path):
+    shown = said("noisy_folds.py", "--trials", 20, cwd=tmp_path)
+    assert number(r"best value seen: (\S+)", shown) >= number(r"other folds (\S+)", shown) - 0.01
+    assert number(r"other folds (\S+)", shown) > 0.96  # guessing has 0.4
 
 
 @pytest.mark.slow

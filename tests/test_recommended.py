@@ -164,7 +164,7 @@ def test_trials_of_an_equal_configuration_are_one():
     assert study.recommended.params == {"c": "b"}
     assert study.recommended.value == 1
     assert study.recommended.id == 7  # the first of its best
-    assert considered_rows(study.observations) == [0, 7, 14]
+    assert considered_rows(study.observations) == [7, 0, 14]  # by their means: 1.4, 4.5 and 8.5
 
 
 def test_of_equal_expectations_the_best_value_decides_and_then_the_first():

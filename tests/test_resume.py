@@ -187,17 +187,21 @@ def wait_for_trials(process, journal, n):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    (folder / "mine.yaml").write_text(CONFIG)
+    return finished(tmp_path_factory.mktemp("whole"))
+
+
+def finished(folder, config=CONFIG):
+    """The directory of a run that nothing interrupted."""
+    (folder / "mine.yaml").write_text(config)
     process = start(folder, "--config", "mine.yaml", "--run", "run")
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     return folder / "run"
 
 
-def killed_and_resumed(folder, kills, seed=0):
+def killed_and_resumed(folder, kills, seed=0, config=CONFIG):
     """The journal of a run that was killed so many times at random moments."""
-    (folder / "mine.yaml").write_text(CONFIG)
+    (folder / "mine.yaml").write_text(config)
     rng, journal = random.Random(seed), folder / "run" / "journal.jsonl"
     args = ["--config", "mine.yaml", "--run", "run"]
     for _ in range(kills):
@@ -221,6 +225,14 @@ def test_a_run_killed_at_random_moments_ends_as_the_uninterrupted_one(tmp_path, 
     assert events(journal) == events(uninterrupted / "journal.jsonl")
     assert set(Counter(event["trial"] for event in events(journal) if event["event"] == "told").values()) == {1}
     assert list((tmp_path / "run").glob("metrics*.csv"))
+
+
+@pytest.mark.slow
+def test_so_does_one_of_noisy_values(tmp_path_factory):
+    config = CONFIG.replace("slow_bowl", "noisy_bowl")
+    whole = finished(tmp_path_factory.mktemp("noisy"), config) / "journal.jsonl"
+    assert all(event["noise"] > 0 for event in events(whole) if event["event"] == "told")
+    assert events(killed_and_resumed(tmp_path_factory.mktemp("killed"), 2, config=config)) == events(whole)
 
 
 @pytest.mark.slow

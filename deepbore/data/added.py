@@ -26,6 +26,7 @@ class Added:
         constraints: n x c, NaN in rows that have none; None if no row has any.
         budgets: n, NaN where there is none; None if no row has any.
         task: name of the earlier task; None for this run's own.
+        noise: n standard deviations, NaN where there is none; None if no row has any.
     """
 
     points: Tensor
@@ -33,6 +34,7 @@ class Added:
     constraints: np.ndarray | None = None
     budgets: np.ndarray | None = None
     task: str | None = None
+    noise: np.ndarray | None = None
 
     @classmethod
     def read(
@@ -44,6 +46,7 @@ class Added:
         constraints: Any = None,
         budgets: Any = None,
         task: str | None = None,
+        noise: Any = None,
         *,
         is_exact: bool = False,
     ) -> "Added":
@@ -73,15 +76,16 @@ class Added:
         graded = _matrix(values, n, "values", k)
         bounded = None if constraints is None else _matrix(constraints, n, "constraints")
         points = points if is_exact else _canonical(space, points)
-        return cls(points, _failed(graded, bounded), _or_none(bounded), _budgets(budgets, n), task)
+        return cls(points, _failed(graded, bounded), _or_none(bounded), _budgets(budgets, n), task, _noise(noise, n, k))
 
     def __len__(self) -> int:
         return len(self.points)
 
     @property
-    def kind(self) -> tuple[str | None, int, bool]:
-        """Equal for what may be joined: the task, c, and whether there are budgets."""
-        return self.task, 0 if self.constraints is None else self.constraints.shape[1], self.budgets is not None
+    def kind(self) -> tuple[str | None, int, bool, bool]:
+        """Equal for what may be joined: the task, c, and whether there are budgets, and noise."""
+        c = 0 if self.constraints is None else self.constraints.shape[1]
+        return self.task, c, self.budgets is not None, self.noise is not None
 
     @property
     def feasible(self) -> np.ndarray:
@@ -124,6 +128,7 @@ class Added:
             None if first.constraints is None else np.concatenate([each.constraints for each in several]),
             None if first.budgets is None else np.concatenate([each.budgets for each in several]),
             first.task,
+            None if first.noise is None else np.concatenate([each.noise for each in several]),
         )
 
     # --- events ------------------------------------------------------------------------------------------------------
@@ -140,6 +145,7 @@ class Added:
                 "values": _plain(self.values[rows].squeeze(-1) if self.values.shape[1] == 1 else self.values[rows]),
                 "constraints": None if self.constraints is None else _plain(self.constraints[rows]),
                 "budgets": None if self.budgets is None else _plain(self.budgets[rows]),
+                "noise": None if self.noise is None else _plain(self.noise[rows]),
             }
             yield {name: each for name, each in event.items() if each is not None}
 
@@ -149,7 +155,7 @@ class Added:
         if "params" in event:
             columns = {name: [event["params"].get(name)] for name in space.names}
             return cls.read(space, k, columns, [event["value"]], is_exact=True)
-        optional = {name: event.get(name) for name in ("constraints", "budgets", "task")}
+        optional = {name: event.get(name) for name in ("constraints", "budgets", "task", "noise")}
         return cls.read(space, k, event["columns"], event["values"], **optional, is_exact=True)
 
 
@@ -204,11 +210,29 @@ def _or_none(constraints: np.ndarray | None) -> np.ndarray | None:
 
 def _budgets(budgets: Any, n: int) -> np.ndarray | None:
     """One for each row, or one for all."""
-    if budgets is None:
-        return None
-    array = as_numbers(budgets, "budgets")
-    if array.shape not in ((), (n,)):
-        raise ShapeError(f"each row needs one budget, but got {n} rows and budgets of shape {array.shape}.")
-    if np.isinf(array).any():
+    array = _one_each(budgets, n, "budget")
+    if array is not None and np.isinf(array).any():
         raise ValueTypeError("budgets must be finite numbers, but got an infinite one. Leave it out if there is none.")
+    return array
+
+
+def _noise(noise: Any, n: int, k: int) -> np.ndarray | None:
+    """One for each row, or one for all; None if there is none at all."""
+    array = _one_each(noise, n, "noise")
+    if array is None or np.isnan(array).all():
+        return None
+    if k > 1:
+        raise ValueTypeError(f"a noise belongs to one value, but each row has {k}. Leave it out.")
+    if np.isinf(array).any() or (array < 0).any():
+        raise ValueTypeError("a noise is a standard deviation, finite and >= 0. Leave it out where nobody knows it.")
+    return array
+
+
+def _one_each(given: Any, n: int, what: str) -> np.ndarray | None:
+    """n numbers, or one for all rows; None for None."""
+    if given is None:
+        return None
+    array = as_numbers(given, what)
+    if array.shape not in ((), (n,)):
+        raise ShapeError(f"each row needs one {what}, but got {n} rows and {what} of shape {array.shape}.")
     return np.full(n, array) if array.ndim == 0 else array

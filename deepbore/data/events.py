@@ -37,7 +37,7 @@ def outcome_of(event: Event) -> Outcome:
     """
     status = Status.COMPLETE if event["event"] == "told" else Status.FAILED
     values = event["values"] if "values" in event else event.get("value", ())
-    parts = {name: event[name] for name in ("constraints", "budget", "reason", "attributes") if name in event}
+    parts = {name: event[name] for name in ("constraints", "budget", "noise", "reason", "attributes") if name in event}
     outcome = Outcome(values, status=status, **parts)
     if outcome.status != status:
         raise ValueError(f"what is told must be a finite number, but got {values}.")

@@ -14,7 +14,7 @@ def as_frame(observations: Observations) -> "pd.DataFrame":
     """One row a trial, with id, parameters, value and status.
 
     Several values are called value_0, value_1, ... Where some trial has them, there are also constraint_0, ...,
-    budget, task, reason, and a column attribute_NAME for each attribute.
+    budget, task, noise, reason, and a column attribute_NAME for each attribute.
 
     Raises:
         MissingPackage: without pandas.
@@ -39,5 +39,5 @@ def _rest(trial: Trial) -> dict[str, Any]:
     """What only some trials have."""
     constraints = {f"constraint_{j}": each for j, each in enumerate(trial.constraints or ())}
     attributes = {f"attribute_{name}": each for name, each in trial.attributes.items()}
-    optional = {"budget": trial.budget, "task": trial.task, "reason": trial.reason}
+    optional = {"budget": trial.budget, "task": trial.task, "noise": trial.noise, "reason": trial.reason}
     return {**constraints, **{name: each for name, each in optional.items() if each is not None}, **attributes}

@@ -10,6 +10,7 @@ from deepbore.data.added import Added
 from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.journal import Event, Journal
 from deepbore.data.observations import Observations
+from deepbore.data.preferences import Pair
 from deepbore.errors import JournalError
 from deepbore.space import SearchSpace
 
@@ -42,23 +43,25 @@ def replay(journal: Journal, space: SearchSpace | None = None) -> History:
         JournalError: naming line and path, for a missing, damaged or contradictory journal, or one of another space.
     """
     events = enumerate(journal.read(), 1)
-    _, created = next(events)
+    line, created = next(events)
     with declaring(journal.path):
         header = header_of(created)
-        budget = budget_of(header)
-        observations = Observations(SearchSpace.from_dict(header["space"]), header["directions"], budget=budget)
+        budget, by_preference = budget_of(header), header.get("preferences", False)
+        kept = SearchSpace.from_dict(header["space"])
+        observations = Observations(kept, header["directions"], budget=budget, by_preference=by_preference)
     if space is not None:
         if other := _other_space(space.to_dict(), observations.space.to_dict()):
             raise JournalError(
                 f"{journal.path} holds a run on another space than this one: {'; '.join(other)}. Give the space of "
                 "that run, or name another file."
             )
-        observations = Observations(space, header["directions"], budget=budget)
+        observations = Observations(space, header["directions"], budget=budget, by_preference=by_preference)
     player = _Player(history := History(observations, header, journal))
     for line, event in events:
         with playing(journal.path, line):
             player.play(event)
-    player.append_added()
+    with playing(journal.path, line):
+        player.finish()
     return history
 
 
@@ -74,11 +77,14 @@ def _other_space(wanted: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str
 
 
 class _Player:
-    """Lets events happen again. What was added in a row is appended at once: a million rows need one sorting."""
+    """Lets events happen again: rows that were added in a row at once, as a million rows need one sorting, and so all
+    comparisons, which need one fit.
+    """
 
     def __init__(self, history: History):
         self.history, self.observations = history, history.observations
         self._together: list[Added] = []
+        self._pairs: list[Pair] = []
 
     def play(self, event: Event) -> None:
         """Lets one event happen."""
@@ -87,6 +93,13 @@ class _Player:
         else:
             self.append_added()
             self._apply(event)
+
+    def finish(self) -> None:
+        """Lets happen what has been collected."""
+        self.append_added()
+        pairs, self._pairs = self._pairs, []
+        if pairs:
+            self.observations.prefer(pairs)
 
     def append_added(self) -> None:
         """Appends what has been collected."""
@@ -104,7 +117,10 @@ class _Player:
             case "asked" if event["trial"] == len(self.observations):
                 self._ask(event)
             case "told" | "failed":
+                self.finish()
                 self.observations.tell(event["trial"], outcome_of(event))
+            case "preferred":
+                self._pairs.append((event["better"], event["worse"]))
             case "annotated":
                 self.observations.annotate(event["trial"], event["attributes"])
             case "fixed":

@@ -12,20 +12,22 @@ from torch import Tensor
 from deepbore.data import writing
 from deepbore.data.added import Added
 from deepbore.data.budget import Budget
-from deepbore.data.changes import Changes
+from deepbore.data.compared import ComparedTrials
+from deepbore.data.counts import check_counts, check_width
 from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget, as_outcome
+from deepbore.data.preferences import refuse_values
+from deepbore.data.repeats import first_rows
 from deepbore.data.rungs import check_spent
 from deepbore.data.trial import Trial
-from deepbore.data.view import ObservationsView
-from deepbore.errors import TrialError, ValueTypeError
+from deepbore.errors import TrialError
 from deepbore.space import SearchSpace
 
 __all__ = ["Direction", "Observations", "Status", "Trial"]
 
 
-class Observations(ObservationsView, Changes):
+class Observations(ComparedTrials):
     """n rows that are only ever appended to and told; their buffers grow by doubling.
 
     A row has values, constraints, a budget, a task, a status, and perhaps attributes and the reason of a failure. A
@@ -37,9 +39,10 @@ class Observations(ObservationsView, Changes):
             Values are turned at the door and minimised within.
         journal: where each event is written before it takes effect; None for nowhere.
         budget: cheap fidelities: every row has a rung's budget, and configurations come again on larger ones.
+        by_preference: whether trials are compared (`prefer`), and have utilities for values, to be maximised.
 
     Raises:
-        SettingError: for another direction, or none.
+        SettingError: for another direction, or none; or for preferences with other directions than "maximize".
 
     Example:
         >>> from deepbore import Real, SearchSpace
@@ -55,9 +58,9 @@ class Observations(ObservationsView, Changes):
         directions: Sequence[Direction] | Direction = ("minimize",),
         journal: Journal | None = None,
         budget: Budget | None = None,
+        by_preference: bool = False,
     ):
-        ObservationsView.__init__(self, space, checked_directions(directions), budget)
-        Changes.__init__(self, journal)
+        super().__init__(space, checked_directions(directions), journal, budget, by_preference)
 
     def reserve(self, points: Tensor, budget: SupportsFloat | None = None, resume_from: int | None = None) -> list[int]:
         """Appends pending rows (q x d) and returns their numbers.
@@ -80,6 +83,8 @@ class Observations(ObservationsView, Changes):
         spends: dict[str, Any] = {} if budget is None else {"budget": as_budget(budget)}
         if resume_from is not None:
             spends["resume_from"] = self._checked(resume_from)
+        identities = self._identities(points)
+        seen, firsts = first_rows(self._seen, identities, start)
         self._rows.write(
             points=points,
             values=math.nan,
@@ -87,15 +92,16 @@ class Observations(ObservationsView, Changes):
             tasks=0,
             status=int(Status.PENDING),
             budgets=spends.get("budget", math.nan),
+            noise=math.nan,
+            first=torch.tensor(firsts),
         )
-        seen = self._identities(points)
         tally = self._tally.after_asking(len(points))
         asked = ({"event": "asked", "trial": start + i, "params": each, **spends} for i, each in enumerate(params))
 
         def effect() -> None:
             self._seen.update(seen)
             if self.budget is not None:
-                self.spent.update((each, spends["budget"]) for each in seen)
+                self.spent.update((each, spends["budget"]) for each in identities)
             if resume_from is not None:
                 self.resumed[start] = resume_from
             self._tally, self._rows.n = tally, end
@@ -124,14 +130,16 @@ class Observations(ObservationsView, Changes):
             ValueTypeError: for a value that is no number, or not as many values or constraints as there must be.
         """
         self._settle()
-        row = self._own(row) if isinstance(row, Trial) else self._checked(row)
+        row = self._row_of(row)
         if self.status[row] != Status.PENDING:
             told = self.trial(row)
             raise TrialError(f"a trial is told once, but trial {row} is {told.status.name.lower()} with {told.value}.")
         given = Outcome.failure(reason) if failed else as_outcome(outcome)
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
-        self._check_counts(given)
+        check_counts(given, self.k, self.constraints.shape[1])
+        if self.by_preference and not given.has_failed:
+            raise refuse_values(f"trial {row} was told {given.values}")
         check_spent(self.budget, row, float(self.budgets[row]), given)
         self._commit([writing.told(row, given)], self._effect_of(row, given))
 
@@ -143,7 +151,7 @@ class Observations(ObservationsView, Changes):
             ValueTypeError: for anything but plain JSON data by name.
         """
         self._settle()
-        row = self._own(row) if isinstance(row, Trial) else self._checked(row)
+        row = self._row_of(row)
         noted = as_attributes(attributes)
         together = {**self._attributes.get(row, {}), **noted}
         if noted:
@@ -157,6 +165,7 @@ class Observations(ObservationsView, Changes):
         constraints: Any = None,
         budgets: Any = None,
         task: str | None = None,
+        noise: Any = None,
     ) -> None:
         """Appends earlier results, one or a million at once.
 
@@ -168,6 +177,7 @@ class Observations(ObservationsView, Changes):
             budgets: n, or one for all; NaN in rows that have none, which stands for the highest rung, if there are any.
             task: name of the earlier task that they are of. Its values are not compared with this run's, and its
                 configurations may come again. None for this run.
+            noise: standard deviations of the values, n, or one for all; NaN in rows that have none. Of one objective.
 
         Raises:
             PointError: for configurations outside the space.
@@ -183,7 +193,7 @@ class Observations(ObservationsView, Changes):
             >>> observations.tasks.tolist(), observations.n_failed, observations.best.value
             ([0, 1, 1], 1, 2.0)
         """
-        self.append(Added.read(self.space, self.k, columns, values, constraints, budgets, task))
+        self.append(Added.read(self.space, self.k, columns, values, constraints, budgets, task, noise))
 
     def append(self, added: Added) -> None:
         """Appends what `Added.read` has checked."""
@@ -192,7 +202,9 @@ class Observations(ObservationsView, Changes):
         self._settle()
         if self.budget is not None:
             added = added.on_rungs(self.budget)
-        self._check_width(added.kind[1], 0)
+        check_width(added.kind[1], 0, self.constraints.shape[1])
+        if self.by_preference:
+            raise refuse_values("earlier results were added")
         self._commit(added.events(self.space), self._effect_of_adding(added))
 
     def fix(self, params: Mapping[str, Any]) -> None:
@@ -213,39 +225,12 @@ class Observations(ObservationsView, Changes):
 
     # --- within ------------------------------------------------------------------------------------------------------
 
-    def _own(self, trial: Trial) -> int:
-        """The row of a trial of this run."""
-        own = self.trial(trial.id)
-        known = trial.identity is not None
-        if (own.identity != trial.identity) if known else (own.params != trial.params):
-            raise TrialError(
-                f"a trial is told to the run that gave it, but here trial {trial.id} has {own.params}, and not "
-                f"{trial.params}. Results from elsewhere are added by `add`."
-            )
-        return own.id
-
-    def _check_counts(self, outcome: Outcome) -> None:
-        """Raises ValueTypeError unless there are k values, and constraints as many as before."""
-        if not outcome.has_failed and len(outcome.values) != self.k:
-            raise ValueTypeError(
-                f"the number of objective values must be {self.k}, as that of directions, but got {outcome.values}."
-            )
-        if outcome.constraints or not outcome.has_failed:
-            self._check_width(len(outcome.constraints), self.constraints.shape[1])
-
-    def _check_width(self, width: int, least: int) -> None:
-        c = self.constraints.shape[1]
-        if width < least or (c and width not in (0, c)):
-            raise ValueTypeError(
-                f"the number of constraints must be {c}, as in the first outcome, but got {width}. "
-                "Give Outcome(value, constraints=[...])."
-            )
-
     def _effect_of(self, row: int, outcome: Outcome) -> Callable[[], None]:
         """What telling an outcome changes: plain assignments, so that doing it twice is doing it once."""
         values = [value * sign for value, sign in zip(outcome.values, self._signs, strict=False)]
         constraints = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
         wide = self._rows.wide("constraints", len(constraints))
+        noisy = self._rows.wide("noise", 0 if outcome.noise is None else 1)
         failed, feasible = outcome.has_failed, outcome.is_feasible
         attributes = {**self._attributes.get(row, {}), **outcome.attributes}
         rung = 0 if self.budget is None else self.budget.rung_of(float(self.budgets[row]))
@@ -257,6 +242,9 @@ class Observations(ObservationsView, Changes):
                 self._rows.replace("constraints", wide)
             if outcome.budget is not None:
                 self.budgets[row] = outcome.budget
+            if outcome.noise is not None:
+                noisy[row] = outcome.noise
+                self._rows.replace("noise", noisy)
             if outcome.attributes:
                 self._attributes[row] = attributes
             if outcome.reason:
@@ -274,7 +262,8 @@ class Observations(ObservationsView, Changes):
         values = added.values * self._signs
         rungs = None if self.budget is None else added.rungs(self.budget)
         tally = self._tally.after_adding(start, values[:, 0], added.feasible, added.task, rungs)
-        seen = self._identities(added.points) if own else []
+        identities = self._identities(added.points) if own else []
+        seen, firsts = first_rows(self._seen, identities, start) if own else ({}, range(start, end))
         task = 0 if own else 1 + tally.task_names.index(str(added.task))
         status = torch.from_numpy(np.where(np.isnan(values[:, 0]), int(Status.FAILED), int(Status.COMPLETE)))
         budgets = math.nan if added.budgets is None else torch.from_numpy(added.budgets)
@@ -285,16 +274,22 @@ class Observations(ObservationsView, Changes):
             tasks=task,
             status=status,
             constraints=math.nan,
+            noise=math.nan,
+            first=torch.tensor(firsts),
         )
         wide = self._rows.wide("constraints", added.kind[1])
         if added.constraints is not None:
             wide[start:end] = torch.from_numpy(added.constraints).to(wide)
+        noisy = self._rows.wide("noise", 0 if added.noise is None else 1)
+        if added.noise is not None:
+            noisy[start:end, 0] = torch.from_numpy(added.noise).to(noisy)
 
         def effect() -> None:
             self._rows.replace("constraints", wide)
+            self._rows.replace("noise", noisy)
             self._seen.update(seen)
             if self.budget is not None and added.budgets is not None:
-                self.spent.update(zip(seen, added.budgets.tolist(), strict=True))
+                self.spent.update(zip(identities, added.budgets.tolist(), strict=True))
             self._tally, self._rows.n = tally, end
 
         return effect

@@ -32,9 +32,12 @@ class Outcome:
         reason: why there is no value, at most 2000 characters; None if there is one.
         attributes: what else is worth keeping, by name: plain JSON data, of which a copy is kept. Tuples become lists,
             and NaN and infinite numbers, which JSON has not, become None.
+        noise: standard deviation of the value, in its unit, >= 0 and finite: what would be added to it, up or down, if
+            it were measured again. Of one objective only. None if nobody knows.
 
     Raises:
-        ValueTypeError: for values, constraints or a budget that are no numbers, or attributes that JSON can't carry.
+        ValueTypeError: for values, constraints, a budget or a noise that are no such numbers, or attributes that JSON
+            can't carry.
 
     Example:
         >>> Outcome(0.25, constraints=[-1.0, 0.5]).is_feasible
@@ -49,11 +52,13 @@ class Outcome:
     status: Status = Status.COMPLETE
     reason: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    noise: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _numbers(self.values, "an objective value"))
         object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
         object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
+        object.__setattr__(self, "noise", None if self.noise is None else as_noise(self.noise))
         if self.status not in tuple(Status):
             raise ValueTypeError(f"a status must be a Status, as Status.FAILED, but got {self.status!r:.100}.")
         if not isinstance(self.reason, (str, type(None))):
@@ -127,6 +132,20 @@ def as_budget(value: Any) -> float:
     if not math.isfinite(budget):
         raise ValueTypeError(f"a budget must be a finite number, but got {budget}. Leave it out if there is none.")
     return budget
+
+
+def as_noise(value: Any) -> float:
+    """A standard deviation as a float.
+
+    Raises:
+        ValueTypeError: for anything but a finite number >= 0.
+    """
+    noise = as_number(value, "a noise")
+    if not (math.isfinite(noise) and noise >= 0):
+        raise ValueTypeError(
+            f"a noise is a standard deviation, finite and >= 0, but got {noise}. Leave it out if nobody knows it."
+        )
+    return noise
 
 
 def _numbers(values: SupportsFloat | Sequence[SupportsFloat], what: str) -> tuple[float, ...]:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from deepbore.data.observations import Observations
 from deepbore.data.outcomes import Status
+from deepbore.data.repeats import regrouped
 from deepbore.data.tally import Tally
 
 
@@ -18,14 +19,9 @@ def part_of(observations: Observations, rows: Tensor) -> Observations:
         rows: numbers of m rows, all of this run or all of one earlier task.
     """
     part = Observations(observations.space, observations.directions)
-    names = ("points", "values", "budgets", "status", "constraints")
-    columns: dict[str, Tensor | float] = {name: getattr(observations, name)[rows] for name in names}
-    constraints = columns["constraints"]
-    assert isinstance(constraints, Tensor)
-    part._rows.replace("constraints", part._rows.wide("constraints", constraints.shape[-1]))
-    part.to(observations.points.device)
-    part._rows.write(**columns, tasks=0)
-    part._rows.n = len(rows)
+    part._rows = observations._rows.take(rows)
+    part.tasks.zero_()
+    part.first_rows.copy_(regrouped(part.first_rows))
     complete, feasible = (part.status == Status.COMPLETE).cpu().numpy(), part.feasible.cpu().numpy()
     first = part.values[:, 0].cpu().numpy()
     known = Tally(n_asked=len(rows)).after_adding(0, np.where(complete, first, np.nan), feasible, None)

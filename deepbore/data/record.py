@@ -12,6 +12,7 @@ from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget
+from deepbore.data.preferences import Pair, check_pair
 from deepbore.data.survey import events, survey
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
@@ -30,6 +31,7 @@ class Record:
         trials: all of them, in the order of asking.
         n_asked: how many of them the run has asked for itself; the others are earlier results.
         queue: configurations that are enqueued and not asked for yet.
+        preferences: numbers of the preferred trial and of the other one, for each comparison.
     """
 
     header: dict[str, Any]
@@ -37,6 +39,7 @@ class Record:
     trials: list[Trial] = field(default_factory=list)
     n_asked: int = 0
     queue: list[dict[str, Any]] = field(default_factory=list)
+    preferences: list[Pair] = field(default_factory=list)
 
     def __len__(self) -> int:
         """n, pending and failed trials included."""
@@ -138,7 +141,7 @@ def read_record(path: Path) -> Record:
         JournalError: naming line and path, for a missing, damaged or contradictory journal.
     """
     numbered = enumerate(events(path, survey(path)), 1)
-    _, created = next(numbered)
+    line, created = next(numbered)
     with declaring(path):
         header = header_of(created)
         record = Record(header, checked_directions(header["directions"]))
@@ -146,6 +149,9 @@ def read_record(path: Path) -> Record:
     for line, event in numbered:
         with playing(path, line):
             _play(record, names, event)
+    if record.preferences:
+        with playing(path, line):
+            _compare(record)
     return record
 
 
@@ -158,6 +164,8 @@ def _play(record: Record, names: frozenset[str], event: Event) -> None:
             _tell(record, event["trial"], outcome_of(event))
         case "added":
             record.trials.extend(_added(record, names, event))
+        case "preferred" if record.header.get("preferences"):
+            record.preferences.append((_trial(record, event["better"]).id, _trial(record, event["worse"]).id))
         case "annotated":
             _annotate(record, event["trial"], event["attributes"])
         case "fixed":
@@ -203,7 +211,22 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
         budget=trial.budget if outcome.budget is None else outcome.budget,
         attributes={**trial.attributes, **outcome.attributes},
         reason=outcome.reason,
+        noise=outcome.noise,
     )
+
+
+def _compare(record: Record) -> None:
+    """Gives the trials that were compared their utilities."""
+    from deepbore.data.bradley_terry import compared_utilities  # noqa: PLC0415  # for these runs only: NumPy
+
+    for pair in record.preferences:
+        check_pair(pair)
+    rows, utilities = compared_utilities(record.preferences)
+    for row, utility in zip(rows.tolist(), utilities.tolist(), strict=True):
+        trial = record.trials[row]
+        if trial.status is not Status.PENDING:
+            raise TrialError(f"trials that have not failed are compared, but trial {row} has.")
+        record.trials[row] = replace(trial, value=utility, values=(utility,), status=Status.COMPLETE)
 
 
 def _added(record: Record, names: frozenset[str], event: Event) -> Iterator[Trial]:
@@ -214,14 +237,15 @@ def _added(record: Record, names: frozenset[str], event: Event) -> Iterator[Tria
     columns: Mapping[str, Sequence[Any]] = event["columns"]
     _known(columns, names)
     constraints, budgets = event.get("constraints") or repeat(None), event.get("budgets") or repeat(None)
+    noise = event.get("noise") or repeat(None)
     rows = zip(*columns.values(), strict=True)
-    together = zip(rows, event["values"], constraints, budgets, strict=False)
+    together = zip(rows, event["values"], constraints, budgets, noise, strict=False)
     space = record.space
     optional = {name for name in names if None not in space[name].get("choices", ())}
-    for id, (row, values, bounds, budget) in enumerate(together, len(record)):
+    for id, (row, values, bounds, budget, sd) in enumerate(together, len(record)):
         natives = zip(columns, row, strict=True)  # None where a parameter is inactive, or is one of its choices
         params = {name: value for name, value in natives if not (value is None and name in optional)}
-        yield _earlier(record, id, params, values, bounds, budget, event.get("task"))
+        yield _earlier(record, id, params, values, bounds, budget, event.get("task"), sd)
 
 
 def _earlier(
@@ -232,6 +256,7 @@ def _earlier(
     constraints: Any = None,
     budget: float | None = None,
     task: str | None = None,
+    noise: float | None = None,
 ) -> Trial:
     """One earlier result, failed where a value or one of several constraints is missing."""
     several = tuple(values) if isinstance(values, list) else (values,)
@@ -241,6 +266,7 @@ def _earlier(
         raise ValueTypeError(f"the number of objective values must be {record.k}, but got {values}.")
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     kept = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
+    told |= {"noise": noise}
     return Trial(id, params, **told, status=outcome.status, constraints=kept or None, budget=budget, task=task)
 
 

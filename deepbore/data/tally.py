@@ -48,6 +48,16 @@ class Tally:
         told = replace(self, n_complete=self.n_complete + 1, sorted_values=ranked)
         return told._with_best(row, value, rung) if is_feasible else told
 
+    def after_preferring(self, rows: np.ndarray, values: np.ndarray) -> "Tally":
+        """With the values to minimise of all rows that were compared (m and m, m >= 1), and of no others."""
+        best = int(values.argmin())
+        return replace(
+            self,
+            n_complete=len(rows),
+            sorted_values=np.sort(values),
+            best=(int(rows[best]), float(values[best])),
+        )
+
     def after_adding(
         self, start: int, values: np.ndarray, feasible: np.ndarray, task: str | None, rungs: np.ndarray | None = None
     ) -> "Tally":

@@ -14,7 +14,8 @@ class Trial:
     Attributes:
         id: row in the observations, counted from 0 in the order of asking.
         params: the configuration, inactive parameters left out.
-        value: the (first) objective value in the user's sign; None unless complete.
+        value: the (first) objective value in the user's sign; None unless complete. In a study of preferences the
+            utility that all comparisons so far give it.
         status: complete, failed or pending.
         values: all k objective values in the user's sign; None unless complete.
         constraints: values of the black-box constraints, feasible where all are <= 0; None where there are none.
@@ -25,6 +26,7 @@ class Trial:
         attributes: what else the outcome has brought, by name.
         reason: why there is no value; None if there is one, or none was given.
         identity: what tells its configuration from others, even if `params` are changed; None if made by hand.
+        noise: standard deviation of the value; None where none was told.
     """
 
     id: int
@@ -39,6 +41,7 @@ class Trial:
     reason: str | None = None
     identity: Hashable = field(default=None, repr=False, compare=False)
     resume_from: "Trial | None" = field(default=None, repr=False)
+    noise: float | None = None
 
     @property
     def traceback(self) -> str | None:

@@ -16,6 +16,9 @@ from deepbore.data.budget import Budget
 from deepbore.data.buffers import Buffers, least
 from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
+from deepbore.data.preferences import Pair, check_directions
+from deepbore.data.repeats import regrouped
+from deepbore.data.rows import Rows
 from deepbore.data.rungs import best_by_budget
 from deepbore.data.tally import Tally
 from deepbore.data.trial import Trial
@@ -25,17 +28,27 @@ from deepbore.space import SearchSpace
 LONGEST_IDENTITY = 64  # bytes that are kept as they are; of longer ones a digest without known collisions
 
 
-class ObservationsView:
+class ObservationsView(Rows):
     """The reading half of `Observations`: rows of the buffers, what is counted along, and records of trials.
 
     Args:
         space: the search space.
         directions: "minimize" or "maximize" for each of the k values.
         budget: what a trial may spend; None where there are no budgets.
+        by_preference: whether trials are compared, and have utilities for values.
     """
 
-    def __init__(self, space: SearchSpace, directions: tuple[Direction, ...], budget: Budget | None = None):
+    def __init__(
+        self,
+        space: SearchSpace,
+        directions: tuple[Direction, ...],
+        budget: Budget | None = None,
+        by_preference: bool = False,
+    ):
+        if by_preference:
+            check_directions(directions)
         self.space, self.directions, self.budget = space, directions, budget
+        self.by_preference = by_preference
         self._signs = [1.0 if direction == "minimize" else -1.0 for direction in directions]
         self._rows = Buffers(
             points=(len(space), torch.float64),
@@ -44,69 +57,16 @@ class ObservationsView:
             budgets=(None, torch.float64),
             tasks=(None, torch.int32),
             status=(None, torch.int8),
+            noise=(0, torch.float64),
+            first=(None, torch.int64),
         )
         self._tally = Tally()
-        self._seen: set[Hashable] = set()  # configurations of this run
+        self._seen: dict[Hashable, int] = {}  # configurations of this run, and the first row of each
+        self._pairs: tuple[Pair, ...] = ()
         self.spent: set[tuple[Hashable, float]] = set()  # configurations and their budgets, where there are any
         self.resumed: dict[int, int] = {}  # row -> the row that it continues
         self._attributes: dict[int, Mapping[str, Any]] = {}
         self._reasons: dict[int, str] = {}
-
-    # --- rows -----------------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        """n, pending and failed rows included."""
-        return self._rows.n
-
-    @property
-    def points(self) -> Tensor:
-        """n x d."""
-        return self._rows["points"]
-
-    @property
-    def values(self) -> Tensor:
-        """Values to minimise (n x k); NaN where a trial is pending or failed."""
-        return self._rows["values"]
-
-    @property
-    def user_values(self) -> Tensor:
-        """Values in the user's sign (n x k); NaN where a trial is pending or failed."""
-        return self.values * self.values.new_tensor(self._signs)
-
-    @property
-    def constraints(self) -> Tensor:
-        """Black-box constraints (n x c), kept where <= 0; NaN in rows that have none. The first outcome fixes c."""
-        return self._rows["constraints"]
-
-    @property
-    def budgets(self) -> Tensor:
-        """Budgets (n); NaN where there is none."""
-        return self._rows["budgets"]
-
-    @property
-    def tasks(self) -> Tensor:
-        """Numbers of the tasks (n): 0 for this run, t for the earlier one named `task_names[t - 1]`."""
-        return self._rows["tasks"]
-
-    @property
-    def status(self) -> Tensor:
-        """`Status` codes (n)."""
-        return self._rows["status"]
-
-    @property
-    def feasible(self) -> Tensor:
-        """Whether a trial is complete and no constraint is violated (n booleans)."""
-        return (self.status == Status.COMPLETE) & ~(self.constraints > 0).any(-1)
-
-    @property
-    def pending_rows(self) -> Tensor:
-        """Numbers of the trials that were asked for and not told, in order."""
-        return (self.status == Status.PENDING).nonzero().squeeze(-1)
-
-    @property
-    def finished_rows(self) -> Tensor:
-        """Numbers of the trials that are complete or failed, in order."""
-        return (self.status != Status.PENDING).nonzero().squeeze(-1)
 
     # --- what is counted along ------------------------------------------------------------------------------
 
@@ -144,6 +104,18 @@ class ObservationsView:
     def n_distinct(self) -> int:
         """How many distinct configurations stand in the rows of this run."""
         return len(self._seen)
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a configuration stands in several rows of this run."""
+        if len(self._seen) == len(self):  # one row each: the usual case costs nothing
+            return False
+        return bool((self.first_rows != torch.arange(len(self), device=self.first_rows.device)).any())
+
+    @property
+    def preferences(self) -> tuple[Pair, ...]:
+        """The comparisons in the order of telling: rows of the preferred trial and of the other one."""
+        return self._pairs
 
     @property
     def n_left(self) -> float:
@@ -215,6 +187,7 @@ class ObservationsView:
         part = copy(self)
         part._rows = self._rows.take(rows)
         part.tasks.zero_()
+        part.first_rows.copy_(regrouped(part.first_rows))
         status, values, feasible = (each.cpu().numpy() for each in (part.status, part.values[:, 0], part.feasible))
         added = int(torch.searchsorted(rows, self.added_until))
         part._tally = self._tally.of_rows(task == 0, status, values, feasible, added)
@@ -233,7 +206,7 @@ class ObservationsView:
         minimised = self.values[row].tolist() if status is Status.COMPLETE else []
         values = tuple(value * sign for value, sign in zip(minimised, self._signs, strict=False)) or None
         constraints = tuple(self.constraints[row].tolist())
-        budget, task = float(self.budgets[row]), int(self.tasks[row])
+        budget, task, noise = float(self.budgets[row]), int(self.tasks[row]), self.noise
         return Trial(
             row,
             self.space.decode(point)[0],
@@ -247,6 +220,7 @@ class ObservationsView:
             self._reasons.get(row),
             self._identities(point)[0],
             self.trial(self.resumed[row]) if row in self.resumed else None,
+            None if noise is None or math.isnan(noise[row]) else float(noise[row]),
         )
 
     def to_user(self, value: Any, column: int = 0) -> Any:

@@ -18,7 +18,12 @@ def told(row: int, outcome: Outcome) -> Event:
         event = {"event": "told", "trial": row, "values": list(outcome.values)}
     if all(map(math.isfinite, outcome.constraints)):
         event["constraints"] = list(outcome.constraints)
-    rest = {"budget": outcome.budget, "reason": outcome.reason, "attributes": outcome.attributes}
+    rest = {
+        "budget": outcome.budget,
+        "noise": outcome.noise,
+        "reason": outcome.reason,
+        "attributes": outcome.attributes,
+    }
     return {name: each for name, each in {**event, **rest}.items() if each not in (None, "", [], {})}
 
 

@@ -9,6 +9,7 @@ are pending ones, which weigh next to nothing.
 - `ValueGradedLabels`, `RankGradedLabels`: one number, the share of *all* thresholds that a value reaches.
 - `ObjectiveLabels`: of several objectives, one such column each.
 - `ChebyshevLabels`, `NonDominationLabels`: several objectives in one column.
+- `PreferenceLabels`: those of utilities that explain which of two trials was preferred.
 - `EmphasiseChanges`: another labelling, with more weight on what is new or has changed.
 - `RungLabels`: another labelling, of the trials of each budget by themselves.
 """
@@ -21,6 +22,7 @@ from deepbore.labels.gamma import DecayingGamma, Gamma
 from deepbore.labels.graded import RankGradedLabels, ValueGradedLabels
 from deepbore.labels.improvement import ImprovementLabels
 from deepbore.labels.objectives import ObjectiveLabels, front_rows, own_complete
+from deepbore.labels.preferences import PreferenceLabels
 from deepbore.labels.rungs import RungLabels
 from deepbore.labels.scalarised import ChebyshevLabels, NonDominationLabels
 from deepbore.labels.threshold import SeveralThresholds, ThresholdLabels
@@ -37,6 +39,7 @@ __all__ = [
     "Labels",
     "NonDominationLabels",
     "ObjectiveLabels",
+    "PreferenceLabels",
     "RankGradedLabels",
     "RungLabels",
     "SeveralThresholds",

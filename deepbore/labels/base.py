@@ -28,6 +28,8 @@ class Labels:
         constraints: grades of the black-box constraints in [0, 1], n x c: 1/2 on the border, above 1/2 where one is
             kept, NaN where nothing is known. Then `best` is the best label of a feasible row. None where there are no
             constraints, or the labels have taken care of them.
+        noise: variances of the labels, n, by which they would vary if the values were measured again; 0 where no noise
+            was told. None if none was.
     """
 
     z: Tensor
@@ -36,6 +38,7 @@ class Labels:
     separable: bool = True
     metrics: Mapping[str, float] = field(default_factory=dict)
     constraints: Tensor | None = None
+    noise: Tensor | None = None
 
     @classmethod
     def none(cls, observations: Observations, outputs: int = 1) -> "Labels":
@@ -55,11 +58,13 @@ class Labelling(Part, ABC):
         objectives: how many objective values it grades; None for any number.
         grades_front: whether `Labels.best` is the labels of a Pareto front, a column for each objective. It then takes
             a classifier and an acquisition that know of columns.
+        by_preference: whether it grades comparisons, and needs a study of them.
     """
 
     outputs: int = 1
     objectives: int | None = 1
     grades_front: bool = False
+    by_preference: bool = False
 
     @abstractmethod
     def __call__(self, observations: Observations) -> Labels:
@@ -71,6 +76,15 @@ class Labelling(Part, ABC):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # most remember nothing
         """Takes up what `state_dict` gave."""
+
+
+def weights_of_repeats(weight: Tensor, count: Tensor | None) -> Tensor:
+    """Weights (n) times the evaluations that each row stands for; next to nothing where another row does.
+
+    So a configuration that was evaluated several times, whose rows have one label, is learned as one row: as several
+    equal ones it would teach that there is no noise.
+    """
+    return weight if count is None else weight * count.clamp(min=PENDING_WEIGHT)
 
 
 def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:

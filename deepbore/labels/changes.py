@@ -31,6 +31,7 @@ class EmphasiseChanges(Labelling):
         at_least(1, boost=boost)
         self.base, self.boost = base, boost
         self.outputs, self.objectives, self.grades_front = base.outputs, base.objectives, base.grades_front
+        self.by_preference = base.by_preference
         self.previous = torch.empty(0, base.outputs)
 
     def __call__(self, observations: Observations) -> Labels:

@@ -9,6 +9,7 @@ from torch import Tensor
 from deepbore.classifiers import Classifier
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Observations
+from deepbore.data.repeats import evaluated
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
 from deepbore.loop.lightning import detached, new_trainer, run_and_then
@@ -33,11 +34,11 @@ def recommend(state: RunState) -> int | None:
     if best is None:
         return None
     if state.n_own < state.recipe.n_initial:
-        return best.id
+        return considered_rows(state.observations, 1)[0]
     rows = considered_rows(state.observations)
     expected = expected_labels(state, rows)
     if expected is None:
-        return best.id
+        return rows[0]
     expected = expected.nan_to_num(nan=-math.inf)
     return rows[int((expected >= expected.max() * (1 - TIE)).nonzero()[0])]
 
@@ -50,14 +51,15 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
         most: so many of the best values are considered, and so many of the newest.
 
     Returns:
-        For each configuration its best row, the first of equal ones.
+        For each configuration its best row, the first of equal ones, in the order of the means of configurations.
     """
-    values = observations.values[:, 0]
+    values, means = observations.values[:, 0], evaluated(observations).values
     own = observations.feasible & (observations.tasks == 0)
-    ranked = torch.where(own, values, math.inf)
+    ranked = torch.where(own, means, math.inf)
     best = ranked.topk(min(most, len(ranked)), largest=False).indices
     rows = torch.cat([best[own[best]], own.nonzero().squeeze(-1)[-most:]]).unique()  # ascending
-    rows = rows[values[rows].sort(stable=True).indices]
+    for key in (values, means):  # the last counts most
+        rows = rows[key[rows].sort(stable=True).indices]
     distinct: dict[object, int] = {}
     for identity, row in zip(observations.space.identify(observations.points[rows]), rows.tolist(), strict=True):
         distinct.setdefault(identity, row)

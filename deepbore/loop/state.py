@@ -97,6 +97,7 @@ class RunState:
             "seed": self.seed,
             "recipe": self.recipe.describe(),
             **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
+            **({"preferences": True} if self.observations.by_preference else {}),
         }
 
     def state_dict(self) -> dict[str, Any]:

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 from deepbore.checks import one_of
+from deepbore.classifiers import Classifier, Link
 from deepbore.data.budget import Budget
 from deepbore.data.history import History, replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Direction, Observations
 from deepbore.errors import JournalError, SettingError
+from deepbore.labels import PreferenceLabels, default_labels
+from deepbore.labels.threshold import ThresholdFamily
 from deepbore.loop.recipe import Recipe, check_budget, shown
 from deepbore.loop.state import RunState, as_seed
 from deepbore.space import SearchSpace
@@ -39,6 +42,7 @@ def opened(
     journal: str | os.PathLike[str] | None,
     if_exists: IfExists,
     budget: Budget | None = None,
+    preferences: bool = False,
     **parts: Unpack[Parts],
 ) -> Opened:
     """The run that these settings describe: a new one, or the one in the journal, if that is wanted and it has one.
@@ -48,14 +52,20 @@ def opened(
         JournalError: if the journal holds a run, and another one, or none was expected.
     """
     _check_space(space)
+    if preferences:
+        parts = _of_preferences(parts)
     if direction is not None and directions is not None:
         raise SettingError("give either direction or directions, not both.")
     one_of(get_args(IfExists), if_exists=if_exists)
     check_budget(budget)
-    observations = Observations(space, (direction or "minimize",) if directions is None else directions, budget=budget)
+    one_of((True, False), preferences=preferences)
+    if preferences and budget is not None:
+        raise SettingError("preferences know of no budgets. Leave one of them out.")
+    wanted = ((direction or ("maximize" if preferences else "minimize")),) if directions is None else directions
+    observations = Observations(space, wanted, budget=budget, by_preference=preferences)
     if journal is not None and if_exists == "load" and holds_run(journal):
         return _same_run(journal, observations, as_seed(seed), parts)
-    state = RunState(observations, Recipe.resolve(space, observations.k, **parts, budget=budget), seed)
+    state = _state(observations, Recipe.resolve(space, observations.k, **parts, budget=budget), seed)
     if journal is not None:
         observations.journal = Journal.begin(journal, state.header())
     return Opened(state)
@@ -78,7 +88,7 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
     history = replay(Journal(journal), space)
     observations, header = history.observations, history.header
     recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts, observations.budget)
-    state = RunState(observations, recipe, header["seed"])
+    state = _state(observations, recipe, header["seed"])
     observations.journal = history.journal
     return Opened(state, history)
 
@@ -87,6 +97,26 @@ def holds_run(journal: str | os.PathLike[str]) -> bool:
     """Whether a file is there, and not empty."""
     path = Path(journal)
     return path.is_file() and path.stat().st_size > 0
+
+
+def _of_preferences(parts: Parts) -> Parts:
+    """The parts of a study of preferences: the default labels are those of utilities."""
+    if parts.get("labels") is not None:
+        return parts
+    classifier, gamma = parts.get("classifier"), parts.get("gamma")
+    base = default_labels(not isinstance(classifier, Classifier) or classifier.link is Link.IDENTITY, gamma)
+    assert isinstance(base, ThresholdFamily)  # of one objective
+    return {**parts, "labels": PreferenceLabels(base), "gamma": None}
+
+
+def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:
+    """The state of a run, if its labels grade what it is told."""
+    if recipe.labels.by_preference and not observations.by_preference:
+        raise SettingError(
+            f"{type(recipe.labels).__name__} grades comparisons, but this is a study of values. Leave it out, or make "
+            "the study with preferences=True."
+        )
+    return RunState(observations, recipe, seed)
 
 
 def _check_space(space: SearchSpace) -> None:
@@ -122,6 +152,8 @@ def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> 
 
 def _other_directions(wanted: Observations, kept: Observations) -> list[str]:
     """What differs in directions, in words."""
+    if wanted.by_preference != kept.by_preference:
+        return [f"preferences is {wanted.by_preference}, was {kept.by_preference}"]
     if wanted.directions == kept.directions:
         return []
     return [f"direction is {', '.join(wanted.directions)}, was {', '.join(kept.directions)}"]

@@ -38,6 +38,8 @@ class Steered(TypedDict):
 
 def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, steered: Steered) -> None:
     """Raises SettingError for a setting of `Study.optimize` that is outside its range, or a run that nothing ends."""
+    if state.observations.by_preference:
+        raise SettingError("in a study of preferences nobody compares within `optimize`. Call ask and prefer instead.")
     whole(0, n_trials=n_trials)
     above(0, timeout=steered["timeout"])
     required(batch_size=steered["batch_size"])

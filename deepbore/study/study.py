@@ -65,6 +65,7 @@ class Study(Reporting):
         budget: cheap fidelities, as in `Budget("epochs", 1, 81)`: each trial has a `budget` to spend, little at first,
             and the best are asked for again, with more; see docs/outcomes.md. None for evaluations that are all equal.
         device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
+        preferences: whether trials are compared by `prefer` and not told values: what is best is best by utility.
 
     Raises:
         SettingError: for a setting outside its range, or parts that do not go together.
@@ -97,11 +98,12 @@ class Study(Reporting):
         n_initial: int | None = None,
         budget: Budget | None = None,
         device: Device = "cpu",
+        preferences: bool = False,
     ):
         where = as_device(device)  # what is wrong is said before a journal is begun
         parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
         parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
-        self._begin(opened(space, direction, directions, seed, journal, if_exists, budget, **parts), where)
+        self._begin(opened(space, direction, directions, seed, journal, if_exists, budget, preferences, **parts), where)
 
     def _begin(self, run: Opened, device: torch.device) -> None:
         self._state, self._history = run  # the history of what was loaded, until it is restored

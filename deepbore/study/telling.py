@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from deepbore.compute.neutral import as_usual
 from deepbore.data.csv_file import read_csv
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcomes import Outcome, as_noise, as_outcome
 from deepbore.errors import ValueTypeError
 from deepbore.space import Params
 from deepbore.study.shared import SharedStudy
@@ -62,6 +63,7 @@ class Telling(SharedStudy):
         *,
         constraints: Sequence[SupportsFloat] | None = None,
         failed: bool = False,
+        noise: SupportsFloat | None = None,
     ) -> None:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
 
@@ -70,10 +72,12 @@ class Telling(SharedStudy):
             value: objective value in the user's sign, or one for each direction, or an `Outcome`.
             constraints: black-box constraints, as many in each trial; it is feasible where all are <= 0.
             failed: that there is no value.
+            noise: standard deviation of the value, in its unit; see `Outcome`.
 
         Raises:
             TrialError: for an unknown trial, one told before, or one of another study.
-            ValueTypeError: for a value or a constraint that is no number, or another number of constraints than before.
+            ValueTypeError: for a value, a constraint or a noise that is no such number, or another number of
+                constraints than before.
 
         Example:
             >>> from deepbore import Real, SearchSpace, Study
@@ -87,8 +91,39 @@ class Telling(SharedStudy):
             raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
         if constraints is not None:
             value = _with_constraints(value, constraints, bool(failed))
+        if noise is not None and not failed:
+            value = replace(as_outcome(value), noise=as_noise(noise))
         with self._lock, as_usual():
             self.observations.tell(trial, value, failed=failed)
+
+    def prefer(self, better: Trial | int, worse: Trial | int) -> None:
+        """Says which of two trials is the better one, in a study of preferences: `Study(space, preferences=True)`.
+
+        A trial is complete with its first comparison. Compare what `ask` gives with one another or with any trial of
+        the study, `best_trial` above all, as often as you like; to say that two are as good, or when you change your
+        mind, compare them the other way round, too. All comparisons together give each compared trial a utility, which
+        is its value: see `deepbore.data.bradley_terry.fitted_utilities`.
+
+        Args:
+            better: what `ask` gave, one of `trials`, or its id.
+            worse: the same.
+
+        Raises:
+            TrialError: for an unknown trial, one that has failed, one of another study, or twice the same.
+            SettingError: in a study of values.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1)}), seed=0, preferences=True)
+            >>> for _ in range(5):
+            ...     one, other = study.ask(2)
+            ...     is_better = abs(one.params["x"]) < abs(other.params["x"])  # or show both, and ask
+            ...     study.prefer(one, other) if is_better else study.prefer(other, one)
+            >>> study.best_trial.value > 0
+            True
+        """
+        with self._lock, as_usual():
+            self.observations.prefer([(better, worse)])
 
     def annotate(self, trial: Trial | int, attributes: Mapping[str, Any]) -> None:
         """Notes attributes of a trial, whatever its status: they join, and replace, those that it has.
@@ -122,6 +157,7 @@ class Telling(SharedStudy):
         *,
         constraints: Any = None,
         task: str | None = None,
+        noise: Any = None,
     ) -> None:
         """Adds earlier results, one or a million.
 
@@ -132,6 +168,7 @@ class Telling(SharedStudy):
             task: name of an earlier task that they are of, in the same space, better in the same direction; None for
                 this one. Its values are graded among themselves; it says where to begin, and is learned from as much as
                 it forecasts this one (see docs/outcomes.md).
+            noise: standard deviations of the values, n or one for all.
 
         Raises:
             PointError: for configurations outside the space.
@@ -141,7 +178,7 @@ class Telling(SharedStudy):
         with self._lock, as_usual():
             if task is not None:
                 self._state.earlier.check()
-            self.observations.add(columns, values, constraints=constraints, task=task)
+            self.observations.add(columns, values, constraints=constraints, task=task, noise=noise)
 
     def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.

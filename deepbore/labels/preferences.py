@@ -1,0 +1,68 @@
+"""`PreferenceLabels`: comparisons become utilities, and these become grades as values do."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deepbore.checks import of_kind
+from deepbore.data.bradley_terry import SCALE, compared_rows, fitted_utilities
+from deepbore.data.observations import Observations
+from deepbore.labels.base import Labelling, Labels
+from deepbore.labels.graded import ValueGradedLabels
+from deepbore.labels.threshold import ThresholdFamily
+from deepbore.space import SearchSpace
+from deepbore.space.coordinates import Coordinates, squared_distances
+
+LENGTH_SCALE = math.exp(-1.5)  # times sqrt(d), in units of a parameter's range: half of where `KernelPLS` begins, as
+# utilities smoothed by more leave it nothing uncertain, and it goes on in tiny steps
+NUGGET = 1e-6  # of the variance: equal configurations have no singular covariance
+LATEST = 1000  # comparisons that count: what a fit costs does not grow on
+
+
+class PreferenceLabels(Labelling):
+    """Labels of trials that were compared: another labelling's, of their utilities.
+
+        u_hat = argmax  sum_{i preferred to j} log sigmoid(u_i - u_j) + log N(u; 0, s^2 K)
+
+    K is a Matern 5/2 kernel of the configurations, so that neighbours have similar utilities: where each trial is
+    compared once or twice, independent ones would tell winners from losers and no more. The utility that a trial shows
+    for a value is that of the comparisons alone (`deepbore.data.bradley_terry`). Beyond 1000 comparisons the latest
+    count.
+
+    Args:
+        base: labelling by thresholds that grades minus the utilities as values to minimise; None for
+            `ValueGradedLabels()`.
+
+    Raises:
+        SettingError: for another kind of labelling.
+    """
+
+    by_preference = True
+
+    def __init__(self, base: ThresholdFamily | None = None):
+        of_kind(ThresholdFamily, base=base)
+        self.base = ValueGradedLabels() if base is None else base
+        self.outputs = self.base.outputs
+
+    def __call__(self, observations: Observations) -> Labels:
+        pairs = observations.preferences[-LATEST:]
+        if not pairs:
+            return Labels.none(observations, self.outputs)
+        rows, numbered = compared_rows(pairs)
+        points = observations.points[torch.from_numpy(rows)]
+        utilities = fitted_utilities(len(rows), numbered, _root(observations.space, points))
+        values = torch.full_like(observations.values[:, 0], math.nan)
+        values[torch.from_numpy(rows)] = values.new_tensor(-utilities)
+        return self.base.labelled(values, np.sort(-utilities), observations)
+
+
+def _root(space: SearchSpace, points: Tensor) -> np.ndarray:
+    """The Cholesky factor of s^2 K (n x n)."""
+    x = Coordinates(space)(points) / (LENGTH_SCALE * math.sqrt(len(space)))
+    r = (5 * squared_distances(x, x)).sqrt()
+    kernel = (1 + r + r * r / 3) * (-r).exp()
+    identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
+    root: np.ndarray = torch.linalg.cholesky(SCALE**2 * (kernel + NUGGET * identity)).cpu().numpy()
+    return root

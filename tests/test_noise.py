@@ -1,0 +1,183 @@
+"""Values with their noise, and configurations that come again: means, weights, and the regression they lead to."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+
+from deepbore import (
+    Budget,
+    KernelPLS,
+    MLPClassifier,
+    Outcome,
+    Real,
+    SearchSpace,
+    Study,
+    ThresholdLabels,
+    ValueGradedLabels,
+)
+from deepbore.data.observations import Observations
+from deepbore.data.record import read_record
+from deepbore.data.repeats import evaluated
+from deepbore.errors import ShapeError, ValueTypeError
+from deepbore.labels import LabelledObservations, RankGradedLabels, RungLabels
+from deepbore.testing import fit
+
+LINE = SearchSpace({"x": Real(0, 1)})
+
+
+def told(x, values, noise=None):
+    observations = Observations(LINE)
+    observations.add({"x": x}, values, noise=noise)
+    return observations
+
+
+# --- the door --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [-0.1, math.nan, math.inf, "much"])
+def test_a_noise_is_a_finite_standard_deviation(noise):
+    with pytest.raises(ValueTypeError, match="noise"):
+        Outcome(1.0, noise=noise)
+
+
+def test_noise_is_kept_with_its_trial_and_in_the_journal(tmp_path):
+    study = Study(LINE, journal=tmp_path / "run.jsonl")
+    for trial, noise in zip(study.ask(3), [0.5, None, 0.0], strict=True):
+        study.tell(trial, 1.0, noise=noise)
+    study.add({"x": [0.1, 0.2]}, [1.0, 2.0], noise=[0.1, np.nan])
+    study.add({"x": 0.3}, 1.0)
+    study.close()
+    expected = [0.5, None, 0.0, 0.1, None, None]
+    for trials in (study.trials, Study.load(tmp_path / "run.jsonl").trials, read_record(tmp_path / "run.jsonl").trials):
+        assert [trial.noise for trial in trials] == expected
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert [line.get("noise") for line in lines if line["event"] == "told"] == [0.5, None, 0.0]
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(ShapeError, match="noise"):
+        told([0.1, 0.2], [1.0, 2.0], noise=[0.1])
+    with pytest.raises(ValueTypeError, match="noise"):
+        told([0.1, 0.2], [1.0, 2.0], noise=[0.1, -1])
+    study = Observations(LINE, ["minimize", "minimize"])
+    (row,) = study.reserve(LINE.sobol(1, seed=0))
+    with pytest.raises(ValueTypeError, match="noise"):
+        study.tell(row, Outcome([1.0, 2.0], noise=0.1))
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+def test_where_a_label_is_linear_its_noise_is_its_slope_times_that_of_the_value():
+    labels = ValueGradedLabels()(told(np.linspace(0, 1, 9), np.arange(9.0), noise=0.3))
+    slope = 1 / (4 - 0) / (1 + 0.5)  # tau is 4, the tail 1/2
+    assert torch.allclose(labels.noise[:4], torch.tensor((slope * 0.3) ** 2))  # of the best one, too
+    assert (labels.noise[5:].diff() < 0).all()
+
+
+def test_a_class_is_unknown_within_a_deviation_of_tau_and_certain_beyond():
+    labels = ThresholdLabels(0.5)(told(np.linspace(0, 1, 8), np.arange(8.0), noise=1.5))  # tau is 3
+    assert labels.noise.tolist() == [0, 0, 0.25, 0.25, 0.25, 0, 0, 0]
+
+
+def test_more_noise_weighs_less_for_every_head():
+    noise = np.where(np.arange(8) % 2, 0.5, 0.1)
+    batch = LabelledObservations(told(np.linspace(0, 1, 8), np.arange(8.0), noise), RankGradedLabels()).labelled()
+    assert KernelPLS().weighed(batch) is batch  # it reads the variances themselves
+    weight = MLPClassifier().weighed(batch).weight
+    assert torch.allclose(weight, 1 / (1 + 4 * batch.noise))
+    assert weight.min() >= 0.5
+
+
+def test_kernel_pls_is_heteroscedastic_regression():
+    x, values = np.linspace(0, 1, 9), np.random.default_rng(0).normal(size=9)
+    noise = np.linspace(0, 0.8, 9)
+    data = LabelledObservations(told(x, values, noise), ValueGradedLabels())
+    head = fit(KernelPLS(length_scale=0.3, regularisation=0.01), data)
+    batch = data.labelled()
+    z, v = batch.z[:, 0].double().numpy(), batch.noise.double().numpy()
+
+    def kernel(a, b):
+        r = math.sqrt(5) * np.abs(a[:, None] - b) / 0.3
+        return (1 + r + r**2 / 3) * np.exp(-r)
+
+    new = np.array([0.03, 0.4, 0.77])
+    inverse = np.linalg.inv(kernel(x, x) + np.diag(0.01 + v))
+    posterior = head.posterior(torch.tensor(new)[:, None])
+    mean = kernel(new, x) @ inverse @ z
+    variance = 1 - np.einsum("ij,jk,ik->i", kernel(new, x), inverse, kernel(new, x))
+    assert np.allclose(posterior.mean, mean, atol=1e-6)
+    assert np.allclose(posterior.std, np.sqrt(variance), atol=1e-6)
+
+
+# --- repeats ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5]), st.floats(-5, 5), st.floats(0.1, 3)), min_size=1))
+@settings(deadline=None, max_examples=50)
+def test_rows_of_a_configuration_have_its_weighted_mean(rows):
+    x, values, noise = map(np.array, zip(*rows, strict=True))
+    found = evaluated(told(x, values, noise))
+    for row in range(len(x)):
+        same = x == x[row]
+        weight = 1 / noise[same] ** 2
+        assert float(found.values[row]) == pytest.approx(np.average(values[same], weights=weight), abs=1e-9)
+        assert float(found.noise[row]) == pytest.approx(weight.sum() ** -0.5, rel=1e-9)
+        if found.count is not None:
+            assert float(found.count[torch.from_numpy(same)].sum()) == same.sum()
+            assert int((found.count[torch.from_numpy(same)] > 0).sum()) == 1
+    assert np.allclose(np.sort(found.values.numpy()), found.ranked)
+
+
+def test_where_a_noise_is_missing_the_mean_is_plain_and_failures_count_for_nothing():
+    found = evaluated(told([0.5, 0.5, 0.5, 0.1], [1.0, 4.0, np.nan, 7.0], [0.1, np.nan, 0.1, np.nan]))
+    assert found.values.tolist()[:2] == [2.5, 2.5]
+    assert math.isnan(found.values[2])
+    assert found.ranked.tolist() == [2.5, 2.5, 7]
+    assert found.noise.tolist() == [0, 0, 0, 0]
+    assert found.count.tolist() == [0, 2, 1, 1]
+
+
+def test_a_value_without_noise_stands_for_its_configuration():
+    assert evaluated(told([0.5, 0.5], [1.0, 4.0], [0.0, 1.0])).values.tolist() == [1, 1]
+
+
+def test_asked_or_added_a_configuration_is_the_same():
+    study = Study(LINE, n_initial=2)
+    for value in (1.0, 3.0):
+        study.enqueue({"x": 0.5})
+        study.tell(study.ask()[0], value)
+    study.add({"x": [0.5, 0.7]}, [5.0, 2.0])
+    study.add({"x": [0.5]}, [100.0], task="last year")
+    assert evaluated(study.observations).values.tolist() == [3, 3, 3, 2, 100]
+    assert study.best_trial.value == 1  # what was seen
+    assert study.recommended.params == {"x": 0.7}  # 2 is better than the mean of 1, 3 and 5
+    assert study.observations.n_distinct == 2
+
+
+def test_results_of_other_budgets_are_no_repeats():
+    observations = Observations(LINE, budget=Budget("epochs", 1, 3))
+    observations.add({"x": [0.5, 0.5, 0.5, 0.1]}, [1.0, 4.0, 6.0, 2.0], budgets=[1, 3, 3, 1], noise=[0.1, 0.2, 0.2, 0])
+    assert evaluated(observations).values.tolist() == [1, 5, 5, 2]
+    labels = RungLabels(ValueGradedLabels(gamma=0.9))(observations)
+    assert labels.z[1] == labels.z[2]
+    assert (labels.noise[:3] >= 0).all()
+    assert labels.noise[0] > labels.noise[3] == 0
+
+
+def test_all_rows_of_a_configuration_have_one_label_and_one_of_them_the_weight():
+    labels = ValueGradedLabels()(told([0.5, 0.1, 0.5, 0.9], [0.0, 1.0, 4.0, 3.0]))
+    assert labels.z[0] == labels.z[2]
+    assert labels.weight.tolist() == pytest.approx([0, 1, 2, 1], abs=1e-5)
+
+
+def test_without_repeats_nothing_is_touched():
+    observations = told(np.linspace(0, 1, 30), np.random.default_rng(0).normal(size=30))
+    found = evaluated(observations)
+    assert found.values.data_ptr() == observations.values.data_ptr()
+    assert found.ranked is observations.sorted_values
+    assert found.noise is found.count is None
