@@ -57,31 +57,16 @@ def random(problem: Any, seed: int) -> Iterator[list[float]]:
 def optuna(problem: Any, sampler: Any) -> Iterator[list[float]]:
     """Values of one of Optuna's samplers."""
     import optuna  # noqa: PLC0415
+    from peers.optuna_samplers import suggest  # noqa: PLC0415
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=sampler, directions=problem.directions)
     while True:
         trial = study.ask()
-        params = suggested(trial, problem.space)
+        params = suggest(trial, problem.space)
         values = list(problem(params).values)
         study.tell(trial, values)
         yield values
-
-
-def suggested(trial: Any, space: Any) -> dict[str, Any]:
-    """A configuration by Optuna's suggestions."""
-    params: dict[str, Any] = {}
-    for name, each in space.parameters.items():
-        if each.when is not None and not all(condition.holds(params) for condition in np.atleast_1d(each.when)):
-            continue
-        kind = type(each).__name__
-        if kind == "Real":
-            params[name] = trial.suggest_float(name, each.low, each.high, log=each.log)
-        elif kind == "Integer":
-            params[name] = trial.suggest_int(name, each.low, each.high, log=each.log)
-        else:
-            params[name] = trial.suggest_categorical(name, list(each.choices))
-    return params
 
 
 def botorch(problem: Any, seed: int) -> Iterator[list[float]]:
@@ -122,7 +107,7 @@ def sampler(name: str, seed: int) -> Any:
     import optuna  # noqa: PLC0415
 
     if name == "TPE":
-        return optuna.samplers.TPESampler(seed=seed, multivariate=True)
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)
     return optuna.samplers.NSGAIISampler(seed=seed, population_size=20)
 
 
@@ -153,7 +138,8 @@ def run(name: str, method: str, seed: int, n: int) -> dict[str, Any]:
 
 def show(path: Path) -> None:
     """Medians of the hypervolumes, as shares of the greatest of the problem."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = sorted(map(json.loads, path.read_text().splitlines()), key=lambda row: row["trials"])
+    rows = list({(row["problem"], row["method"], row["seed"]): row for row in rows}.values())  # the longest of each
     for name in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == name]
         best = max(max(row["hypervolume"].values()) for row in mine)
