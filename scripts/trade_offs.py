@@ -57,6 +57,7 @@ def random(problem: Any, seed: int) -> Iterator[list[float]]:
 def optuna(problem: Any, sampler: Any) -> Iterator[list[float]]:
     """Values of one of Optuna's samplers."""
     import optuna  # noqa: PLC0415
+
     from peers.optuna_samplers import suggest  # noqa: PLC0415
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
