@@ -1,0 +1,261 @@
+"""Cheap fidelities: what a search with budgets saves, against its peers; a row of JSON for each run.
+
+    python scripts/budgets.py --output docs/results/budgets.jsonl --seeds 5
+    python scripts/budgets.py --output docs/results/budgets.jsonl --show
+
+Every epoch that a method trains is counted, and what a trial that goes on has trained before is not trained again. A
+network counts as found when it has been trained to the end. A row has the regret after as many epochs as 5, 10, 25, ...
+full trainings take: of the tables (`LearningCurves`) the loss above the best, as a share of the median's, of the
+networks that are trained during the run (`live`) the loss itself; and of the tables how many epochs it took until one
+of the best 1 % of all networks, or of the best 5 %, was found. A run that is in the file is not run again.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from torch.nn.functional import cross_entropy
+
+from deepbore import Budget, Integer, Real, SearchSpace, Study
+from deepbore.problems import LearningCurves
+from trade_offs import suggested
+
+MARKS = (5, 10, 25, 50, 100)  # full trainings
+GOALS = {"1 %": 0.01, "5 %": 0.05}  # shares of a table
+NEVER = 10**6  # trials of an initial design that does not end
+
+
+class Table:
+    """`LearningCurves` as trainings.
+
+    Args:
+        name: of the table.
+    """
+
+    def __init__(self, name: str):
+        self._problem = LearningCurves(name)
+        self.space, self.budget = self._problem.space, Budget("epochs", 1, 81)
+        every = self.space.decode(self.space.enumerate())
+        self.final = np.sort([self._problem(params) for params in every])
+
+    def train(self, params: dict[str, Any], seed: int) -> Iterator[float]:
+        """The losses after one epoch, after two, and so on."""
+        return (self._problem.after(params, epoch) for epoch in range(1, self.budget.top + 1))
+
+    def regret(self, loss: float) -> float:
+        """The loss above the best, in units of the median's."""
+        best, median = self.final[0], np.nanmedian(self.final)
+        return float((loss - best) / (median - best))
+
+
+class Live:
+    """Small networks that learn handwritten digits, trained while the search runs."""
+
+    final = None
+
+    def __init__(self) -> None:
+        rates = {"learning_rate": Real(1e-4, 1e-1, log=True), "decay": Real(1e-6, 1e-1, log=True)}
+        self.space = SearchSpace({**rates, "width": Integer(8, 128, log=True), "dropout": Real(0, 0.6)})
+        self.budget = Budget("epochs", 1, 27)
+        images, labels = load_digits(return_X_y=True)
+        self._x, self._y = torch.tensor(images / 16).float(), torch.tensor(labels)
+
+    def train(self, params: dict[str, Any], seed: int) -> Iterator[float]:
+        """The losses on held-out digits after one epoch, after two, and so on."""
+        x, y, train, width = self._x, self._y, 1200, params["width"]
+        torch.manual_seed(seed)
+        layers = torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Dropout(params["dropout"])
+        network = torch.nn.Sequential(*layers, torch.nn.Linear(width, 10))
+        optimizer = torch.optim.AdamW(network.parameters(), params["learning_rate"], weight_decay=params["decay"])
+        while True:
+            network.train()
+            with torch.enable_grad():
+                for batch in torch.randperm(train).split(64):
+                    optimizer.zero_grad()
+                    cross_entropy(network(x[batch]), y[batch]).backward()
+                    optimizer.step()
+            with torch.no_grad():
+                yield cross_entropy(network.eval()(x[train:]), y[train:]).item()
+
+    def regret(self, loss: float) -> float:
+        """The loss: nobody knows the best."""
+        return loss
+
+
+class Account:
+    """Runs trainings and counts their epochs.
+
+    Args:
+        trainings: what is trained.
+    """
+
+    def __init__(self, trainings: Any):
+        self.trainings, self.top = trainings, trainings.budget.top
+        self.spent, self.begun, self.found = 0, 0, [(0, math.inf)]  # epochs, trainings, (epochs, best final loss)
+
+    def begin(self, params: dict[str, Any]) -> Iterator[float]:
+        """A training of which each epoch is counted."""
+        self.begun += 1
+        best = math.inf
+        for epoch, loss in enumerate(self.trainings.train(params, self.begun), start=1):
+            self.spent += 1
+            if epoch == self.top:
+                best = min(self.found[-1][1], loss if math.isfinite(loss) else math.inf)
+                self.found.append((self.spent, best))
+            yield loss
+
+    def best_after(self, epochs: float) -> float:
+        """The best final loss found within so many epochs."""
+        return [loss for spent, loss in self.found if spent <= epochs][-1]
+
+    def until(self, loss: float) -> int | None:
+        """How many epochs it took to find so small a final loss."""
+        return next((spent for spent, best in self.found if best <= loss), None)
+
+
+# --- methods: each runs trials on an account, and yields after each ---------------------------------------------------
+
+
+def deepbore(account: Account, **settings: Any) -> Iterator[None]:
+    """A study with a budget: its own promotions."""
+    trainings = account.trainings
+    study = Study(trainings.space, budget=trainings.budget, **settings)
+    running: dict[int, Iterator[float]] = {}
+    while study.observations.n_left > 0:
+        (trial,) = study.ask()
+        earlier = trial.resume_from
+        running[trial.id] = running.pop(earlier.id) if earlier else account.begin(trial.params)
+        for _ in range(trial.budget - (earlier.budget if earlier else 0)):
+            loss = next(running[trial.id])
+        study.tell(trial, loss)
+        yield
+
+
+def in_full(account: Account, **settings: Any) -> Iterator[None]:
+    """A study without a budget: each training to its end."""
+    study = Study(account.trainings.space, **settings)
+    while True:
+        (trial,) = study.ask()
+        *_, loss = (loss for _, loss in zip(range(account.top), account.begin(trial.params), strict=False))
+        study.tell(trial, loss)
+        yield
+
+
+def optuna(account: Account, seed: int, pruner: str) -> Iterator[None]:
+    """Optuna's TPE, with a pruner that hears of every epoch."""
+    import optuna  # noqa: PLC0415
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    pruners = {
+        "hyperband": lambda: optuna.pruners.HyperbandPruner(1, account.top, 3),
+        "halving": lambda: optuna.pruners.SuccessiveHalvingPruner(1, 3, 0),
+        "none": optuna.pruners.NopPruner,
+    }
+    sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
+    study = optuna.create_study(sampler=sampler, pruner=pruners[pruner]())
+    while True:
+        trial = study.ask()
+        pruned = False
+        training = account.begin(suggested(trial, account.trainings.space))
+        for epoch, loss in zip(range(1, account.top + 1), training, strict=False):
+            trial.report(loss, epoch)
+            if epoch < account.top and trial.should_prune():
+                pruned = True
+                break
+        states = optuna.trial.TrialState
+        study.tell(trial, None, states.PRUNED) if pruned else study.tell(trial, loss if math.isfinite(loss) else 1e9)
+        yield
+
+
+METHODS: dict[str, Callable[[Account, int], Iterator[None]]] = {
+    "deepbore": lambda account, seed: deepbore(account, seed=seed),
+    "deepbore-in-full": lambda account, seed: in_full(account, seed=seed),
+    "random-asha": lambda account, seed: deepbore(account, seed=seed, n_initial=NEVER),
+    "optuna-tpe-hyperband": lambda account, seed: optuna(account, seed, "hyperband"),
+    "optuna-tpe-halving": lambda account, seed: optuna(account, seed, "halving"),
+    "optuna-tpe-in-full": lambda account, seed: optuna(account, seed, "none"),
+}
+PROBLEMS: dict[str, Callable[[], Any]] = {name: lambda name=name: Table(name) for name in LearningCurves.names}
+PROBLEMS["live"] = Live
+
+
+def run(name: str, method: str, seed: int, trainings: int) -> dict[str, Any]:
+    """One row."""
+    problem = PROBLEMS[name]()
+    account, start = Account(problem), time.process_time()
+    for _ in METHODS[method](account, seed):
+        known = problem.final is not None and account.found[-1][1] <= problem.final[0]
+        if known or account.spent >= trainings * account.top:
+            break
+    row = {"problem": name, "method": method, "seed": seed, "trainings": trainings, "begun": account.begun}
+    row |= {"epochs": account.spent, "seconds": round(time.process_time() - start, 1)}
+    found = {mark: account.best_after(mark * account.top) for mark in MARKS if mark <= trainings}
+    row["regret"] = {mark: None if math.isinf(loss) else problem.regret(loss) for mark, loss in found.items()}
+    if problem.final is not None:
+        goals = {each: problem.final[math.ceil(share * len(problem.final)) - 1] for each, share in GOALS.items()}
+        row["until"] = {each: account.until(loss) for each, loss in goals.items()}
+    return row
+
+
+def show(path: Path) -> None:
+    """Medians over the seeds, as a table in Markdown; what was never reached is infinite."""
+    by = defaultdict(list)
+    for row in map(json.loads, path.read_text().splitlines()):
+        by[row["problem"], row["method"]].append(row)
+    marks = [mark for mark in MARKS if any(str(mark) in row["regret"] for rows in by.values() for row in rows)]
+    print(
+        "| problem | method | runs | epochs to the best 1 % | best 5 % | "
+        + "".join(f"after {mark} | " for mark in marks)
+        + "seconds |"
+    )
+    print("|---" * (6 + len(marks)) + "|")
+    for (problem, method), rows in sorted(by.items()):
+        until = [median(row.get("until", {}).get(goal) for row in rows) for goal in GOALS]
+        regret = [median(row["regret"].get(str(mark)) for row in rows) for mark in marks]
+        cells = [problem, method, str(len(rows))] + [f"{each:.0f}" for each in until] + [f"{r:.3f}" for r in regret]
+        print("| " + " | ".join(cells) + f" | {median(row['seconds'] for row in rows):.0f} |")
+
+
+def median(values: Any) -> float:
+    """The median, None being infinite."""
+    return statistics.median(math.inf if value is None else value for value in values)
+
+
+def main() -> None:
+    """Runs what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--problems", default=",".join(PROBLEMS))
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--trainings", type=int, default=10, help="epochs of so many full trainings")
+    parser.add_argument("--show", action="store_true")
+    given = parser.parse_args()
+    if given.show:
+        show(given.output)
+        return
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    rows = map(json.loads, given.output.read_text().splitlines()) if given.output.exists() else iter(())
+    done = {(row["problem"], row["method"], row["seed"]) for row in rows if row["trainings"] >= given.trainings}
+    for seed in range(given.seeds):
+        for name in given.problems.split(","):
+            for method in given.methods.split(","):
+                if (name, method, seed) not in done:
+                    row = json.dumps(run(name, method, seed, given.trainings))
+                    with given.output.open("a") as file:
+                        print(row, file=file)
+
+
+if __name__ == "__main__":
+    main()
