@@ -8,11 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-import kinds
 import pytest
 import torch
 
 import deepbore
+import kinds
 from deepbore import Study
 from deepbore.errors import SettingError, ValueTypeError
 
