@@ -10,13 +10,11 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 from deepbore import Categorical, Real, SearchSpace, Study, Trial
 
-mpl.use("Agg")
 SPACE = SearchSpace(
     {
         "size": Real(0.1, 100, log=True),
@@ -29,14 +27,13 @@ X, Y = np.random.default_rng(0).normal(size=(2, 4000)) * [[1.0], [0.4]] + np.rep
 
 def render(trials: list[Trial], file: Path) -> None:
     """Draws the plots of some trials side by side."""
-    figure, axes = plt.subplots(1, len(trials), figsize=(4 * len(trials), 3.2), layout="constrained")
-    for number, (each, trial) in enumerate(zip(axes, trials, strict=True), 1):
+    figure = Figure(figsize=(4 * len(trials), 3.2), layout="constrained")
+    for number, (each, trial) in enumerate(zip(figure.subplots(1, len(trials)), trials, strict=True), 1):
         look = trial.params
         each.scatter(X, Y, c=X + Y, s=look["size"], alpha=look["opacity"], cmap=look["colours"], linewidths=0)
         each.set_title(str(number))
         each.set_axis_off()
     figure.savefig(file, dpi=100)
-    plt.close(figure)
 
 
 def ask_person(trials: list[Trial]) -> str:

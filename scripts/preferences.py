@@ -37,7 +37,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "hartmann3": lambda: Hartmann(3),
     "hartmann6": lambda: Hartmann(6),
 }
-COMPARISONS, AT, SEEDS = 50, (10, 20, 30, 40, 50), range(8)
+COMPARISONS, AT, SEEDS = 50, (10, 20, 30, 40, 50), range(5)
 
 
 class Person:

@@ -8,8 +8,9 @@ import torch
 from hypothesis import given, strategies as st
 
 from cases import CLASSIFIERS
-from deepbore import Real, SearchSpace, ThresholdLabels
+from deepbore import Budget, Real, SearchSpace, ThresholdLabels
 from deepbore.classifiers import (
+    AtBudgets,
     Calibrated,
     DeepEnsemble,
     DeepPLS,
@@ -157,6 +158,7 @@ HEADS = {  # a limit each that is cheap to cross
     "DeepPLS": (lambda: DeepPLS(training=QUICK), 1024),
     "PerColumn": (lambda: PerColumn(KernelPLS(rows=60), columns=1), 60),
     "Calibrated": (lambda: Calibrated(KernelPLS(rows=60)), 60),
+    "AtBudgets": (lambda: AtBudgets(KernelPLS(rows=60), Budget("epochs", 1, 9)), 60),
     "Relaxed": (lambda: Relaxed(MLPClassifier(training=QUICK)), 1024),
 }
 

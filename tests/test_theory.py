@@ -46,10 +46,14 @@ def test_every_statement_of_the_page_has_a_test_and_every_test_a_statement():
 
 
 def told(values):
-    """Observations of one parameter without order: {choice: its values, one an evaluation}."""
-    observations = Observations(SearchSpace({"x": Categorical([*values, "another"])}))
+    """Observations of one parameter without order: {choice: its values, one an evaluation}.
+
+    Evaluations of one configuration are averaged before they are labelled. So each has a configuration of its own, by
+    another parameter that differs by nothing that a kernel could see.
+    """
+    observations = Observations(SearchSpace({"x": Categorical([*values, "another"]), "evaluation": Real(0, 1e9)}))
     for choice, outcomes in values.items():
-        observations.add({"x": [choice] * len(outcomes)}, list(outcomes))
+        observations.add({"x": [choice] * len(outcomes), "evaluation": [*range(len(outcomes))]}, list(outcomes))
     return observations
 
 

@@ -31,9 +31,9 @@ class RungLabels(Labelling):
     Example:
         >>> from deepbore import Budget, Real, SearchSpace, ValueGradedLabels
         >>> observations = Observations(SearchSpace({"x": Real(0, 1)}), budget=Budget("epochs", 1, 3))
-        >>> observations.add({"x": [0.1, 0.5, 0.5, 0.1]}, [0.9, 0.7, 0.4, 0.6], budgets=[1, 1, 3, 3])
-        >>> RungLabels(ValueGradedLabels(gamma=0.9))(observations).z.squeeze(-1).tolist()
-        [0.3333333432674408, 1.0, 1.0, 0.3333333432674408]
+        >>> observations.add({"x": [0.1, 0.5, 0.9] * 2}, [0.9, 0.7, 0.8, 0.6, 0.4, 0.5], budgets=[1, 1, 1, 3, 3, 3])
+        >>> RungLabels(ValueGradedLabels(gamma=0.7))(observations).z[:, 0].numpy().round(2).tolist()
+        [0.11, 1.0, 0.33, 0.11, 1.0, 0.33]
     """
 
     def __init__(self, base: Labelling):

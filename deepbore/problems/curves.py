@@ -42,7 +42,7 @@ class LearningCurves(Problem):
     Example:
         >>> problem = LearningCurves("digits")
         >>> params = {"learning_rate": 1e-2, "decay": 0.9, "dropout": 0.2, "batch_size": 32, "layers": 1, "units": 64}
-        >>> problem.optimum < problem(params) < problem.after(params, epochs=1)
+        >>> problem.optimum <= problem(params) < problem.after(params, epochs=1)
         True
     """
 
