@@ -32,7 +32,7 @@ class RungLabels(Labelling):
         >>> from deepbore import Budget, Real, SearchSpace, ValueGradedLabels
         >>> observations = Observations(SearchSpace({"x": Real(0, 1)}), budget=Budget("epochs", 1, 3))
         >>> observations.add({"x": [0.1, 0.5, 0.9] * 2}, [0.9, 0.7, 0.8, 0.6, 0.4, 0.5], budgets=[1, 1, 1, 3, 3, 3])
-        >>> RungLabels(ValueGradedLabels(gamma=0.7))(observations).z[:, 0].numpy().round(2).tolist()
+        >>> RungLabels(ValueGradedLabels(gamma=0.7))(observations).z[:, 0].double().numpy().round(2).tolist()
         [0.11, 1.0, 0.33, 0.11, 1.0, 0.33]
     """
 
