@@ -170,8 +170,8 @@ SEARCH = Race(
     "scored: immediate regret on NASBench201's CIFAR-10.",
     reports="Random search is ahead of differential evolution by a little; a higher limit helps differential evolution "
     "somewhat, and a lower one random search.",
-    explanation="Whatever the search, and however many points it scores, the differences are smaller than those between "
-    "seeds. One interval of twelve that is on the other side of 0 is what chance alone gives.",
+    explanation="Whatever the search, and however many points it scores, the differences are smaller than those "
+    "between seeds. One interval of twelve that is on the other side of 0 is what chance alone gives.",
     panels=(search_panel("bore_rf"), search_panel("bore_xgb")),
     trials=200,
     paper_trials=None,
