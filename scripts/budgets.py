@@ -28,7 +28,6 @@ from torch.nn.functional import cross_entropy
 
 from deepbore import Budget, Integer, Real, SearchSpace, Study
 from deepbore.problems import LearningCurves
-from trade_offs import suggested
 
 MARKS = (5, 10, 25, 50, 100)  # full trainings
 GOALS = {"1 %": 0.01, "5 %": 0.05}  # shares of a table
@@ -155,6 +154,8 @@ def optuna(account: Account, seed: int, pruner: str) -> Iterator[None]:
     """Optuna's TPE, with a pruner that hears of every epoch."""
     import optuna  # noqa: PLC0415
 
+    from peers.optuna_samplers import suggest  # noqa: PLC0415
+
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     pruners = {
         "hyperband": lambda: optuna.pruners.HyperbandPruner(1, account.top, 3),
@@ -166,7 +167,7 @@ def optuna(account: Account, seed: int, pruner: str) -> Iterator[None]:
     while True:
         trial = study.ask()
         pruned = False
-        training = account.begin(suggested(trial, account.trainings.space))
+        training = account.begin(suggest(trial, account.trainings.space))
         for epoch, loss in zip(range(1, account.top + 1), training, strict=False):
             trial.report(loss, epoch)
             if epoch < account.top and trial.should_prune():
