@@ -11,12 +11,10 @@ from hypothesis import given, settings, strategies as st
 from deepbore import (
     Budget,
     KernelPLS,
-    MLPClassifier,
     Outcome,
     Real,
     SearchSpace,
     Study,
-    ThresholdLabels,
     ValueGradedLabels,
 )
 from deepbore.data.observations import Observations
@@ -72,41 +70,35 @@ def test_what_makes_no_sense_is_refused():
 # --- labels ----------------------------------------------------------------------------------------------------------
 
 
-def test_where_a_label_is_linear_its_noise_is_its_slope_times_that_of_the_value():
-    labels = ValueGradedLabels()(told(np.linspace(0, 1, 9), np.arange(9.0), noise=0.3))
-    slope = 1 / (4 - 0) / (1 + 0.5)  # tau is 4, the tail 1/2
-    assert torch.allclose(labels.noise[:4], torch.tensor((slope * 0.3) ** 2))  # of the best one, too
-    assert (labels.noise[5:].diff() < 0).all()
+def test_a_row_weighs_what_its_noise_says_beside_that_of_others():
+    noise = [0.1, 0.2, 0.4, 0.0, 1e6, np.nan]
+    labels = RankGradedLabels()(told(np.linspace(0, 1, 6), np.arange(6.0), noise))
+    assert labels.weight.tolist() == pytest.approx([4, 1, 0.25, 100, 0.01, 1])
 
 
-def test_a_class_is_unknown_within_a_deviation_of_tau_and_certain_beyond():
-    labels = ThresholdLabels(0.5)(told(np.linspace(0, 1, 8), np.arange(8.0), noise=1.5))  # tau is 3
-    assert labels.noise.tolist() == [0, 0, 0.25, 0.25, 0.25, 0, 0, 0]
-
-
-def test_more_noise_weighs_less_for_every_head():
-    noise = np.where(np.arange(8) % 2, 0.5, 0.1)
-    batch = LabelledObservations(told(np.linspace(0, 1, 8), np.arange(8.0), noise), RankGradedLabels()).labelled()
-    assert KernelPLS().weighed(batch) is batch  # it reads the variances themselves
-    weight = MLPClassifier().weighed(batch).weight
-    assert torch.allclose(weight, 1 / (1 + 4 * batch.noise))
-    assert weight.min() >= 0.5
+@pytest.mark.parametrize("sd", [0.0, 1e-3, 5.0])
+def test_the_same_noise_everywhere_changes_nothing(sd):
+    x, values = np.linspace(0, 1, 8), np.random.default_rng(0).normal(size=8)
+    plain, noisy = (ValueGradedLabels()(told(x, values, noise)) for noise in (None, sd))
+    assert torch.equal(plain.z, noisy.z)
+    assert torch.equal(plain.weight, noisy.weight)
 
 
 def test_kernel_pls_is_heteroscedastic_regression():
     x, values = np.linspace(0, 1, 9), np.random.default_rng(0).normal(size=9)
-    noise = np.linspace(0, 0.8, 9)
+    noise = np.linspace(0.1, 0.8, 9)
     data = LabelledObservations(told(x, values, noise), ValueGradedLabels())
     head = fit(KernelPLS(length_scale=0.3, regularisation=0.01), data)
     batch = data.labelled()
-    z, v = batch.z[:, 0].double().numpy(), batch.noise.double().numpy()
+    z, weight = batch.z[:, 0].double().numpy(), batch.weight.double().numpy()
+    assert np.allclose(weight, (np.median(noise) / noise) ** 2)
 
     def kernel(a, b):
         r = math.sqrt(5) * np.abs(a[:, None] - b) / 0.3
         return (1 + r + r**2 / 3) * np.exp(-r)
 
     new = np.array([0.03, 0.4, 0.77])
-    inverse = np.linalg.inv(kernel(x, x) + np.diag(0.01 + v))
+    inverse = np.linalg.inv(kernel(x, x) + np.diag(0.01 / weight))
     posterior = head.posterior(torch.tensor(new)[:, None])
     mean = kernel(new, x) @ inverse @ z
     variance = 1 - np.einsum("ij,jk,ik->i", kernel(new, x), inverse, kernel(new, x))
@@ -117,33 +109,32 @@ def test_kernel_pls_is_heteroscedastic_regression():
 # --- repeats ---------------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5]), st.floats(-5, 5), st.floats(0.1, 3)), min_size=1))
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5]), st.floats(-5, 5), st.floats(0.5, 3)), min_size=1))
 @settings(deadline=None, max_examples=50)
 def test_rows_of_a_configuration_have_its_weighted_mean(rows):
     x, values, noise = map(np.array, zip(*rows, strict=True))
     found = evaluated(told(x, values, noise))
+    worth = (np.sort(noise)[(len(noise) - 1) // 2] / noise) ** 2
     for row in range(len(x)):
         same = x == x[row]
-        weight = 1 / noise[same] ** 2
-        assert float(found.values[row]) == pytest.approx(np.average(values[same], weights=weight), abs=1e-9)
-        assert float(found.noise[row]) == pytest.approx(weight.sum() ** -0.5, rel=1e-9)
-        if found.count is not None:
-            assert float(found.count[torch.from_numpy(same)].sum()) == same.sum()
-            assert int((found.count[torch.from_numpy(same)] > 0).sum()) == 1
+        assert float(found.values[row]) == pytest.approx(np.average(values[same], weights=worth[same]), abs=1e-9)
+        together = found.worth[torch.from_numpy(same)]
+        assert float(together.sum()) == pytest.approx(worth[same].sum(), rel=1e-9)
+        assert int((together > 0).sum()) == 1
     assert np.allclose(np.sort(found.values.numpy()), found.ranked)
 
 
-def test_where_a_noise_is_missing_the_mean_is_plain_and_failures_count_for_nothing():
+def test_where_a_noise_is_missing_a_value_counts_as_one_of_usual_noise_and_failures_for_nothing():
     found = evaluated(told([0.5, 0.5, 0.5, 0.1], [1.0, 4.0, np.nan, 7.0], [0.1, np.nan, 0.1, np.nan]))
     assert found.values.tolist()[:2] == [2.5, 2.5]
     assert math.isnan(found.values[2])
     assert found.ranked.tolist() == [2.5, 2.5, 7]
-    assert found.noise.tolist() == [0, 0, 0, 0]
-    assert found.count.tolist() == [0, 2, 1, 1]
+    assert found.worth.tolist() == [0, 2, 1, 1]
 
 
-def test_a_value_without_noise_stands_for_its_configuration():
-    assert evaluated(told([0.5, 0.5], [1.0, 4.0], [0.0, 1.0])).values.tolist() == [1, 1]
+def test_a_value_without_noise_all_but_stands_for_its_configuration():
+    values = evaluated(told([0.5, 0.5, 0.9], [1.0, 4.0, 0.0], [0.0, 1.0, 1.0])).values
+    assert float(values[0]) == pytest.approx((100 * 1 + 4) / 101)
 
 
 def test_asked_or_added_a_configuration_is_the_same():
@@ -165,8 +156,7 @@ def test_results_of_other_budgets_are_no_repeats():
     assert evaluated(observations).values.tolist() == [1, 5, 5, 2]
     labels = RungLabels(ValueGradedLabels(gamma=0.9))(observations)
     assert labels.z[1] == labels.z[2]
-    assert (labels.noise[:3] >= 0).all()
-    assert labels.noise[0] > labels.noise[3] == 0
+    assert labels.weight.tolist() == pytest.approx([0.01, 0, 2, 1], abs=1e-5)  # beside its rung's own median
 
 
 def test_all_rows_of_a_configuration_have_one_label_and_one_of_them_the_weight():
@@ -180,4 +170,4 @@ def test_without_repeats_nothing_is_touched():
     found = evaluated(observations)
     assert found.values.data_ptr() == observations.values.data_ptr()
     assert found.ranked is observations.sorted_values
-    assert found.noise is found.count is None
+    assert found.worth is None

@@ -52,7 +52,6 @@ class AtBudgets(Classifier):
         self.base, self.budget = classifier, budget
         self.link, self.kappa, self.capabilities = classifier.link, classifier.kappa, classifier.capabilities
         self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
-        self.reads_noise = classifier.reads_noise
         self.generator = classifier.generator
 
     def build(self, space: SearchSpace, outputs: int) -> None:

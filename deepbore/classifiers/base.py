@@ -3,7 +3,6 @@
 import logging
 import math
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,7 +39,6 @@ class Classifier(Part, LightningModule, ABC):
         differentiable: whether its scores have gradients in the points.
         distance_aware: whether the deviation grows away from the data, as expected improvement needs; the default
             acquisition goes by it if it is so before the head knows its space.
-        reads_noise: whether `fit` takes notice of the variances of labels; else they count as weights (`weighed`).
         kappa: standard deviations that an upper bound adds, if nobody says otherwise.
         generator: the stream of random numbers for weights and minibatches, which classifiers within this one share;
             the run lends its own.
@@ -54,7 +52,6 @@ class Classifier(Part, LightningModule, ABC):
     capabilities: frozenset[str] = frozenset()
     differentiable: bool = True
     distance_aware: bool = False
-    reads_noise: bool = False
     kappa: float = 1.0
 
     best_label: Tensor
@@ -163,7 +160,7 @@ class Classifier(Part, LightningModule, ABC):
             return
         try:
             with one_thread():
-                measured = {**self.fit(self.weighed(self._with_earlier(batch))), **self.quality(batch)}
+                measured = {**self.fit(self._with_earlier(batch)), **self.quality(batch)}
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
             self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
             return
@@ -180,16 +177,6 @@ class Classifier(Part, LightningModule, ABC):
         if (kept := state_dict.get(f"{prefix}best_label")) is not None:
             self.best_label = self.best_label.new_empty(kept.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-    def weighed(self, batch: LabelledBatch) -> LabelledBatch:
-        """The batch with the variances v of its labels as weights, unless `fit` reads them: w / (1 + 4 v).
-
-        A class is 0 or 1, with variance 1/4 where nothing is known, so v adds to 1/4 what 4 v adds to 1. Then v is at
-        most 1/4, and the least weight half of the greatest.
-        """
-        if batch.noise is None or self.reads_noise:
-            return batch
-        return replace(batch, weight=batch.weight / (1 + 4 * batch.noise), noise=None)
 
     def _say_once(self, level: int, message: str) -> None:
         if message not in self._said:

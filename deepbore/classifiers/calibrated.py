@@ -97,7 +97,7 @@ class Calibrated(Classifier):
         self._fit, self._logit = METHODS[method]
         self.min_per_class, self.rows, self.ensemble = min_per_class, rows, ensemble
         self.differentiable = classifier.differentiable and method != "isotonic"
-        self.link, self.kappa, self.reads_noise = classifier.link, classifier.kappa, classifier.reads_noise
+        self.link, self.kappa = classifier.link, classifier.kappa
         can = {"std", "members"}
         self.capabilities = frozenset(can) if ensemble else classifier.capabilities & can  # no theorem: scores change
         self.generator = classifier.generator

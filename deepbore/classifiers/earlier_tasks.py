@@ -13,7 +13,6 @@ from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
 from deepbore.labels.coreset import NEGLIGIBLE
-from deepbore.labels.noise import variances
 
 ROWS = 200  # to learn from, this run's among them, as a head that takes a coreset has; of each task's head, too
 ITERATIONS = 100  # of a task's head, which is fitted once
@@ -126,7 +125,6 @@ class EarlierTasks:
             z=torch.cat([part.z for part in parts]),
             weight=torch.cat([part.weight for part in parts]),
             constraints=None,
-            noise=None if batch.noise is None else torch.cat([variances(part) for part in parts]),
         )
 
     def weights(self, batch: LabelledBatch) -> Tensor:

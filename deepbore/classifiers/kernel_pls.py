@@ -70,7 +70,6 @@ class KernelPLS(Classifier):
     capabilities = frozenset({"std", "theorem"})
     distance_aware = True
     kappa = 2.0
-    reads_noise = True
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class KernelPLS(Classifier):
 
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
-    _data: Tensor  # their labels, weights, and variances where noise was told, n x 2 or n x 3
+    _data: Tensor  # their labels and weights, n x 2
     _root: Tensor
     _coefficients: Tensor
     _information: Tensor
@@ -129,8 +128,7 @@ class KernelPLS(Classifier):
         """Fits the batch, as `fit` does, without a trainer."""
         # light rows stay out: to the evidence a row is a row, however little it weighs, and makes lambda smaller
         batch = batch.coreset(self.rows, self.generator)
-        columns = [batch.z.double().mean(-1), batch.weight.double()]
-        labels = torch.stack(columns if batch.noise is None else [*columns, batch.noise.double()], dim=-1)
+        labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
         self._keep(_x=self.coordinates(batch.points), _data=labels)
         found = minimize(
             self._negative_evidence,
@@ -166,19 +164,18 @@ class KernelPLS(Classifier):
         return value + float(score @ score / 2), gradient.cpu().numpy() + score / self._prior[:, 1]
 
     def _covariance(self, theta: Tensor) -> Tensor:
-        """K_t + lambda I for the rows at hand, with each row's lambda as in `_noise` (n x n)."""
+        """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
         return self._kernel(theta)(self._x, self._x) + torch.diag(self._noise(theta) + JITTER)
 
     def _kernel(self, theta: Tensor) -> ScaledKernel:
         return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.owner], theta[-2].exp())
 
     def _noise(self, theta: Tensor) -> Tensor:
-        """Lambda divided by each row's weight, and what variance of its label is known (n)."""
-        noise = theta[-1].exp() / self._data[:, 1]
-        return noise + self._data[:, 2] if self._data.shape[1] > 2 else noise
+        """Lambda divided by each row's weight (n)."""
+        return theta[-1].exp() / self._data[:, 1]
 
     def _remember(self, x: Tensor, data: Tensor) -> None:
-        """Keeps the rows x (n x c) with their data (n x 2 or n x 3), and what predictions need of them."""
+        """Keeps the rows x (n x c) with labels and weights (n x 2), and what predictions need of them."""
         self._keep(_x=x, _data=data)
         factor = torch.linalg.cholesky(self._covariance(self.theta))
         identity = torch.eye(len(x), dtype=x.dtype, device=x.device)

@@ -13,7 +13,8 @@ from deepbore.data.outcomes import Status
 if TYPE_CHECKING:
     from deepbore.data.view import ObservationsView
 
-LEAST = 1e-30  # a value without noise stands for itself: next to it others of its configuration count for nothing
+LEAST = 1e-30  # a value may be told to have no noise at all
+MOST = 100.0  # evaluations of usual noise that one is worth: no row drowns all others
 
 
 def first_rows(
@@ -52,47 +53,49 @@ class Evaluated:
     Attributes:
         values: to minimise, n; NaN where there is none.
         ranked: those of this run, ascending; a configuration counts as often as it was evaluated.
-        noise: standard deviation of each value, n, 0 where none was told; None if no row has any.
-        count: evaluations that a row stands for, n: one row for all of its configuration, 0 for the others of it; None
-            if no configuration comes again.
+        worth: how many evaluations of usual noise each row is worth, n; where a configuration comes again, one row is
+            worth all of its evaluations, and the others nothing. None if each row is worth one.
     """
 
     values: Tensor
     ranked: np.ndarray
-    noise: Tensor | None
-    count: Tensor | None
+    worth: Tensor | None
 
 
 def evaluated(observations: "ObservationsView") -> Evaluated:
     """The first values of the rows, averaged over the evaluations of each configuration of this run at one budget.
 
-    Where all evaluations of a configuration have noise sd_i told, the mean is weighted by 1 / sd_i^2 and has the noise
-    (sum 1 / sd_i^2)^(-1/2); else it is the plain mean. Without repeats the values are those that were told, bit for
-    bit, and nothing is sorted; with repeats the cost is that of sorting n numbers.
+        w_i = (s / sd_i)^2, at least 1/100 and at most 100,    s the median of the sd_i that were told
+
+    An evaluation counts as w_i in the mean, and its row in what is learned; as 1 where no noise was told. So the noise
+    that was told says how much more one value is worth than another, and how much noise there is at all, compared with
+    what the function does, is learned. Without repeats the values are those that were told, bit for bit, and nothing is
+    sorted; with repeats the cost is that of sorting n numbers.
     """
-    values, noise = observations.values[:, 0], observations.noise
+    values, worth = observations.values[:, 0], _worth(observations.noise)
     if not observations.has_repeats:
-        return Evaluated(values, observations.sorted_values, None if noise is None else noise.nan_to_num(nan=0.0), None)
-    told = observations.status == Status.COMPLETE
-    rows = told.nonzero().squeeze(-1)
+        return Evaluated(values, observations.sorted_values, worth)
+    each = torch.ones_like(values) if worth is None else worth
+    rows = (observations.status == Status.COMPLETE).nonzero().squeeze(-1)
     group = _groups(observations)[rows]
-    counts = _summed(torch.ones_like(values[rows]), group, len(values))
-    precision = torch.ones_like(values) if noise is None else noise.clamp(min=LEAST).square().reciprocal()
-    is_known = ~_summed(precision[rows], group, len(values)).isnan()
-    weight = torch.where(is_known[group], precision[rows], 1.0)
-    total = _summed(weight, group, len(values))
-    means = _summed(weight * values[rows], group, len(values)) / total
-    repeated = counts[group] > 1
+    total = _summed(each[rows], group, len(values))
+    means = _summed(each[rows] * values[rows], group, len(values)) / total
+    is_repeated = _summed(torch.ones_like(values[rows]), group, len(values))[group] > 1
     averaged = values.clone()
-    averaged[rows] = torch.where(repeated, means[group], values[rows])
+    averaged[rows] = torch.where(is_repeated, means[group], values[rows])
     last = group.new_zeros(len(values)).scatter_reduce(0, group, rows, "amax", include_self=False)
-    count = torch.ones_like(values)
-    count[rows] = torch.where(rows == last[group], counts[group], 0.0)
-    if noise is not None:
-        pooled = torch.where(repeated & is_known[group], total[group].rsqrt(), noise[rows].nan_to_num(nan=0.0))
-        noise = torch.zeros_like(values).index_copy(0, rows, torch.where(repeated & ~is_known[group], 0.0, pooled))
+    together = each.clone()
+    together[rows] = torch.where(rows == last[group], total[group], 0.0)
     own = rows[observations.tasks[rows] == 0]
-    return Evaluated(averaged, np.sort(averaged[own].cpu().numpy()), noise, count)
+    return Evaluated(averaged, np.sort(averaged[own].cpu().numpy()), together)
+
+
+def _worth(noise: Tensor | None) -> Tensor | None:
+    """What evaluations with these standard deviations (n, NaN where none was told) are worth; None if none was."""
+    if noise is None:
+        return None
+    sd = noise.clamp(min=LEAST)
+    return (sd.nanmedian() / sd).square().clamp(1 / MOST, MOST).nan_to_num(nan=1.0)
 
 
 def _groups(observations: "ObservationsView") -> Tensor:

@@ -28,8 +28,6 @@ class Labels:
         constraints: grades of the black-box constraints in [0, 1], n x c: 1/2 on the border, above 1/2 where one is
             kept, NaN where nothing is known. Then `best` is the best label of a feasible row. None where there are no
             constraints, or the labels have taken care of them.
-        noise: variances of the labels, n, by which they would vary if the values were measured again; 0 where no noise
-            was told. None if none was.
     """
 
     z: Tensor
@@ -38,7 +36,6 @@ class Labels:
     separable: bool = True
     metrics: Mapping[str, float] = field(default_factory=dict)
     constraints: Tensor | None = None
-    noise: Tensor | None = None
 
     @classmethod
     def none(cls, observations: Observations, outputs: int = 1) -> "Labels":
@@ -78,13 +75,13 @@ class Labelling(Part, ABC):
         """Takes up what `state_dict` gave."""
 
 
-def weights_of_repeats(weight: Tensor, count: Tensor | None) -> Tensor:
-    """Weights (n) times the evaluations that each row stands for; next to nothing where another row does.
+def weights_by_worth(weight: Tensor, worth: Tensor | None) -> Tensor:
+    """Weights (n) times the evaluations that each row is worth; next to nothing where another row stands for it.
 
     So a configuration that was evaluated several times, whose rows have one label, is learned as one row: as several
     equal ones it would teach that there is no noise.
     """
-    return weight if count is None else weight * count.clamp(min=PENDING_WEIGHT)
+    return weight if worth is None else weight * worth.clamp(min=PENDING_WEIGHT)
 
 
 def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:

@@ -28,7 +28,6 @@ class LabelledBatch:
         metrics: what to log of the labels, by name.
         constraints: grades of the black-box constraints, n x c, or None; see `Labels`.
         budgets: what the trials may spend, n; None where there are no budgets.
-        noise: variances of the labels (n), or None; see `Labels`.
     """
 
     points: Tensor
@@ -39,14 +38,13 @@ class LabelledBatch:
     metrics: Mapping[str, float] = field(default_factory=dict)
     constraints: Tensor | None = None
     budgets: Tensor | None = None
-    noise: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.points)
 
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows only, given by number."""
-        optional = {"constraints": self.constraints, "budgets": self.budgets, "noise": self.noise}
+        optional = {"constraints": self.constraints, "budgets": self.budgets}
         taken: dict[str, Any] = {name: each[rows] for name, each in optional.items() if each is not None}
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)
 

@@ -9,7 +9,6 @@ from deepbore.data.part import part_of
 from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels
 from deepbore.labels.constraints import graded_constraints
-from deepbore.labels.noise import variances
 
 
 class RungLabels(Labelling):
@@ -61,7 +60,6 @@ class RungLabels(Labelling):
             separable=any(part.separable for part in parts),
             metrics=told[-1].metrics if told else {},  # those of the largest budget that has values
             constraints=graded_constraints(observations) if any(p.constraints is not None for p in parts) else None,
-            noise=None if observations.noise is None else _together([variances(part) for part in parts], rows),
         )
 
 

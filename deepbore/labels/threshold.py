@@ -7,7 +7,6 @@ one (BORE section 3.1 and appendix F).
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import torch
@@ -16,17 +15,16 @@ from torch import Tensor
 from deepbore.data.observations import Observations, Status
 from deepbore.data.repeats import evaluated
 from deepbore.errors import SettingError
-from deepbore.labels.base import Labelling, Labels, lighten_pending, weights_of_repeats
+from deepbore.labels.base import Labelling, Labels, lighten_pending, weights_by_worth
 from deepbore.labels.constraints import best_feasible, graded_constraints
 from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma, threshold
-from deepbore.labels.noise import label_variance
 
 
 class ThresholdFamily(Labelling):
     """What labellings by thresholds of one value share: gamma, tau, and class 0 for what has no value.
 
-    Evaluations of one configuration have one label, that of their mean (`deepbore.data.repeats.evaluated`); where
-    values came with their noise, labels have variances (`deepbore.labels.noise`).
+    Evaluations of one configuration have one label, that of their mean; where values came with their noise, the less
+    of it the more a row weighs (`deepbore.data.repeats.evaluated`).
 
     With black-box constraints the label is that of the value, feasible or not, and each constraint has a grade of its
     own (`deepbore.labels.constraints`): one label of both has a jump at the border that no head learns as well.
@@ -42,15 +40,14 @@ class ThresholdFamily(Labelling):
         told = evaluated(observations)
         if not len(told.ranked):
             return Labels.none(observations, self.outputs)
-        return self.labelled(told.values, told.ranked, observations, told.noise, told.count)
+        return self.labelled(told.values, told.ranked, observations, told.worth)
 
     def labelled(
         self,
         values: Tensor,
         ranked: np.ndarray,
         observations: Observations,
-        noise: Tensor | None = None,
-        count: Tensor | None = None,
+        worth: Tensor | None = None,
     ) -> Labels:
         """Labels of values (n, NaN where there is none) that need not be the observations' own.
 
@@ -58,12 +55,11 @@ class ThresholdFamily(Labelling):
             values: to minimise, n.
             ranked: those of them that tau is found among, ascending, at least one.
             observations: the rows.
-            noise: standard deviations of the values, as of `Evaluated`.
-            count: evaluations that each row stands for, as of `Evaluated`.
+            worth: evaluations that each row is worth, as of `Evaluated`.
         """
         tau = threshold(ranked, self.proportion(len(ranked)))
         z, weight = self.label(values, ranked, tau)
-        weight = weights_of_repeats(weight, count)
+        weight = weights_by_worth(weight, worth)
         return Labels(
             z.reshape(len(values), -1).float(),
             lighten_pending(weight, observations).float(),
@@ -71,11 +67,7 @@ class ThresholdFamily(Labelling):
             separable=bool(ranked[-1] > tau) or bool((observations.status == Status.FAILED).any()),
             metrics={"tau": observations.to_user(tau)},
             constraints=graded_constraints(observations),
-            noise=None if noise is None else label_variance(partial(self._z, ranked, tau), values, noise).float(),
         )
-
-    def _z(self, ranked: np.ndarray, tau: float, values: Tensor) -> Tensor:
-        return self.label(values, ranked, tau)[0]
 
     def proportion(self, n: int) -> float:
         """Gamma for n values."""
