@@ -63,7 +63,7 @@ class JobEvaluator(Evaluator):
         while self._waiting and len(self._jobs) < self.workers:
             trial = self._waiting.popleft()
             file = Path(self._folder.name, f"{trial.id}.pickle")
-            file.write_bytes(pickle.dumps((self.objective, trial.params, trial.id)))
+            file.write_bytes(pickle.dumps((self.objective, trial)))
             self._jobs[trial.id] = trial, file, subprocess.Popen([*self.command, str(file)])
 
     def _finished(self, trial: Trial, file: Path, process: "subprocess.Popen[bytes]") -> Finished:
