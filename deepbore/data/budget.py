@@ -58,9 +58,10 @@ class Budget:
 
     @cached_property
     def rungs(self) -> tuple[float, ...]:
-        """The budgets, ascending; whole numbers if low and factor are."""
+        """The budgets, ascending; those that are whole numbers as integers, which a command line may ask for."""
         rungs: Iterator[float] = (self.low * self.factor**k for k in count())
-        return tuple(takewhile(lambda rung: rung <= self.high * (1 + ROUNDING), rungs))
+        spent = takewhile(lambda rung: rung <= self.high * (1 + ROUNDING), rungs)
+        return tuple(int(rung) if float(rung).is_integer() else rung for rung in spent)
 
     @property
     def top(self) -> float:
