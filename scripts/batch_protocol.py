@@ -12,10 +12,8 @@ again.
 
 import argparse
 import itertools
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -27,6 +25,7 @@ import deepbore as db
 from deepbore.acquisition import Acquisition
 from deepbore.classifiers import Posterior
 from deepbore.problems import Rosenbrock
+from harness.measuring import Row, complete
 
 ROWS = Path(__file__).parent.parent / "docs" / "results" / "papers" / "batch-E1-protocol.jsonl"
 DIM, Q, NOISE = 3, 10, 0.01
@@ -57,8 +56,9 @@ METHODS = {
 }
 
 
-def regrets(domain: str, start: str, method: str, seed: int, rounds: int) -> tuple[float, float]:
+def run(protocol: list[str], seed: int, rounds: int) -> Row:
     """Cumulative regret after some rounds: of all points, and of the best of each batch."""
+    domain, start, method = protocol
     low, high = DOMAINS[domain]
     problem, noise = Rosenbrock(DIM), np.random.default_rng(seed)
     study = db.Study(
@@ -77,16 +77,12 @@ def regrets(domain: str, start: str, method: str, seed: int, rounds: int) -> tup
             value = float(problem.value(vector(trial.params)))
             batches[-1].append(value)
             study.tell(trial, value + NOISE * noise.standard_normal())
-    return sum(map(sum, batches[1:])), sum(map(min, batches[1:]))
+    return {"all": round(sum(map(sum, batches[1:]))), "best": round(sum(map(min, batches[1:])))}
 
 
 def vector(params: db.Params) -> np.ndarray:
     """The point of a configuration."""
     return np.array([params[f"x{i}"] for i in range(DIM)])
-
-
-def read() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
 
 
 def main() -> None:
@@ -95,16 +91,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    protocols = list(itertools.product(DOMAINS, ("uniform", "density"), METHODS))
-    known = {(*row["protocol"], row["seed"]) for row in read() if row["rounds"] == given.rounds}
-    for seed, protocol in itertools.product(range(given.seeds), protocols):
-        if (*protocol, seed) not in known:
-            total, best = regrets(*protocol, seed, given.rounds)
-            row = {"protocol": protocol, "seed": seed, "rounds": given.rounds, "all": round(total), "best": round(best)}
-            with ROWS.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+    protocols = [list(each) for each in itertools.product(DOMAINS, ("uniform", "density"), METHODS)]
+    seeds = range(given.seeds)
+    wanted = [{"protocol": each, "seed": seed, "rounds": given.rounds} for seed in seeds for each in protocols]
+    found = complete(ROWS, wanted, run)
     for protocol in protocols:
-        rows = [row for row in read() if tuple(row["protocol"]) == protocol and row["rounds"] == given.rounds]
+        rows = [row for row in found if row["protocol"] == protocol and row["rounds"] == given.rounds]
         print(", ".join(protocol), *(f"{row['all']:.3g}" for row in rows), "| best:", *(row["best"] for row in rows))
 
 

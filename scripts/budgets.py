@@ -11,7 +11,7 @@ of the best 1 % of all networks, or of the best 5 %, was found. A run that is in
 """
 
 import argparse
-import json
+import itertools
 import math
 import statistics
 import time
@@ -28,6 +28,7 @@ from torch.nn.functional import cross_entropy
 
 from deepbore import Budget, Integer, Real, SearchSpace, Study
 from deepbore.problems import LearningCurves
+from harness.measuring import Row, complete, longest
 
 MARKS = (5, 10, 25, 50, 100)  # full trainings
 GOALS = {"1 %": 0.01, "5 %": 0.05}  # shares of a table
@@ -190,20 +191,20 @@ PROBLEMS: dict[str, Callable[[], Any]] = {name: lambda name=name: Table(name) fo
 PROBLEMS["live"] = Live
 
 
-def run(name: str, method: str, seed: int, trainings: int) -> dict[str, Any]:
-    """One row."""
-    problem = PROBLEMS[name]()
-    account, start = Account(problem), time.process_time()
+def run(problem: str, method: str, seed: int, trainings: int) -> Row:
+    """What a row says of one run."""
+    tuned = PROBLEMS[problem]()
+    account, start = Account(tuned), time.process_time()
     for _ in METHODS[method](account, seed):
-        known = problem.final is not None and account.found[-1][1] <= problem.final[0]
+        known = tuned.final is not None and account.found[-1][1] <= tuned.final[0]
         if known or account.spent >= trainings * account.top:
             break
-    row = {"problem": name, "method": method, "seed": seed, "trainings": trainings, "begun": account.begun}
-    row |= {"epochs": account.spent, "seconds": round(time.process_time() - start, 1)}
+    seconds = round(time.process_time() - start, 1)
+    row: Row = {"begun": account.begun, "epochs": account.spent, "seconds": seconds}
     found = {mark: account.best_after(mark * account.top) for mark in MARKS if mark <= trainings}
-    row["regret"] = {mark: None if math.isinf(loss) else problem.regret(loss) for mark, loss in found.items()}
-    if problem.final is not None:
-        goals = {each: problem.final[math.ceil(share * len(problem.final)) - 1] for each, share in GOALS.items()}
+    row["regret"] = {mark: None if math.isinf(loss) else tuned.regret(loss) for mark, loss in found.items()}
+    if tuned.final is not None:
+        goals = {each: tuned.final[math.ceil(share * len(tuned.final)) - 1] for each, share in GOALS.items()}
         row["until"] = {each: account.until(loss) for each, loss in goals.items()}
     return row
 
@@ -211,7 +212,7 @@ def run(name: str, method: str, seed: int, trainings: int) -> dict[str, Any]:
 def show(path: Path) -> None:
     """Medians over the seeds, as a table in Markdown; what was never reached is infinite."""
     by = defaultdict(list)
-    for row in map(json.loads, path.read_text().splitlines()):
+    for row in longest(path, "trainings", "problem", "method", "seed"):
         by[row["problem"], row["method"]].append(row)
     marks = [mark for mark in MARKS if any(str(mark) in row["regret"] for rows in by.values() for row in rows)]
     print(
@@ -247,15 +248,12 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    rows = map(json.loads, given.output.read_text().splitlines()) if given.output.exists() else iter(())
-    done = {(row["problem"], row["method"], row["seed"]) for row in rows if row["trainings"] >= given.trainings}
-    for seed in range(given.seeds):
-        for name in given.problems.split(","):
-            for method in given.methods.split(","):
-                if (name, method, seed) not in done:
-                    row = json.dumps(run(name, method, seed, given.trainings))
-                    with given.output.open("a") as file:
-                        print(row, file=file)
+    runs = itertools.product(range(given.seeds), given.problems.split(","), given.methods.split(","))
+    wanted = [
+        {"problem": problem, "method": method, "seed": seed, "trainings": given.trainings}
+        for seed, problem, method in runs
+    ]
+    complete(given.output, wanted, run, length="trainings")
 
 
 if __name__ == "__main__":

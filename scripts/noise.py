@@ -15,13 +15,11 @@ of `study.recommended`, without noise, after 50 and 100 evaluations.
 """
 
 import argparse
-import json
+import itertools
 import os
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -30,6 +28,7 @@ import numpy as np
 import deepbore
 from deepbore import Outcome, Study
 from deepbore.problems import Branin, Hartmann, Problem
+from harness.measuring import Row, complete, rows
 
 PROBLEMS: dict[str, tuple[Problem, float]] = {"branin": (Branin(), 10.0), "hartmann6": (Hartmann(6), 0.3)}
 METHODS = {"not told": (False, False), "told": (True, False), "told, again": (True, True)}
@@ -37,29 +36,31 @@ METHODS["not told, again"] = (False, True)
 KINDS, AT, SEEDS, DESIGN = ("even", "uneven"), (50, 100), range(5), 20
 
 
-def run(name: str, kind: str, method: str, seed: int) -> list[float]:
-    """The regrets of one run."""
-    problem, scale = PROBLEMS[name]
+def run(problem: str, kind: str, method: str, seed: int) -> Row:
+    """What a row says of one run."""
+    function, scale = PROBLEMS[problem]
     is_told, again = METHODS[method]
-    rng, regrets = np.random.default_rng(seed), []
-    study = Study(problem.space, seed=seed)
+    rng, regrets, started = np.random.default_rng(seed), [], time.process_time()
+    study = Study(function.space, seed=seed)
     for n in range(1, max(AT) + 1):
         if again and n % 3 == 0 and n > DESIGN:
             study.enqueue(study.recommended.params)
         (trial,) = study.ask()
         sd = scale * (1.0 if kind == "even" else 10 ** rng.uniform(-1, np.log10(3)))
-        value = problem(trial.params) + sd * rng.standard_normal()
+        value = function(trial.params) + sd * rng.standard_normal()
         study.tell(trial, Outcome(value, noise=sd if is_told else None))
         if n in AT:
-            regrets.append(float(f"{problem(study.recommended.params) - problem.optimum:.4g}"))
-    return regrets
+            regrets.append(float(f"{function(study.recommended.params) - function.optimum:.4g}"))
+    seconds = round(time.process_time() - started, 2)
+    return {"regrets": regrets, "seconds": seconds, "version": f"deepbore {deepbore.__version__}"}
 
 
-def rows() -> Iterator[tuple[str, str, str, int]]:
-    return ((name, kind, method, seed) for seed in SEEDS for method in METHODS for kind in KINDS for name in PROBLEMS)
+def wanted() -> list[Row]:
+    runs = itertools.product(SEEDS, METHODS, KINDS, PROBLEMS)
+    return [{"problem": name, "kind": kind, "method": method, "seed": seed} for seed, method, kind, name in runs]
 
 
-def show(kept: list[dict[str, Any]]) -> None:
+def show(kept: list[Row]) -> None:
     """The median regret after 50 and 100 evaluations, with the quartiles of the latter."""
     columns = [(name, kind) for name in PROBLEMS for kind in KINDS]
     print("| | " + " | ".join(", ".join(column) for column in columns) + " |")
@@ -67,8 +68,9 @@ def show(kept: list[dict[str, Any]]) -> None:
     for method in METHODS:
         cells = []
         for name, kind in columns:
-            wanted = {"problem": name, "kind": kind, "method": method}
-            found = np.array([row["regrets"] for row in kept if wanted.items() <= row.items()]).reshape(-1, len(AT))
+            key = (name, kind, method)
+            mine = [row["regrets"] for row in kept if (row["problem"], row["kind"], row["method"]) == key]
+            found = np.array(mine).reshape(-1, len(AT))
             if not len(found):
                 cells.append("")
                 continue
@@ -83,19 +85,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="the table only")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    file: Path = arguments.file
-    kept = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    done = {(row["problem"], row["kind"], row["method"], row["seed"]) for row in kept}
-    for name, kind, method, seed in [] if arguments.show else rows():
-        if (name, kind, method, seed) in done:
-            continue
-        started = time.process_time()
-        row = {"problem": name, "kind": kind, "method": method, "seed": seed, "regrets": run(name, kind, method, seed)}
-        row |= {"seconds": round(time.process_time() - started, 2), "version": f"deepbore {deepbore.__version__}"}
-        kept.append(row)
-        with file.open("a") as out:
-            out.write(json.dumps(row) + "\n")
-    show(kept)
+    show(rows(arguments.file) if arguments.show else complete(arguments.file, wanted(), run))
 
 
 if __name__ == "__main__":

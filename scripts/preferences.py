@@ -15,13 +15,12 @@ A row has the regret of the best by utility after 10, 20, ..., 50 comparisons, a
 """
 
 import argparse
-import json
+import itertools
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -31,6 +30,7 @@ import torch
 import deepbore
 from deepbore import Study, Trial
 from deepbore.problems import Branin, Hartmann, Problem
+from harness.measuring import Row, complete, rows
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "branin": Branin,
@@ -88,7 +88,15 @@ METHODS = {  # the way of comparing, and whether configurations are random
 }
 
 
-def compared(problem: Problem, method: str, seed: int) -> dict[str, Any]:
+def run(problem: str, method: str, seed: int) -> Row:
+    """What a row says of one run."""
+    function, started = PROBLEMS[problem](), time.process_time()
+    found = told(function, seed) if method == "values" else compared(function, method, seed)
+    seconds = round(time.process_time() - started, 2)
+    return {**found, "seconds": seconds, "version": f"deepbore {deepbore.__version__}"}
+
+
+def compared(problem: Problem, method: str, seed: int) -> Row:
     way, is_random = METHODS[method]
     study = Study(problem.space, seed=seed, preferences=True)
     person = Person(problem, study)
@@ -112,7 +120,7 @@ def _with_random(study: Study, seed: int) -> Study:
     return study
 
 
-def told(problem: Problem, seed: int) -> dict[str, Any]:
+def told(problem: Problem, seed: int) -> Row:
     study, regrets = Study(problem.space, seed=seed), []
     for n in range(COMPARISONS + 1):
         (trial,) = study.ask()
@@ -127,11 +135,12 @@ def regret(problem: Problem, trial: Trial | None) -> float:
     return float(f"{problem(trial.params) - problem.optimum:.4g}")
 
 
-def rows() -> Iterator[tuple[str, str, int]]:
-    return ((name, method, seed) for seed in SEEDS for name in PROBLEMS for method in [*METHODS, "values"])
+def wanted() -> list[Row]:
+    runs = itertools.product(SEEDS, PROBLEMS, [*METHODS, "values"])
+    return [{"problem": name, "method": method, "seed": seed} for seed, name, method in runs]
 
 
-def show(kept: list[dict[str, Any]]) -> None:
+def show(kept: list[Row]) -> None:
     print("| regret, median (quartiles) | " + " | ".join(PROBLEMS) + " |")
     print("|---|" + "---|" * len(PROBLEMS))
     for method in [*METHODS, "values"]:
@@ -150,20 +159,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="the table only")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    file: Path = arguments.file
-    kept = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    done = {(row["problem"], row["method"], row["seed"]) for row in kept}
-    for name, method, seed in [] if arguments.show else rows():
-        if (name, method, seed) in done:
-            continue
-        problem, started = PROBLEMS[name](), time.process_time()
-        found = told(problem, seed) if method == "values" else compared(problem, method, seed)
-        row = {"problem": name, "method": method, "seed": seed, **found}
-        row |= {"seconds": round(time.process_time() - started, 2), "version": f"deepbore {deepbore.__version__}"}
-        kept.append(row)
-        with file.open("a") as out:
-            out.write(json.dumps(row) + "\n")
-    show(kept)
+    show(rows(arguments.file) if arguments.show else complete(arguments.file, wanted(), run))
 
 
 if __name__ == "__main__":

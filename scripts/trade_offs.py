@@ -9,7 +9,7 @@ the file is not run again.
 """
 
 import argparse
-import json
+import itertools
 import time
 import warnings
 from collections import defaultdict
@@ -23,6 +23,7 @@ import torch
 from deepbore import KernelPLS, Study
 from deepbore.data.pareto import hypervolume
 from deepbore.problems.trade_offs import DTLZ2, ZDT, CocoBiobjective, DigitsTradeOff
+from harness.measuring import Row, complete, longest
 
 MARKS = (25, 50, 100)
 PROBLEMS: dict[str, Callable[[], Any]] = {
@@ -122,25 +123,23 @@ METHODS: dict[str, Callable[[Any, int], Iterator[list[float]]]] = {
 }
 
 
-def run(name: str, method: str, seed: int, n: int) -> dict[str, Any]:
-    """One row."""
-    problem = PROBLEMS[name]()
+def run(problem: str, method: str, seed: int, trials: int) -> Row:
+    """What a row says of one run."""
+    solved = PROBLEMS[problem]()
     start, values, found = time.process_time(), [], {}
-    for value in METHODS[method](problem, seed):
+    for value in METHODS[method](solved, seed):
         values.append(value)
         if len(values) in MARKS:
-            found[len(values)] = hypervolume(np.array(values), problem.reference)
-        if len(values) == n:
+            found[len(values)] = hypervolume(np.array(values), solved.reference)
+        if len(values) == trials:
             break
     seconds = round(time.process_time() - start, 2)
-    row = {"problem": name, "method": method, "seed": seed, "trials": n, "seconds": seconds}
-    return {**row, "reference": list(problem.reference), "hypervolume": found}
+    return {"seconds": seconds, "reference": list(solved.reference), "hypervolume": found}
 
 
 def show(path: Path) -> None:
     """Medians of the hypervolumes, as shares of the greatest of the problem."""
-    rows = sorted(map(json.loads, path.read_text().splitlines()), key=lambda row: row["trials"])
-    rows = list({(row["problem"], row["method"], row["seed"]): row for row in rows}.values())  # the longest of each
+    rows = longest(path, "trials", "problem", "method", "seed")
     for name in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == name]
         best = max(max(row["hypervolume"].values()) for row in mine)
@@ -169,15 +168,11 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    rows = map(json.loads, given.output.read_text().splitlines()) if given.output.exists() else iter(())
-    done = {(row["problem"], row["method"], row["seed"]) for row in rows if row["trials"] >= given.trials}
-    for seed in range(given.seeds):
-        for name in given.problems.split(","):
-            for method in given.methods.split(","):
-                if (name, method, seed) not in done:
-                    row = json.dumps(run(name, method, seed, given.trials))
-                    with given.output.open("a") as file:
-                        print(row, file=file)
+    runs = itertools.product(range(given.seeds), given.problems.split(","), given.methods.split(","))
+    wanted = [
+        {"problem": problem, "method": method, "seed": seed, "trials": given.trials} for seed, problem, method in runs
+    ]
+    complete(given.output, wanted, run, length="trials")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ Rows of "transfer, undecayed" and "unrelated, undecayed" were made before the we
 """
 
 import argparse
-import json
 import os
 import time
 from functools import cache
@@ -31,6 +30,7 @@ import torch
 import deepbore
 from deepbore.problems import HPOLib, NASBench201, Problem, TrainingRun
 from deepbore.problems.training import families, runs
+from harness.measuring import Row, complete, rows
 
 LOGISTIC = {name: f"logistic-{name}" for name in ("cancer", "wine", "iris")}
 GROUPS: dict[str, list[str]] = {
@@ -43,7 +43,7 @@ TRIALS, ROWS, ENQUEUED, SEEDS = 50, 100, 5, 5
 made: dict[tuple[str, str], Problem] = {}
 
 
-def problem(group: str, name: str) -> Problem:
+def task(group: str, name: str) -> Problem:
     """A problem of a group, made once."""
     if (group, name) not in made:
         if group == "logistic regression":  # one family, one metric, several data sets; logistic-cancer is shipped
@@ -65,16 +65,16 @@ def value(of: Problem, params: dict[str, Any]) -> float:
 @cache
 def earlier(group: str, name: str, seed: int) -> tuple[dict[str, list[Any]], np.ndarray]:
     """Columns and values of random rows of a task."""
-    of = problem(group, name)
+    of = task(group, name)
     space = of.space
     points = space.sample(ROWS, torch.Generator().manual_seed(1000 * seed + sum(map(ord, name))))
     params = space.decode(points)
     return {each: [row.get(each) for row in params] for each in space.names}, np.array([value(of, p) for p in params])
 
 
-def run(group: str, name: str, method: str, seed: int) -> dict[str, Any]:
-    """One run: its values in the order of evaluation."""
-    of, others = problem(group, name), [other for other in GROUPS[group] if other != name]
+def run(group: str, problem: str, method: str, seed: int) -> Row:
+    """What a row says of one run: its values in the order of evaluation."""
+    of, others = task(group, problem), [other for other in GROUPS[group] if other != problem]
     study = deepbore.Study(of.space, direction=of.direction, seed=seed)
     if method == "transfer":
         for other in others:
@@ -92,7 +92,7 @@ def run(group: str, name: str, method: str, seed: int) -> dict[str, Any]:
         study.tell(trial, values[-1])
     shown = [None if np.isnan(each) else round(each, 8) for each in values]
     seconds = round((time.process_time() - started) / TRIALS, 3)
-    return {"group": group, "problem": name, "method": method, "seed": seed, "values": shown, "seconds": seconds}
+    return {"values": shown, "seconds": seconds}
 
 
 def best_in_turns(of: Problem, tables: list[tuple[dict[str, list[Any]], np.ndarray]]) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def best_in_turns(of: Problem, tables: list[tuple[dict[str, list[Any]], np.ndarr
 # --- what came out ---------------------------------------------------------------------------------------------------
 
 
-def best_so_far(row: dict[str, Any], sign: int) -> np.ndarray:
+def best_so_far(row: Row, sign: int) -> np.ndarray:
     """The best value after each evaluation, to minimise."""
     values = [np.inf if each is None else sign * each for each in row["values"]]
     return np.minimum.accumulate(values)
@@ -126,20 +126,20 @@ def reached(curve: np.ndarray, goal: float) -> int:
     return int(hits[0]) + 1 if len(hits) else len(curve) + 1
 
 
-def show(rows: list[dict[str, Any]]) -> None:
+def show(kept: list[Row]) -> None:
     """Evaluations to the median value of 50 from scratch (median, quartiles), and how many runs are ahead or behind."""
     print(
         "| group | method | runs | evaluations to the goal | ahead of / behind scratch at 20, at 50 | s a suggestion |"
     )
     print("|---|---|---|---|---|---|")
-    for group, method in product(GROUPS, dict.fromkeys([*METHODS, *(row["method"] for row in rows)])):
-        mine = [row for row in rows if row["group"] == group and row["method"] == method]
+    for group, method in product(GROUPS, dict.fromkeys([*METHODS, *(row["method"] for row in kept)])):
+        mine = [row for row in kept if row["group"] == group and row["method"] == method]
         counts, better = [], {20: [0, 0], 50: [0, 0]}
         for row in mine:
-            sign = 1 if problem(group, row["problem"]).direction == "minimize" else -1
+            sign = 1 if task(group, row["problem"]).direction == "minimize" else -1
             base = {
                 each["seed"]: best_so_far(each, sign)
-                for each in rows
+                for each in kept
                 if each["group"] == group and each["problem"] == row["problem"] and each["method"] == "scratch"
             }
             curve = best_so_far(row, sign)
@@ -163,12 +163,9 @@ if __name__ == "__main__":
     parser.add_argument("--groups", nargs="*", default=list(GROUPS))
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     args = parser.parse_args()
-    rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
-    done = {(row["group"], row["problem"], row["method"], row["seed"]) for row in rows}
-    for seed, group, method in [] if args.show else product(range(args.seeds), args.groups, args.methods):
-        for name in GROUPS[group]:
-            if (group, name, method, seed) not in done:
-                rows.append(run(group, name, method, seed))
-                with args.out.open("a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
-    show(rows)
+    wanted = [
+        {"group": group, "problem": name, "method": method, "seed": seed}
+        for seed, group, method in product(range(args.seeds), args.groups, args.methods)
+        for name in GROUPS[group]
+    ]
+    show(rows(args.out) if args.show else complete(args.out, wanted, run))

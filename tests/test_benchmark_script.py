@@ -23,6 +23,7 @@ import benchmark  # noqa: E402
 from harness.files import append, left  # noqa: E402
 from harness.job import Job  # noqa: E402
 from harness.ledger import Ledger  # noqa: E402
+from harness.measuring import complete, longest, rows  # noqa: E402
 from harness.running import optimise, run  # noqa: E402
 from peers import methods, process, venvs  # noqa: E402
 from peers.base import Peer  # noqa: E402
@@ -230,6 +231,27 @@ def test_the_script_writes_rows_goes_on_and_reports_failures(tmp_path):
     unknown = script("--problems", "nothing", *given[2:])
     assert unknown.returncode == 1
     assert "must be that of a problem" in unknown.stderr
+
+
+def test_a_measurement_goes_on_where_it_was_interrupted(tmp_path):
+    out, made = tmp_path / "new" / "rows.jsonl", []
+
+    def measure(who, trials):
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append((who, trials))
+        return {"found": trials * len(who)}
+
+    wanted = [{"who": "a", "trials": 5}, {"who": "bb", "trials": 5}, {"who": "ccc", "trials": 5}]
+    with pytest.raises(KeyboardInterrupt):
+        complete(out, wanted, measure, length="trials")
+    assert rows(out) == [{**wanted[0], "found": 5}, {**wanted[1], "found": 10}]
+    made.clear()
+    assert [row["found"] for row in complete(out, wanted, measure, length="trials")] == [5, 10, 15]
+    assert made == [("ccc", 5)]
+    complete(out, [{"who": "a", "trials": 3}, {"who": "a", "trials": 8}], measure, length="trials")
+    assert made == [("ccc", 5), ("a", 8)]  # the shorter one is there, in a longer one
+    assert {row["who"]: row["trials"] for row in longest(out, "trials", "who")} == {"a": 8, "bb": 5, "ccc": 5}
 
 
 # --- peers ------------------------------------------------------------------------------------------------------------

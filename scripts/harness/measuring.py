@@ -1,0 +1,47 @@
+"""Measurements that are no races of methods: rows in one file, each made once."""
+
+import json
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from harness.files import append
+
+Row = dict[str, Any]
+
+
+def rows(path: Path) -> list[Row]:
+    """What a file holds; nothing where there is none."""
+    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()] if path.exists() else []
+
+
+def longest(path: Path, length: str, *names: str) -> list[Row]:
+    """The rows of a file, of those that have the same under these names the longest only."""
+    rising = sorted(rows(path), key=itemgetter(length))
+    return list({tuple(row[name] for name in names): row for row in rising}.values())
+
+
+def complete(path: Path, wanted: Iterable[Row], measure: Callable[..., Row], length: str = "") -> list[Row]:
+    """Measures what a file has no row of, and adds each row as soon as it is made.
+
+    Args:
+        path: of the file.
+        wanted: what tells a row from others, such as {"problem": "branin", "method": "random", "seed": 0}.
+        measure: called with that as keywords; returns the rest of the row.
+        length: an entry, such as "trials", of which a row may have more than is wanted.
+
+    Returns:
+        All rows of the file.
+    """
+    found = rows(path)
+    for row in wanted:
+        if not any(_covers(old, row, length) for old in found):
+            append(path, {**row, **measure(**row)})
+    return rows(path)
+
+
+def _covers(found: Row, wanted: Row, length: str) -> bool:
+    """Whether a row is what is wanted, and as long."""
+    is_same = all(found.get(name) == value for name, value in wanted.items() if name != length)
+    return is_same and found.get(length, 0) >= wanted.get(length, 0)
