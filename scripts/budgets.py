@@ -13,8 +13,8 @@ of the best 1 % of all networks, or of the best 5 %, was found. A run that is in
 import argparse
 import itertools
 import math
+import os
 import statistics
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -26,13 +26,13 @@ import torch
 from sklearn.datasets import load_digits
 from torch.nn.functional import cross_entropy
 
-from deepbore import Budget, Integer, Real, SearchSpace, Study
+from deepbore import Budget, Integer, Real, SearchSpace
 from deepbore.problems import LearningCurves
 from harness.measuring import Row, complete, longest
+from peers.by_budget import METHODS
 
 MARKS = (5, 10, 25, 50, 100)  # full trainings
 GOALS = {"1 %": 0.01, "5 %": 0.05}  # shares of a table
-NEVER = 10**6  # trials of an initial design that does not end
 
 
 class Table:
@@ -123,70 +123,6 @@ class Account:
         return next((spent for spent, best in self.found if best <= loss), None)
 
 
-# --- methods: each runs trials on an account, and yields after each ---------------------------------------------------
-
-
-def deepbore(account: Account, **settings: Any) -> Iterator[None]:
-    """A study with a budget: its own promotions."""
-    trainings = account.trainings
-    study = Study(trainings.space, budget=trainings.budget, **settings)
-    running: dict[int, Iterator[float]] = {}
-    while study.observations.n_left > 0:
-        (trial,) = study.ask()
-        earlier = trial.resume_from
-        running[trial.id] = running.pop(earlier.id) if earlier else account.begin(trial.params)
-        for _ in range(trial.budget - (earlier.budget if earlier else 0)):
-            loss = next(running[trial.id])
-        study.tell(trial, loss)
-        yield
-
-
-def in_full(account: Account, **settings: Any) -> Iterator[None]:
-    """A study without a budget: each training to its end."""
-    study = Study(account.trainings.space, **settings)
-    while True:
-        (trial,) = study.ask()
-        *_, loss = (loss for _, loss in zip(range(account.top), account.begin(trial.params), strict=False))
-        study.tell(trial, loss)
-        yield
-
-
-def optuna(account: Account, seed: int, pruner: str) -> Iterator[None]:
-    """Optuna's TPE, with a pruner that hears of every epoch."""
-    import optuna  # noqa: PLC0415
-
-    from peers.optuna_samplers import suggest  # noqa: PLC0415
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    pruners = {
-        "hyperband": lambda: optuna.pruners.HyperbandPruner(1, account.top, 3),
-        "halving": lambda: optuna.pruners.SuccessiveHalvingPruner(1, 3, 0),
-        "none": optuna.pruners.NopPruner,
-    }
-    sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
-    study = optuna.create_study(sampler=sampler, pruner=pruners[pruner]())
-    while True:
-        trial = study.ask()
-        pruned = False
-        training = account.begin(suggest(trial, account.trainings.space))
-        for epoch, loss in zip(range(1, account.top + 1), training, strict=False):
-            trial.report(loss, epoch)
-            if epoch < account.top and trial.should_prune():
-                pruned = True
-                break
-        states = optuna.trial.TrialState
-        study.tell(trial, None, states.PRUNED) if pruned else study.tell(trial, loss if math.isfinite(loss) else 1e9)
-        yield
-
-
-METHODS: dict[str, Callable[[Account, int], Iterator[None]]] = {
-    "deepbore": lambda account, seed: deepbore(account, seed=seed),
-    "deepbore-in-full": lambda account, seed: in_full(account, seed=seed),
-    "random-asha": lambda account, seed: deepbore(account, seed=seed, n_initial=NEVER),
-    "optuna-tpe-hyperband": lambda account, seed: optuna(account, seed, "hyperband"),
-    "optuna-tpe-halving": lambda account, seed: optuna(account, seed, "halving"),
-    "optuna-tpe-in-full": lambda account, seed: optuna(account, seed, "none"),
-}
 PROBLEMS: dict[str, Callable[[], Any]] = {name: lambda name=name: Table(name) for name in LearningCurves.names}
 PROBLEMS["live"] = Live
 
@@ -194,12 +130,13 @@ PROBLEMS["live"] = Live
 def run(problem: str, method: str, seed: int, trainings: int) -> Row:
     """What a row says of one run."""
     tuned = PROBLEMS[problem]()
-    account, start = Account(tuned), time.process_time()
-    for _ in METHODS[method](account, seed):
+    account, start = Account(tuned), clock()
+    for _ in (steps := METHODS[method](account, seed)):
         known = tuned.final is not None and account.found[-1][1] <= tuned.final[0]
         if known or account.spent >= trainings * account.top:
             break
-    seconds = round(time.process_time() - start, 1)
+    steps.close()
+    seconds = round(clock() - start, 1)
     row: Row = {"begun": account.begun, "epochs": account.spent, "seconds": seconds}
     found = {mark: account.best_after(mark * account.top) for mark in MARKS if mark <= trainings}
     row["regret"] = {mark: None if math.isinf(loss) else tuned.regret(loss) for mark, loss in found.items()}
@@ -207,6 +144,11 @@ def run(problem: str, method: str, seed: int, trainings: int) -> Row:
         goals = {each: tuned.final[math.ceil(share * len(tuned.final)) - 1] for each, share in GOALS.items()}
         row["until"] = {each: account.until(loss) for each, loss in goals.items()}
     return row
+
+
+def clock() -> float:
+    """Seconds of processor time of this process, and of those that it started and that have ended."""
+    return sum(os.times()[:4])
 
 
 def show(path: Path) -> None:

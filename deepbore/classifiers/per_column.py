@@ -10,7 +10,7 @@ from torch import Tensor
 from deepbore.checks import of_kind, required, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import Posterior
+from deepbore.classifiers.posterior import Posterior, WithoutDeviation
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -81,7 +81,7 @@ class PerColumn(Classifier):
         return ColumnsPosterior([part.posterior(points) for part in self.parts], self.link)
 
 
-class ColumnsPosterior(Posterior):
+class ColumnsPosterior(WithoutDeviation):
     """The posteriors of k columns of labels at n points, which count as independent.
 
     As one score it is the mean of the columns, without a deviation.
@@ -107,16 +107,6 @@ class ColumnsPosterior(Posterior):
     @property
     def mean(self) -> Tensor:
         return self.means.mean(-1)
-
-    @property
-    def std(self) -> Tensor:
-        raise self._refused("standard deviation")
-
-    def covariance(self) -> Tensor:
-        raise self._refused("covariance")
-
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        raise self._refused("posterior samples")
 
     @property
     def probability(self) -> Tensor:

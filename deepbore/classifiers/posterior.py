@@ -54,7 +54,25 @@ class Posterior(ABC):
         return self.link.probability(self.link.expected_score(self.mean, self.std))
 
 
-class PointEstimate(Posterior):
+class WithoutDeviation(Posterior):
+    """One that says nothing of how sure it is. A subclass says which head can."""
+
+    @property
+    def std(self) -> Tensor:
+        raise self._refused("standard deviation")
+
+    def covariance(self) -> Tensor:
+        raise self._refused("covariance")
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        raise self._refused("posterior samples")
+
+    @abstractmethod
+    def _refused(self, what: str) -> SettingError:
+        """The error for who wants it: why there is none, and what to use instead."""
+
+
+class PointEstimate(WithoutDeviation):
     """One score a point, and nothing said of how sure it is.
 
     Args:
@@ -69,16 +87,6 @@ class PointEstimate(Posterior):
     @property
     def mean(self) -> Tensor:
         return self.score
-
-    @property
-    def std(self) -> Tensor:
-        raise self._refused("standard deviation")
-
-    def covariance(self) -> Tensor:
-        raise self._refused("covariance")
-
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        raise self._refused("posterior samples")
 
     @property
     def probability(self) -> Tensor:

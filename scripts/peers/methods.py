@@ -49,6 +49,8 @@ PEERS: dict[str, Method] = {
     "bore-mlp": Method("density_ratio:Network"),
 }
 
+BY_BUDGET = {"smac-by-budget": Method("smac_facade:SMACByBudget", venv="smac")}  # for scripts/budgets.py alone
+
 
 def names() -> list[str]:
     """All methods, deepbore's first."""

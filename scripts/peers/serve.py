@@ -17,13 +17,13 @@ import torch
 
 from deepbore.space import SearchSpace
 from peers.base import Peer
-from peers.methods import PEERS
+from peers.methods import BY_BUDGET, PEERS
 
 
 def answered(peer: Peer | None, call: str, settings: dict[str, Any]) -> tuple[Peer, Any]:
     """The peer and its answer to a call."""
     if call == "make":
-        method = PEERS[settings.pop("name")]
+        method = (PEERS | BY_BUDGET)[settings.pop("name")]
         peer = method.make(SearchSpace.from_dict(settings.pop("space")), **settings)
         return peer, peer.version
     return peer, getattr(peer, call)(**settings)

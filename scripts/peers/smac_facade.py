@@ -12,7 +12,8 @@ from ConfigSpace import (
     Integer,
     OrdinalHyperparameter,
 )
-from smac import HyperparameterOptimizationFacade as Facade, Scenario
+from smac import HyperparameterOptimizationFacade, MultiFidelityFacade, Scenario
+from smac.facade.abstract_facade import AbstractFacade
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 
@@ -31,22 +32,27 @@ class SMAC(HandlePeer):
     """
 
     packages = ("smac", "ConfigSpace", "scikit-learn")
+    facade_class: type[AbstractFacade] = HyperparameterOptimizationFacade
 
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
         self.folder = tempfile.TemporaryDirectory()
         self.crashed = list[TrialInfo]()  # not told yet
+        self.facade = self.new_facade()
+
+    def new_facade(self, **budgets: float) -> AbstractFacade:
         scenario = Scenario(
             as_config_space(self.space, self.seed),
             output_directory=self.folder.name,
             deterministic=not self.noisy,
             n_trials=ENDLESS,
             seed=self.seed,
+            **budgets,
         )
-        self.facade = Facade(
+        return self.facade_class(
             scenario,
             uncalled,
-            initial_design=Facade.get_initial_design(scenario, n_configs=self.n_initial),
+            initial_design=self.facade_class.get_initial_design(scenario, n_configs=self.n_initial),
             logging_level=logging.ERROR,
             overwrite=True,
         )
@@ -88,7 +94,26 @@ class SMAC(HandlePeer):
         self.folder.cleanup()
 
 
-def uncalled(config: Configuration, seed: int = 0) -> float:
+class SMACByBudget(SMAC):
+    """SMAC3's facade for several budgets: Hyperband, and a forest of the highest budget that has enough results."""
+
+    facade_class = MultiFidelityFacade
+
+    def new_facade(self, low: float = 1, high: float = 81) -> AbstractFacade:
+        return super().new_facade(min_budget=low, max_budget=high)
+
+    def set_budgets(self, low: float, high: float) -> None:
+        """Takes the least and the most that a trial may spend, before anything is asked for."""
+        self.facade = self.new_facade(low, high)
+
+    def ask_by_budget(self) -> tuple[Params, float]:
+        """The next configuration, and what to spend on it."""
+        ((params, info),) = asked = self.suggest(1)
+        self.pending += asked
+        return params, info.budget
+
+
+def uncalled(config: Configuration, seed: int = 0, budget: float = 0) -> float:
     """The objective that the facade wants to see; ask and tell never call it."""
     raise NotImplementedError
 
