@@ -22,7 +22,7 @@ import torch
 
 from deepbore import KernelPLS, Study
 from deepbore.data.pareto import hypervolume
-from deepbore.problems.trade_offs import DTLZ2, ZDT, CocoBiobjective, DigitsTradeOff
+from deepbore.problems.trade_offs import DTLZ2, WFG, ZDT, CocoBiobjective, DigitsTradeOff
 from harness.measuring import Row, complete, longest
 
 MARKS = (25, 50, 100)
@@ -33,6 +33,8 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "dtlz2-2": lambda: DTLZ2(2),
     "dtlz2-3": lambda: DTLZ2(3),
     "dtlz2-5": lambda: DTLZ2(5, 7),
+    **{f"wfg{n}": lambda n=n: WFG(n) for n in (1, 2, 4, 5, 9)},
+    "wfg4-3": lambda: WFG(4, 3),
     **{f"biobj-f{n:02d}": lambda n=n: CocoBiobjective(n) for n in (1, 12, 20, 28, 35, 46)},
     "digits": lambda: DigitsTradeOff(epochs=5),
 }

@@ -97,6 +97,7 @@ PROBLEMS = {
     "DigitsUnderLimit": lambda: problems.DigitsUnderLimit(epochs=1),
     "ZDT": lambda: problems.ZDT(3),
     "DTLZ2": lambda: problems.DTLZ2(3),
+    "WFG": lambda: problems.WFG(4),
     "CocoBiobjective": lambda: problems.CocoBiobjective(12),
     "DigitsTradeOff": lambda: problems.DigitsTradeOff(epochs=1),
     "LearningCurves": lambda: problems.LearningCurves("digits"),

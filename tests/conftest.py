@@ -1,6 +1,10 @@
 """What all tests need."""
 
+import os
 import signal
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # there is one on each core: two threads each would stand in each other's way
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Shells have processes in the background ignore Ctrl-C, and these hand that on: some tests are about Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)

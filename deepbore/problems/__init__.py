@@ -14,7 +14,7 @@
     training       TrainingRun: 23 more of them, of models by scikit-learn and torch (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
     lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
-    trade_offs     ZDT, DTLZ2, CocoBiobjective, DigitsTradeOff: problems of several objectives
+    trade_offs     ZDT, DTLZ2, WFG, CocoBiobjective, DigitsTradeOff: problems of several objectives
     suites         suite, problem: the problems of the benchmark by name, for development or held out
 
 The packages that single problems need come with `pip install 'deepbore[benchmarks]'`, and are imported when such a
@@ -51,11 +51,12 @@ from deepbore.problems.synthetic import (
     SixHumpCamel,
 )
 from deepbore.problems.tables import HPOLib, NASBench201
-from deepbore.problems.trade_offs import DTLZ2, ZDT, CocoBiobjective, DigitsTradeOff
+from deepbore.problems.trade_offs import DTLZ2, WFG, ZDT, CocoBiobjective, DigitsTradeOff
 from deepbore.problems.training import TrainingRun
 
 __all__ = [
     "DTLZ2",
+    "WFG",
     "ZDT",
     "Ackley",
     "Branin",

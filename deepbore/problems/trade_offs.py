@@ -1,4 +1,4 @@
-"""Test problems of several objectives: ZDT (two) and DTLZ2 (any number), and a real trade-off."""
+"""Test problems of several objectives: ZDT, DTLZ2, WFG and COCO's pairs, and a real trade-off."""
 
 import math
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 from deepbore.checks import one_of, whole
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
+from deepbore.errors import SettingError
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
 from deepbore.problems.digits import TRAINING, Digits, parameters
 from deepbore.space import Params
@@ -91,6 +92,45 @@ class DTLZ2(Objectives):
             cosines = float(np.cos(angles[: k - 1 - j]).prod())
             found.append(radius * cosines * (math.sin(angles[k - 1 - j]) if j else 1.0))
         return found
+
+
+class WFG(Objectives):
+    """One of nine problems whose parameters are shifted, biased and made to depend on each other, by pymoo.
+
+    Minimised on [0, 2] x [0, 4] x ... x [0, 2 d]: WFG1 has a flat and biased front, WFG2 one in pieces, WFG3 nearly a
+    line, WFG4 many local fronts, WFG5 deceptive ones; the rest are not separable.
+
+    Args:
+        number: 1 to 9.
+        objectives: k >= 2.
+        dimension: d, even, >= 4 + 2 and >= 2 (k - 1) + 2; the first 4, or 2 (k - 1) if that is more, say where on the
+            front a point is, the others how far from it.
+
+    Raises:
+        SettingError: for settings outside their ranges.
+        MissingPackage: without pymoo.
+
+    References:
+        Huband, Hingston, Barone & While, A review of multiobjective test problems and a scalable test problem toolkit,
+        2006.
+    """
+
+    def __init__(self, number: int, objectives: int = 2, dimension: int = 6):
+        one_of(range(1, 10), number=number)
+        whole(2, objectives=objectives)
+        position = max(4, 2 * (objectives - 1))
+        whole(position + 2, dimension=dimension)
+        if dimension % 2:
+            raise SettingError(f"dimension must be even for WFG, but got dimension={dimension}.")
+        super().__init__([(0.0, 2.0 * (i + 1)) for i in range(dimension)])
+        family = benchmark_package("pymoo.problems.many.wfg", "pymoo")
+        self._problem = getattr(family, f"WFG{number}")(dimension, objectives, k=position)
+        minimize: Direction = "minimize"
+        self.directions = (minimize,) * objectives
+        self.reference = tuple(2.2 * (j + 1) for j in range(objectives))  # a tenth beyond the front's worst, 2 j
+
+    def values(self, x: Array) -> list[float]:
+        return [float(each) for each in self._problem.evaluate(x)]
 
 
 class CocoBiobjective(Objectives):
