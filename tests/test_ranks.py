@@ -296,30 +296,51 @@ SUGGESTER = """
 import json, sys
 from pathlib import Path
 from torch import distributed
-from deepbore import Real, SearchSpace, Suggester
+from deepbore import Budget, Outcome, Real, SearchSpace, Suggester
 
 def bowl(x, y):
     return (x - 0.3) ** 2 + (y + 0.2) ** 2 if y < 0.9 else None
 
+def plain(trial):
+    return bowl(**trial.params)
+
+def front(trial):
+    return [trial.params["x"], bowl(**trial.params)] if trial.params["y"] < 0.9 else None
+
+def budget(trial):
+    before = trial.resume_from.attributes["spent"] if trial.resume_from else 0
+    return Outcome(trial.params["x"] ** 2 + 1 / trial.budget, attributes={"spent": trial.budget, "before": before})
+
+KINDS = {
+    "plain": (plain, {}),
+    "front": (front, {"directions": ["minimize", "minimize"]}),
+    "budget": (budget, {"budget": Budget("epochs", 1, 9)}),
+}
+
 if __name__ == "__main__":
     distributed.init_process_group("gloo")
-    rounds, journal = int(sys.argv[1]), Path("run.jsonl")
+    kind, rounds, journal = sys.argv[1], int(sys.argv[2]), Path("run.jsonl")
+    evaluate, settings = KINDS[kind]
     space = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
-    suggester = Suggester.load(journal) if journal.exists() else Suggester(space, journal=journal, seed=3, n_initial=6)
+    if journal.exists():
+        suggester = Suggester.load(journal)
+    else:
+        suggester = Suggester(space, journal=journal, seed=3, n_initial=6, **settings)
     for _ in range(rounds):
         mine = suggester.share(suggester.ask(3))
-        suggester.tell({trial.id: bowl(**trial.params) for trial in mine})
+        suggester.tell({trial.id: evaluate(trial) for trial in mine})
         with Path(f"mine-{suggester.ranks.rank}").open("a") as file:
             file.writelines(f"{trial.id}\\n" for trial in mine)
-    Path(f"seen-{suggester.ranks.rank}").write_text(json.dumps([[t.params, t.value] for t in suggester.study.trials]))
+    seen = [[t.params, list(t.values or ()), t.budget, dict(t.attributes)] for t in suggester.study.trials]
+    Path(f"seen-{suggester.ranks.rank}").write_text(json.dumps(seen))
     distributed.destroy_process_group()
 """
 
 
-def suggested(folder, rounds):
+def suggested(folder, kind, rounds):
     folder.mkdir(exist_ok=True)
     (folder / "tune.py").write_text(SUGGESTER)
-    command = [*LAUNCHERS["torchrun"][:-2], "tune.py", str(rounds)]
+    command = [*LAUNCHERS["torchrun"][:-2], "tune.py", kind, str(rounds)]
     env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
@@ -327,18 +348,22 @@ def suggested(folder, rounds):
 
 
 @pytest.mark.slow
-def test_a_suggester_is_one_study_on_all_ranks_and_goes_on_as_one(tmp_path):
-    first, second = suggested(tmp_path / "whole", 6)
+@pytest.mark.parametrize("kind", ["plain", "front", "budget"])
+def test_a_suggester_is_one_study_on_all_ranks_and_goes_on_as_one(kind, tmp_path):
+    first, second = suggested(tmp_path / "whole", kind, 6)
     assert first == second
     assert len(first) == 18
     shares = [{int(line) for line in (tmp_path / "whole" / f"mine-{rank}").read_text().split()} for rank in range(2)]
     assert shares[0] | shares[1] == set(range(18))
     assert not shares[0] & shares[1]
     kept = Study.load(tmp_path / "whole" / "run.jsonl").trials
-    assert [[trial.params, trial.value] for trial in kept] == first
+    assert [[trial.params, list(trial.values or ()), trial.budget, dict(trial.attributes)] for trial in kept] == first
+    if kind == "budget":
+        assert max(budget for _, _, budget, _ in first) == 9
+        assert all(attributes["before"] == (budget // 3 if budget > 1 else 0) for _, _, budget, attributes in first)
 
-    suggested(tmp_path / "parts", 4)
-    assert suggested(tmp_path / "parts", 2) == [first, first]
+    suggested(tmp_path / "parts", kind, 4)
+    assert suggested(tmp_path / "parts", kind, 2) == [first, first]
 
 
 def test_in_one_process_a_suggester_is_a_study():

@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 from deepbore.compute.devices import Device
 from deepbore.compute.distributed import Ranks
+from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction, Trial
 from deepbore.errors import ValueTypeError
 from deepbore.space import SearchSpace
@@ -24,6 +25,9 @@ class Suggester:
     Args:
         space: the search space.
         direction: as all that follow, see `Study`.
+        directions: of several objectives.
+        budget: for cheap fidelities; a promoted trial may fall to another rank than the one that it continues, so a
+            checkpoint must lie where all ranks can read it.
         seed: of everything random.
         journal: file that keeps every event.
         device: where points, classifier and search of this rank live.
@@ -46,7 +50,9 @@ class Suggester:
         self,
         space: SearchSpace,
         *,
-        direction: Direction = "minimize",
+        direction: Direction | None = None,
+        directions: Sequence[Direction] | None = None,
+        budget: Budget | None = None,
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
         device: Device = "cpu",
@@ -54,7 +60,17 @@ class Suggester:
     ):
         self.ranks = Ranks.found()
         kept = journal if self.ranks.is_first else None
-        self._drive(Study(space, direction=direction, seed=seed, journal=kept, device=device, **parts))
+        study = Study(
+            space,
+            direction=direction,
+            directions=directions,
+            budget=budget,
+            seed=seed,
+            journal=kept,
+            device=device,
+            **parts,
+        )
+        self._drive(study)
 
     @classmethod
     def load(
@@ -103,7 +119,8 @@ class Suggester:
         """Gives trials their outcomes: every rank brings its own, and learns those of all.
 
         Args:
-            values: trial's id -> objective value or `Outcome`; None, NaN and infinite ones are failures. May be empty.
+            values: trial's id -> objective value, values or `Outcome`; None, NaN and infinite ones are failures. May be
+                empty.
 
         Raises:
             TrialError: for an unknown trial, or one told before.
