@@ -178,9 +178,19 @@ def test_labels_are_those_of_each_rung_by_itself():
             trial = study.trials[row]
             if trial.status is not Status.PENDING:
                 alone.tell(new, trial.value, failed=trial.status is Status.FAILED)
+        here, n = len(alone), int(((budgets == 1) & (study.observations.status == Status.COMPLETE)).sum())
+        beaten = max(0, n - alone.n_complete)  # those that stayed below, as bad as the worst of the rung
+        alone.add({"x": [0.9] * beaten}, [float(alone.sorted_values[-1])] * beaten)
         expected = ValueGradedLabels()(alone)
-        assert torch.equal(labels.z[budgets == rung], expected.z)
-        assert torch.equal(labels.weight[budgets == rung], expected.weight)
+        assert torch.equal(labels.z[budgets == rung], expected.z[:here])
+        assert torch.equal(labels.weight[budgets == rung], expected.weight[:here])
+
+
+def test_those_promoted_are_good_but_for_the_worst_of_each_rung():
+    study = run(Study(LINE, budget=EPOCHS, n_initial=1000), 80)
+    budgets, z = study.observations.budgets, RungLabels(ValueGradedLabels())(study.observations).z[:, 0]
+    for rung in EPOCHS.rungs[1:]:
+        assert z[budgets == rung].sort().values[1] >= 1 / 3  # the label of tau
 
 
 def test_the_classifier_answers_for_the_highest_budget():

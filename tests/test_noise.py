@@ -165,6 +165,13 @@ def test_all_rows_of_a_configuration_have_one_label_and_one_of_them_the_weight()
     assert labels.weight.tolist() == pytest.approx([0, 1, 2, 1], abs=1e-5)
 
 
+@given(value=st.floats(-1e9, 1e9), times=st.integers(2, 12), noise=st.sampled_from([None, 0.3]))
+def test_the_mean_of_equal_values_is_that_value(value, times, noise):
+    observations = told([0.5] * times + [0.1], [value] * (times + 1), noise=noise)
+    assert evaluated(observations).values.tolist() == [value] * (times + 1)  # 0.1 three times is no 0.1 by sum / 3
+    assert evaluated(observations).ranked.tolist() == [value] * (times + 1)
+
+
 def test_without_repeats_nothing_is_touched():
     observations = told(np.linspace(0, 1, 30), np.random.default_rng(0).normal(size=30))
     found = evaluated(observations)

@@ -11,12 +11,13 @@ from deepbore.data.repeats import regrouped
 from deepbore.data.tally import Tally
 
 
-def part_of(observations: Observations, rows: Tensor) -> Observations:
+def part_of(observations: Observations, rows: Tensor, n_beaten: int = 0) -> Observations:
     """A copy of some rows, to be labelled by themselves. It keeps no journal, and nobody proposes from it.
 
     Args:
         observations: the whole.
         rows: numbers of m rows, all of this run or all of one earlier task.
+        n_beaten: how many trials outside the part count as its worst one does when a threshold is found.
     """
     part = Observations(observations.space, observations.directions)
     part._rows = observations._rows.take(rows)
@@ -26,5 +27,5 @@ def part_of(observations: Observations, rows: Tensor) -> Observations:
     first = part.values[:, 0].cpu().numpy()
     known = Tally(n_asked=len(rows)).after_adding(0, np.where(complete, first, np.nan), feasible, None)
     n_failed = int((part.status == Status.FAILED).sum())
-    part._tally = replace(known, n_failed=n_failed)
+    part._tally = replace(known, n_failed=n_failed, n_beaten=n_beaten)
     return part

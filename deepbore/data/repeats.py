@@ -52,7 +52,8 @@ class Evaluated:
 
     Attributes:
         values: to minimise, n; NaN where there is none.
-        ranked: those of this run, ascending; a configuration counts as often as it was evaluated.
+        ranked: those of this run, ascending; a configuration counts as often as it was evaluated, and those that were
+            beaten elsewhere as the worst.
         worth: how many evaluations of usual noise each row is worth, n; where a configuration comes again, one row is
             worth all of its evaluations, and the others nothing. None if each row is worth one.
     """
@@ -74,12 +75,13 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
     """
     values, worth = observations.values[:, 0], _worth(observations.noise)
     if not observations.has_repeats:
-        return Evaluated(values, observations.sorted_values, worth)
+        return Evaluated(values, _with_beaten(observations.sorted_values, observations.n_beaten), worth)
     each = torch.ones_like(values) if worth is None else worth
     rows = (observations.status == Status.COMPLETE).nonzero().squeeze(-1)
     group = _groups(observations)[rows]
     total = _summed(each[rows], group, len(values))
-    means = _summed(each[rows] * values[rows], group, len(values)) / total
+    least = torch.full_like(values, torch.inf).scatter_reduce(0, group, values[rows], "amin")  # equal values stay equal
+    means = least + _summed(each[rows] * (values[rows] - least[group]), group, len(values)) / total
     is_repeated = _summed(torch.ones_like(values[rows]), group, len(values))[group] > 1
     averaged = values.clone()
     averaged[rows] = torch.where(is_repeated, means[group], values[rows])
@@ -87,7 +89,13 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
     together = each.clone()
     together[rows] = torch.where(rows == last[group], total[group], 0.0)
     own = rows[observations.tasks[rows] == 0]
-    return Evaluated(averaged, np.sort(averaged[own].cpu().numpy()), together)
+    ranked = np.sort(averaged[own].cpu().numpy())
+    return Evaluated(averaged, _with_beaten(ranked, observations.n_beaten), together)
+
+
+def _with_beaten(ranked: np.ndarray, n: int) -> np.ndarray:
+    """Ascending values with the last n times more."""
+    return np.concatenate([ranked, np.full(n, ranked[-1])]) if n and len(ranked) else ranked
 
 
 def _worth(noise: Tensor | None) -> Tensor | None:

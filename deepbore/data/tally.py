@@ -22,6 +22,7 @@ class Tally:
         best_rung: the number of that rung; 0 where there are none.
         task_names: of the earlier tasks.
         added_until: rows from this number on were all reserved.
+        n_beaten: trials without a row here that thresholds count as equal to the worst value (see `part_of`).
     """
 
     n_asked: int = 0
@@ -33,6 +34,7 @@ class Tally:
     best_rung: int = 0
     task_names: tuple[str, ...] = ()
     added_until: int = 0
+    n_beaten: int = 0
 
     def after_asking(self, q: int) -> "Tally":
         """With q more rows reserved."""

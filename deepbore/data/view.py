@@ -141,6 +141,11 @@ class ObservationsView(Rows):
         return self._tally.sorted_values
 
     @property
+    def n_beaten(self) -> int:
+        """How many trials without a row here count as equal to the worst value when a threshold is found."""
+        return self._tally.n_beaten
+
+    @property
     def best(self) -> Trial | None:
         """The first feasible trial of this run with the best value, at the largest budget that has any; or None.
 

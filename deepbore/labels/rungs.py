@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import of_kind, required
-from deepbore.data.observations import Observations
+from deepbore.data.observations import Observations, Status
 from deepbore.data.part import part_of
 from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels
@@ -18,6 +18,10 @@ class RungLabels(Labelling):
     eighty. So each trial is graded among those that have spent as much, and failures are 0 within their rung. The
     classifier learns how the grades change with the budget (see `deepbore.classifiers.AtBudgets`). Black-box
     constraints are graded over all budgets together.
+
+    A higher rung holds promoted trials alone, the best of the lower ones. Graded by themselves, the worst of these best
+    would be labelled as bad, and learned to be worse than what was never promoted. So when the threshold tau of a rung
+    is found, all trials of the lowest rung count: those that have no result here as equal to the worst that has.
 
     Without budgets in the observations this is the base.
 
@@ -51,7 +55,8 @@ class RungLabels(Labelling):
         if not rungs:
             return self.base(observations)
         rows = [(budgets == rung).nonzero().squeeze(-1) for rung in rungs]
-        parts = [self.base(part_of(observations, each)) for each in rows]
+        n = [int((observations.status[each] == Status.COMPLETE).sum()) for each in rows]
+        parts = [self.base(part_of(observations, r, max(0, n[0] - k))) for r, k in zip(rows, n, strict=True)]
         told = [part for part in parts if part.metrics]
         return Labels(
             _together([part.z for part in parts], rows),
