@@ -70,27 +70,43 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
 
     An evaluation counts as w_i in the mean, and its row in what is learned; as 1 where no noise was told. So the noise
     that was told says how much more one value is worth than another, and how much noise there is at all, compared with
-    what the function does, is learned. Without repeats the values are those that were told, bit for bit, and nothing is
-    sorted; with repeats the cost is that of sorting n numbers.
+    what the function does, is learned. Without repeats the values are those that were told, bit for bit; with repeats
+    no more than the rows of these configurations is looked at twice, and nothing else is sorted again.
     """
     values, worth = observations.values[:, 0], _worth(observations.noise)
     if not observations.has_repeats:
         return Evaluated(values, _with_beaten(observations.sorted_values, observations.n_beaten), worth)
+    rows, group = _repeated(observations)
     each = torch.ones_like(values) if worth is None else worth
-    rows = (observations.status == Status.COMPLETE).nonzero().squeeze(-1)
-    group = _groups(observations)[rows]
-    total = _summed(each[rows], group, len(values))
-    least = torch.full_like(values, torch.inf).scatter_reduce(0, group, values[rows], "amin")  # equal values stay equal
-    means = least + _summed(each[rows] * (values[rows] - least[group]), group, len(values)) / total
-    is_repeated = _summed(torch.ones_like(values[rows]), group, len(values))[group] > 1
-    averaged = values.clone()
-    averaged[rows] = torch.where(is_repeated, means[group], values[rows])
-    last = group.new_zeros(len(values)).scatter_reduce(0, group, rows, "amax", include_self=False)
-    together = each.clone()
-    together[rows] = torch.where(rows == last[group], total[group], 0.0)
-    own = rows[observations.tasks[rows] == 0]
-    ranked = np.sort(averaged[own].cpu().numpy())
+    told, weight, groups = values[rows], each[rows], len(group.unique())
+    total = weight.new_zeros(groups).index_add(0, group, weight)
+    least = told.new_full((groups,), torch.inf).scatter_reduce(0, group, told, "amin")  # equal values stay equal
+    means = least + told.new_zeros(groups).index_add(0, group, weight * (told - least[group])) / total
+    last = group.new_zeros(groups).scatter_reduce(0, group, rows, "amax", include_self=False)
+    averaged, together = values.clone(), each.clone()
+    averaged[rows], together[rows] = means[group], torch.where(rows == last[group], total[group], 0.0)
+    own = (observations.tasks[rows] == 0).nonzero().squeeze(-1)
+    ranked = replaced(observations.sorted_values, told[own].cpu().numpy(), averaged[rows[own]].cpu().numpy())
     return Evaluated(averaged, _with_beaten(ranked, observations.n_beaten), together)
+
+
+def _repeated(observations: "ObservationsView") -> tuple[Tensor, Tensor]:
+    """Rows of configurations with more than one value (m), ascending; and numbers of these configurations (m)."""
+    group, complete = _groups(observations), observations.status == Status.COMPLETE
+    again = group != torch.arange(len(group), device=group.device)
+    comes_again = torch.zeros_like(again).index_fill_(0, group[again], True)
+    rows = (comes_again[group] & complete).nonzero().squeeze(-1)
+    _, number, count = group[rows].unique(return_inverse=True, return_counts=True)
+    several = count[number] > 1
+    return rows[several], number[several].unique(return_inverse=True)[1]
+
+
+def replaced(ranked: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Ascending values with some of them (m, in any order) exchanged for others (m)."""
+    old, new = np.sort(old), np.sort(new)
+    which = np.arange(len(old)) - np.searchsorted(old, old)  # of equal ones the first, the second, and so on
+    kept = np.delete(ranked, np.searchsorted(ranked, old) + which)
+    return np.insert(kept, np.searchsorted(kept, new), new)
 
 
 def _with_beaten(ranked: np.ndarray, n: int) -> np.ndarray:
@@ -112,8 +128,3 @@ def _groups(observations: "ObservationsView") -> Tensor:
     if budgets.isnan().all():
         return observations.first_rows
     return regrouped(torch.stack([observations.first_rows.to(budgets), budgets.nan_to_num(nan=-1)], dim=-1))
-
-
-def _summed(each: Tensor, group: Tensor, n: int) -> Tensor:
-    """Sums over the rows of each group, in its first row (n)."""
-    return each.new_zeros(n).index_add(0, group, each)
