@@ -84,6 +84,9 @@ class LogHypervolumeImprovement(Acquisition):
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         return self(posterior, best)
 
+    def __reduce__(self) -> tuple[type, tuple[()]]:  # the latest front does not go through pickle
+        return type(self), ()
+
 
 def over_boxes(reference: Tensor, front: Tensor) -> Gain:
     """The exact gain over a front (f x k) and a reference (k)."""

@@ -28,13 +28,13 @@ class FollowedStudy:
 
     Args:
         identity: what tells it apart from other studies.
-        direction: "minimize" or "maximize".
-        new_study: (space, direction, classifier or None for a new one) -> a study of deepbore.
+        directions: "minimize" or "maximize" for each objective.
+        new_study: (space, directions, classifier or None for a new one) -> a study of deepbore.
         seed: of what stands in for values that a trial lacks.
     """
 
-    def __init__(self, identity: Any, direction: Direction, new_study: Callable[..., Study], seed: int):
-        self.identity, self.direction, self.new_study = identity, direction, new_study
+    def __init__(self, identity: Any, directions: Sequence[Direction], new_study: Callable[..., Study], seed: int):
+        self.identity, self.directions, self.new_study = identity, directions, new_study
         self.generator = torch.Generator().manual_seed(seed)
         self.seen = SeenTrials()
         self._study: Study | None = None
@@ -84,7 +84,7 @@ class FollowedStudy:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def _begin(self, space: SearchSpace, *classifier: Any) -> Study:
-        self._study = self.new_study(space, self.direction, *classifier)
+        self._study = self.new_study(space, self.directions, *classifier)
         self._told, self._rows = set(), {}
         return self._study
 
@@ -116,13 +116,12 @@ class FollowedStudy:
         if not trials:
             return
         outcomes = [self._outcome(trial) for trial in trials]
-        missing = [math.nan] * len(self._names)
+        none, unknown = [math.nan] * len(self.directions), [math.nan] * len(self._names)
+        constraints = [unknown if outcome.has_failed else list(outcome.constraints) for outcome in outcomes]
         study.add(
             self._columns(study.space, trials),
-            [math.nan if outcome.has_failed else outcome.values[0] for outcome in outcomes],
-            constraints=[missing if outcome.has_failed else list(outcome.constraints) for outcome in outcomes]
-            if self._names
-            else None,
+            [none if outcome.has_failed else list(outcome.values) for outcome in outcomes],
+            constraints=constraints if self._names else None,
         )
 
     def _reserve(self, study: Study, trial: FrozenTrial) -> None:
@@ -143,11 +142,11 @@ class FollowedStudy:
         return asked.params
 
     def _outcome(self, trial: FrozenTrial) -> Outcome:
-        """The value and the constraints of a complete trial that has all of them; else a failure."""
+        """The values and the constraints of a complete trial that has all of them; else a failure."""
         given = constraints_of(trial)
         if trial.state != TrialState.COMPLETE or not given.keys() >= set(self._names):
             return Outcome.failure()
-        return Outcome(float(trial.value), constraints=[given[name] for name in self._names])
+        return Outcome(list(trial.values), constraints=[given[name] for name in self._names])
 
     # --- from Optuna's trials ----------------------------------------------------------------------------------------
 

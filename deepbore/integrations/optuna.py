@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.errors import MissingPackage, SettingError, ValueTypeError
+from deepbore.errors import MissingPackage, ValueTypeError
 
 try:
     from optuna import Study as OptunaStudy
@@ -21,7 +21,7 @@ except ImportError:
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.checks import whole
-from deepbore.classifiers import Classifier, KernelPLS
+from deepbore.classifiers import Classifier
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import as_number
 from deepbore.integrations.followed import CONSTRAINTS, PROPOSED, FollowedStudy
@@ -43,13 +43,13 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
 
     Constraints, by `trial.set_constraint` in the objective or by `constraints_func`, are deepbore's black-box
     constraints: each has a head that learns where it is kept, and while nothing is feasible the search is for something
-    that is. A trial that lacks a constraint which others have is a failed one. A study of several objectives is
-    refused. Pickled, it goes on with the same suggestions; `reseed_rng` makes copies differ.
+    that is. A trial that lacks a constraint which others have is a failed one. Several objectives are those of deepbore,
+    too: the search is for their front. Pickled, it goes on with the same suggestions; `reseed_rng` makes copies differ.
 
     Args:
         seed: of everything random; None for another one each time.
         n_startup_trials: trials before the classifier is asked; after the first, they are a Sobol design.
-        classifier: makes a new classifier whenever the space changes; default `KernelPLS`.
+        classifier: makes a new classifier whenever the space changes; default as in `deepbore.Study`.
         acquisition: what is maximised; default as in `deepbore.Study`.
         candidates: how it is maximised; default as in `deepbore.Study`.
         gamma: proportion of good trials, in (0, 1); default as in `deepbore.Study`.
@@ -57,7 +57,7 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
             samplers take it. None if there are none, or where the objective calls `trial.set_constraint` (Optuna 5).
 
     Raises:
-        SettingError: for a setting outside its range; when asked for a study of several objectives.
+        SettingError: for a setting outside its range; when asked, for parts that do not go with the study's objectives.
         ValueTypeError: when a trial ends, for constraints that are no sequence of numbers.
 
     Example:
@@ -73,7 +73,7 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
         self,
         seed: int | None = None,
         n_startup_trials: int = 10,
-        classifier: Callable[[], Classifier] = KernelPLS,
+        classifier: Callable[[], Classifier] | None = None,
         acquisition: Acquisition | None = None,
         candidates: Candidates | None = None,
         gamma: Gamma | None = None,
@@ -106,14 +106,12 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
                 self._followed.reseed(self._seed)
 
     def infer_relative_search_space(self, study: OptunaStudy, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        self._check(study)
         with self._lock:
             return self._follow(study, study.get_trials(deepcopy=False)).seen.distributions
 
     def sample_relative(
         self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        self._check(study)
         if not search_space:
             return {}
         with self._lock:
@@ -125,7 +123,6 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
     def sample_independent(
         self, study: OptunaStudy, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        self._check(study)
         with self._lock:
             return self._random.sample_independent(study, trial, param_name, param_distribution)
 
@@ -138,27 +135,25 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
 
     # --- within ------------------------------------------------------------------------------------------------------
 
-    def _check(self, study: OptunaStudy) -> None:
-        if len(study.directions) > 1:
-            raise SettingError(
-                f"DeepBoreSampler optimises one objective, but the study has {len(study.directions)}. "
-                "Use one of Optuna's multi-objective samplers, such as NSGAIISampler."
-            )
-
     def _follow(self, study: OptunaStudy, trials: Sequence[FrozenTrial]) -> FollowedStudy:
         """What is known of the study, up to these trials."""
         identity = study.study_name, trials[0].datetime_start if trials else None
         if self._followed is None or self._followed.identity != identity:
-            self._followed = FollowedStudy(identity, study.direction.name.lower(), self._new_study, self._seed)
+            directions = [direction.name.lower() for direction in study.directions]
+            self._followed = FollowedStudy(identity, directions, self._new_study, self._seed)
         self._followed.look(trials)
         return self._followed
 
-    def _new_study(self, space: SearchSpace, direction: Direction, classifier: Classifier | None = None) -> Study:
+    def _new_study(
+        self, space: SearchSpace, directions: Sequence[Direction], classifier: Classifier | None = None
+    ) -> Study:
+        if classifier is None and self.classifier is not None:
+            classifier = self.classifier()
         return Study(
             space,
-            direction=direction,
+            directions=directions,
             seed=self._seed,
-            classifier=classifier or self.classifier(),
+            classifier=classifier,
             acquisition=self.acquisition,
             candidates=self.candidates,
             gamma=self.gamma,
