@@ -43,8 +43,9 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
 
     Constraints, by `trial.set_constraint` in the objective or by `constraints_func`, are deepbore's black-box
     constraints: each has a head that learns where it is kept, and while nothing is feasible the search is for something
-    that is. A trial that lacks a constraint which others have is a failed one. Several objectives are those of deepbore,
-    too: the search is for their front. Pickled, it goes on with the same suggestions; `reseed_rng` makes copies differ.
+    that is. A trial that lacks a constraint which others have is a failed one. Several objectives are
+    deepbore's, too: the search is for their front. Pickled, it goes on with the same suggestions; `reseed_rng` makes
+    copies differ.
 
     Args:
         seed: of everything random; None for another one each time.
