@@ -185,6 +185,14 @@ def test_the_units_of_an_objective_do_not_matter(scale, shift):
         assert torch.allclose(make()(told(values.tolist())).z, make()(told(moved.tolist())).z, atol=1e-4)
 
 
+def test_values_a_million_times_worse_leave_the_others_apart():
+    x = np.linspace(0, 1, 20)
+    one, other = np.where(x < 0.1, 1e6, x), 1 - x  # two of the first ten
+    z = ObjectiveLabels(2)(told(np.stack([one, other], -1).tolist())).z[:, 0]
+    assert z[1] == z.min() >= 0
+    assert z[2:].max() - z[2:].min() > 0.3
+
+
 def test_each_objective_keeps_its_order_and_direction():
     values = np.random.default_rng(1).random((20, 2))
     z = ObjectiveLabels(2)(told(values.tolist(), directions=BOTH)).z

@@ -11,7 +11,7 @@ from deepbore.labels.gamma import Gamma
 from deepbore.labels.threshold import ThresholdFamily
 
 
-def graded_by_value(values: Tensor, best: float, tau: float, tail: float = 0.0) -> Tensor:
+def graded_by_value(values: Tensor, best: float | Tensor, tau: float | Tensor, tail: float = 0.0) -> Tensor:
     """The share of thresholds t with y <= t: evenly spread over (y_min, tau), and thinning out beyond.
 
         u = clip((tau - y) / (tau - y_min), 0, 1),    b = max(y - tau, 0) / (tau - y_min)
@@ -24,9 +24,9 @@ def graded_by_value(values: Tensor, best: float, tau: float, tail: float = 0.0) 
     its order, however bad, and has no kink at tau. Proofs are in docs/theory.md.
 
     Args:
-        values: n; NaN gives 0.
-        best: y_min.
-        tau: the threshold, > best.
+        values: n, or n x k; NaN gives 0.
+        best: y_min; of n x k values that of each column.
+        tau: the threshold, > best; as best.
         tail: c >= 0, the thresholds beyond tau as a share of those up to it.
     """
     scaled = (tau - values).div_(tau - best).nan_to_num_(nan=-math.inf)  # in place: a million rows take 3 ms less

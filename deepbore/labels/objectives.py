@@ -1,5 +1,7 @@
 """`ObjectiveLabels`: a grade for each of several objectives."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -8,23 +10,23 @@ from deepbore.data.observations import Observations, Status
 from deepbore.data.pareto import non_dominated
 from deepbore.labels.base import Labelling, Labels, lighten_pending
 from deepbore.labels.constraints import graded_constraints
+from deepbore.labels.graded import graded_by_value
 
-FIRST, MOST = 10, 0.9  # quantile of the first complete values that the reference value is at least
 MARGIN = 0.1  # of the front's extent, by which the reference value lies behind it
-LONGEST = 3.0  # how far labels are linear, in units of the distance from the best to the reference value
+USUAL = 0.75  # quantile of the values that the reference value is at least
+TAIL = 2.0  # thresholds beyond the reference value, by those up to it
 
 
 class ObjectiveLabels(Labelling):
     """One column for each objective: the share of its thresholds that a value reaches, as in `ValueGradedLabels`.
 
-        z_j = clip((t_j - y_j) / (t_j - min_j), 0, 1)
+    The threshold of column j is the reference value r_j, from which on a gain counts, with tail 2: labels are linear in
+    the values up to r_j, so that a smooth objective stays smooth, and bend slowly beyond, so that a few values that are
+    a thousand times worse do not make all others look alike.
 
-    t_j is the worst value: so labels are linear in the values, and a smooth objective stays smooth. Only where some are
-    very much worse, t_j ends at three times the distance from the best value to the reference value.
-
-    The reference value r_j, from which on a gain counts, lies behind the worst value on the Pareto front by a tenth of
-    the front's extent, and is at least the 90 % quantile of the first ten values. Without this least value a front that
-    shrinks to one trial, which on a concave one beats all others for a while, would stay there.
+    r_j lies behind the worst value on the Pareto front by a tenth of the front's extent, and is at least the 75 %
+    quantile of the values so far. Without this least value a front that shrinks to one trial, which on a concave one
+    beats all others for a while, would stay there.
 
     `Labels.best` is the label at r_j in each column, and then the labels of the front of the feasible trials, one row
     each ((1 + f) x k): what is worth having is what no such row reaches in all columns (`LogHypervolumeImprovement`).
@@ -51,8 +53,7 @@ class ObjectiveLabels(Labelling):
             return Labels.none(observations, self.outputs)
         front, told = front_rows(observations), values[complete]
         low, reference = told.min(0).values, reference_values(values[front], told)
-        end = torch.minimum(told.max(0).values, low + LONGEST * (reference - low))
-        graded = linear_grades(torch.cat([reference[None], values]), low, end)
+        graded = graded_by_value(torch.cat([reference[None], values]), low, reference, TAIL)
         z = graded[1:]
         feasible = front if bool(observations.feasible.any()) else front[:0]
         return Labels(
@@ -63,15 +64,6 @@ class ObjectiveLabels(Labelling):
             metrics={"front_size": float(len(feasible))},
             constraints=graded_constraints(observations),
         )
-
-
-def linear_grades(values: Tensor, low: Tensor, end: Tensor) -> Tensor:
-    """Values (n x k) -> 1 at the best ones `low` (k), 0 from `end` (k) on, and linear between; NaN gives 0.
-
-    Where all values of a column are equal, they have 1.
-    """
-    span = torch.where(end > low, end - low, 1.0)
-    return (1 - (values - low) / span).clamp(0, 1).nan_to_num(nan=0.0)
 
 
 def own_complete(observations: Observations) -> Tensor:
@@ -89,11 +81,15 @@ def front_rows(observations: Observations) -> Tensor:
 
 
 def reference_values(front: Tensor, complete: Tensor) -> Tensor:
-    """The reference value of each objective (k); see `ObjectiveLabels`.
+    """The reference value of each objective (k), above the best value; see `ObjectiveLabels`.
 
     Args:
         front: values of the front, f x k, f >= 1.
-        complete: all values, n x k, in the order of their rows.
+        complete: all values, n x k.
     """
     worst, best = front.max(0).values, front.min(0).values
-    return torch.maximum(worst + MARGIN * (worst - best), complete[:FIRST].quantile(MOST, dim=0))
+    usual = complete.kthvalue(math.ceil(USUAL * len(complete)), dim=0).values
+    reference = torch.maximum(worst + MARGIN * (worst - best), usual)
+    low, high = complete.min(0).values, complete.max(0).values
+    if_tied = torch.where(high > low, high, low + 1)  # most values are the best one
+    return torch.where(reference > low, reference, if_tied)
