@@ -52,8 +52,9 @@ class Evaluated:
 
     Attributes:
         values: to minimise, n; NaN where there is none.
-        ranked: those of this run, ascending; a configuration counts as often as it was evaluated, and those that were
-            beaten elsewhere as the worst.
+        ranked: those of this run that thresholds are found among, ascending: of configurations that are worth at least
+            one evaluation. A configuration counts as often as it was evaluated, and those that were beaten elsewhere as
+            the worst.
         worth: how many evaluations of usual noise each row is worth, n; where a configuration comes again, one row is
             worth all of its evaluations, and the others nothing. None if each row is worth one.
     """
@@ -70,12 +71,16 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
 
     An evaluation counts as w_i in the mean, and its row in what is learned; as 1 where no noise was told. So the noise
     that was told says how much more one value is worth than another, and how much noise there is at all, compared with
-    what the function does, is learned. Without repeats the values are those that were told, bit for bit; with repeats
-    no more than the rows of these configurations is looked at twice, and nothing else is sorted again.
+    what the function does, is learned. The best value and tau are looked for among what is worth an evaluation of usual
+    noise: else the luckiest of the noisiest values would be what all others are measured by.
+
+    Without repeats the values are those that were told, bit for bit; with repeats no more than the rows of these
+    configurations is looked at twice.
     """
     values, worth = observations.values[:, 0], _worth(observations.noise)
     if not observations.has_repeats:
-        return Evaluated(values, _with_beaten(observations.sorted_values, observations.n_beaten), worth)
+        ranked = observations.sorted_values if worth is None else _trusted(observations, values, worth)
+        return Evaluated(values, _with_beaten(ranked, observations.n_beaten), worth)
     rows, group = _repeated(observations)
     each = torch.ones_like(values) if worth is None else worth
     told, weight, groups = values[rows], each[rows], len(group.unique())
@@ -85,9 +90,19 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
     last = group.new_zeros(groups).scatter_reduce(0, group, rows, "amax", include_self=False)
     averaged, together = values.clone(), each.clone()
     averaged[rows], together[rows] = means[group], torch.where(rows == last[group], total[group], 0.0)
-    own = (observations.tasks[rows] == 0).nonzero().squeeze(-1)
-    ranked = replaced(observations.sorted_values, told[own].cpu().numpy(), averaged[rows[own]].cpu().numpy())
+    if worth is None:
+        own = (observations.tasks[rows] == 0).nonzero().squeeze(-1)
+        ranked = replaced(observations.sorted_values, told[own].cpu().numpy(), averaged[rows[own]].cpu().numpy())
+    else:
+        ranked = _trusted(observations, averaged, worth.index_copy(0, rows, total[group]))
     return Evaluated(averaged, _with_beaten(ranked, observations.n_beaten), together)
+
+
+def _trusted(observations: "ObservationsView", values: Tensor, worth: Tensor) -> np.ndarray:
+    """The values of this run whose configurations are worth an evaluation (n, and n), ascending; all, if none is."""
+    complete = (observations.status == Status.COMPLETE) & (observations.tasks == 0)
+    trusted = complete & (worth >= 1)
+    return np.sort(values[trusted if bool(trusted.any()) else complete].cpu().numpy())
 
 
 def _repeated(observations: "ObservationsView") -> tuple[Tensor, Tensor]:
