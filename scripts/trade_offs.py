@@ -140,19 +140,31 @@ def run(problem: str, method: str, seed: int, trials: int) -> Row:
 
 
 def show(path: Path) -> None:
-    """Medians of the hypervolumes, as shares of the greatest of the problem."""
-    rows = longest(path, "trials", "problem", "method", "seed")
-    for name in dict.fromkeys(row["problem"] for row in rows):
-        mine = [row for row in rows if row["problem"] == name]
-        best = max(max(row["hypervolume"].values()) for row in mine)
-        by = defaultdict(list)
-        for row in mine:
-            by[row["method"]].append(row)
-        for method, some in by.items():
-            shares = {n: np.median([r["hypervolume"].get(str(n), np.nan) for r in some]) / best for n in MARKS}
-            seconds = np.median([row["seconds"] for row in some])
-            shown = "  ".join(f"{share:.4f}" for share in shares.values())
-            print(f"{name:10} {method:20} {len(some)}  {shown}  {seconds:.0f} s")
+    """Medians of the hypervolumes over the seeds, as shares of the greatest of the problem, as a table in Markdown."""
+    by = defaultdict(list)
+    for row in longest(path, "trials", "problem", "method", "seed"):
+        by[row["problem"], row["method"]].append(row)
+    problems = [name for name in PROBLEMS if any(problem == name for problem, _ in by)]
+    print("| problem (seeds) | " + " | ".join(METHODS) + " |")
+    print("|---" * (1 + len(METHODS)) + "|")
+    for name in problems:
+        best = max(value for (problem, _), rows in by.items() if problem == name for value in volumes(rows).max(0))
+        cells = [cell(by[name, method], best) for method in METHODS]
+        seeds = sorted({len(by[name, method]) for method in METHODS} - {0})
+        print(f"| {name} ({' to '.join(map(str, seeds))}) | " + " | ".join(cells) + " |")
+
+
+def volumes(rows: list[Row]) -> np.ndarray:
+    """The hypervolumes of runs at the marks, NaN where a run was shorter."""
+    return np.array([[row["hypervolume"].get(str(n), np.nan) for n in MARKS] for row in rows])
+
+
+def cell(rows: list[Row], best: float) -> str:
+    """The medians of a method on a problem, and its seconds; empty where there are no runs."""
+    if not rows:
+        return ""
+    shares = ", ".join(f"{share:.3f}".replace("0.", ".") for share in np.median(volumes(rows), axis=0) / best)
+    return f"{shares} ({np.median([row['seconds'] for row in rows]):.0f} s)"
 
 
 def main() -> None:
