@@ -83,19 +83,23 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
         return Evaluated(values, _with_beaten(ranked, observations.n_beaten), worth)
     rows, group = _repeated(observations)
     each = torch.ones_like(values) if worth is None else worth
-    told, weight, groups = values[rows], each[rows], len(group.unique())
-    total = weight.new_zeros(groups).index_add(0, group, weight)
-    least = told.new_full((groups,), torch.inf).scatter_reduce(0, group, told, "amin")  # equal values stay equal
-    means = least + told.new_zeros(groups).index_add(0, group, weight * (told - least[group])) / total
-    last = group.new_zeros(groups).scatter_reduce(0, group, rows, "amax", include_self=False)
-    averaged, together = values.clone(), each.clone()
-    averaged[rows], together[rows] = means[group], torch.where(rows == last[group], total[group], 0.0)
+    means, total = _means(values[rows], each[rows], group)
+    last = group.new_zeros(len(total)).scatter_reduce(0, group, rows, "amax", include_self=False)
+    averaged = values.index_copy(0, rows, means[group])
+    together = each.index_copy(0, rows, torch.where(rows == last[group], total[group], 0.0))
     if worth is None:
-        own = (observations.tasks[rows] == 0).nonzero().squeeze(-1)
-        ranked = replaced(observations.sorted_values, told[own].cpu().numpy(), averaged[rows[own]].cpu().numpy())
+        own = rows[observations.tasks[rows] == 0]
+        ranked = replaced(observations.sorted_values, values[own].cpu().numpy(), averaged[own].cpu().numpy())
     else:
         ranked = _trusted(observations, averaged, worth.index_copy(0, rows, total[group]))
     return Evaluated(averaged, _with_beaten(ranked, observations.n_beaten), together)
+
+
+def _means(values: Tensor, weight: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+    """Weighted means of the values (m) of each group, and its weights together (g and g). Equal values stay equal."""
+    total = weight.new_zeros(int(group.max()) + 1 if len(group) else 0).index_add(0, group, weight)
+    least = torch.full_like(total, torch.inf).scatter_reduce(0, group, values, "amin")
+    return least + torch.zeros_like(total).index_add(0, group, weight * (values - least[group])) / total, total
 
 
 def _trusted(observations: "ObservationsView", values: Tensor, worth: Tensor) -> np.ndarray:
