@@ -30,6 +30,7 @@ import torch
 import deepbore
 from deepbore.problems import HPOLib, NASBench201, Problem, TrainingRun
 from deepbore.problems.training import families, runs
+from deepbore.space import Params
 from harness.measuring import Row, complete, rows
 
 LOGISTIC = {name: f"logistic-{name}" for name in ("cancer", "wine", "iris")}
@@ -63,13 +64,17 @@ def value(of: Problem, params: dict[str, Any]) -> float:
 
 
 @cache
-def earlier(group: str, name: str, seed: int) -> tuple[dict[str, list[Any]], np.ndarray]:
-    """Columns and values of random rows of a task."""
+def earlier(group: str, name: str, seed: int) -> tuple[list[Params], np.ndarray]:
+    """Random configurations of a task, and their values."""
     of = task(group, name)
-    space = of.space
-    points = space.sample(ROWS, torch.Generator().manual_seed(1000 * seed + sum(map(ord, name))))
-    params = space.decode(points)
-    return {each: [row.get(each) for row in params] for each in space.names}, np.array([value(of, p) for p in params])
+    points = of.space.sample(ROWS, torch.Generator().manual_seed(1000 * seed + sum(map(ord, name))))
+    params = of.space.decode(points)
+    return params, np.array([value(of, each) for each in params])
+
+
+def add(study: deepbore.Study, name: str, params: list[Params], values: np.ndarray) -> None:
+    """Adds results of a task to a study."""
+    study.add({each: [row.get(each) for row in params] for each in study.space.names}, values, task=name)
 
 
 def run(group: str, problem: str, method: str, seed: int) -> Row:
@@ -78,10 +83,10 @@ def run(group: str, problem: str, method: str, seed: int) -> Row:
     study = deepbore.Study(of.space, direction=of.direction, seed=seed)
     if method == "transfer":
         for other in others:
-            study.add(*earlier(group, other, seed), task=other)
+            add(study, other, *earlier(group, other, seed))
     elif method == "unrelated":
-        columns, values = earlier(group, others[seed % len(others)], seed)
-        study.add(columns, np.random.default_rng(seed).permutation(values), task="unrelated")
+        known, values = earlier(group, others[seed % len(others)], seed)
+        add(study, "unrelated", known, np.random.default_rng(seed).permutation(values))
     elif method == "warm start":
         for params in best_in_turns(of, [earlier(group, other, seed) for other in others]):
             study.enqueue(params)
@@ -95,16 +100,12 @@ def run(group: str, problem: str, method: str, seed: int) -> Row:
     return {"values": shown, "seconds": seconds}
 
 
-def best_in_turns(of: Problem, tables: list[tuple[dict[str, list[Any]], np.ndarray]]) -> list[dict[str, Any]]:
+def best_in_turns(of: Problem, tables: list[tuple[list[Params], np.ndarray]]) -> list[Params]:
     """The best configurations of several tasks, the best of each first, all different."""
     sign = 1 if of.direction == "minimize" else -1
     orders = [np.argsort(sign * values) for _, values in tables]  # NaN last
-    dealt = [
-        {name: column[order[place]] for name, column in columns.items() if column[order[place]] is not None}
-        for place in range(ROWS)
-        for (columns, _), order in zip(tables, orders, strict=True)
-    ]
-    found: list[dict[str, Any]] = []
+    dealt = [known[order[place]] for place in range(ROWS) for (known, _), order in zip(tables, orders, strict=True)]
+    found: list[Params] = []
     for params in dealt:
         if params not in found and len(found) < ENQUEUED:
             found.append(params)
