@@ -20,7 +20,6 @@ import time
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -55,7 +54,7 @@ def task(group: str, name: str) -> Problem:
     return made[group, name]
 
 
-def value(of: Problem, params: dict[str, Any]) -> float:
+def value(of: Problem, params: Params) -> float:
     """The value of a configuration; NaN where it can't be trained."""
     try:
         return float(of(params))
