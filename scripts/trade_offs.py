@@ -145,13 +145,14 @@ def show(path: Path) -> None:
     for row in longest(path, "trials", "problem", "method", "seed"):
         by[row["problem"], row["method"]].append(row)
     problems = [name for name in PROBLEMS if any(problem == name for problem, _ in by)]
-    print("| problem (seeds) | " + " | ".join(METHODS) + " |")
-    print("|---" * (1 + len(METHODS)) + "|")
+    methods = [method for method in METHODS if any(each == method for _, each in by)]
+    print("| problem (seeds) | " + " | ".join(methods) + " |")
+    print("|---" * (1 + len(methods)) + "|")
     for name in problems:
         best = max(value for (problem, _), rows in by.items() if problem == name for value in volumes(rows).max(0))
-        cells = [cell(by[name, method], best) for method in METHODS]
-        seeds = sorted({len(by[name, method]) for method in METHODS} - {0})
-        print(f"| {name} ({' to '.join(map(str, seeds))}) | " + " | ".join(cells) + " |")
+        cells = [cell(by[name, method], best) for method in methods]
+        seeds = sorted({len(by[name, method]) for method in methods} - {0})
+        print(f"| {name} ({' or '.join(map(str, seeds))}) | " + " | ".join(cells) + " |")
 
 
 def volumes(rows: list[Row]) -> np.ndarray:
