@@ -10,8 +10,6 @@ scratch      no earlier tasks
 transfer     `study.add(columns, values, task=name)` for each other problem of the group
 warm start   the 5 best of the earlier configurations, tasks taking turns, by `study.enqueue`: half the design
 unrelated    one earlier task of 100 rows whose values were permuted at random
-
-Rows of "transfer, undecayed" and "unrelated, undecayed" were made before the weight of a task fell by (10 / n)^2.
 """
 
 import argparse
