@@ -25,7 +25,7 @@ import deepbore as db
 from deepbore.acquisition import Acquisition
 from deepbore.classifiers import Posterior
 from deepbore.problems import Rosenbrock
-from harness.measuring import Row, complete
+from harness.measuring import Row, complete, grid
 
 ROWS = Path(__file__).parent.parent / "docs" / "results" / "papers" / "batch-E1-protocol.jsonl"
 DIM, Q, NOISE = 3, 10, 0.01
@@ -92,9 +92,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     protocols = [list(each) for each in itertools.product(DOMAINS, ("uniform", "density"), METHODS)]
-    seeds = range(given.seeds)
-    wanted = [{"protocol": each, "seed": seed, "rounds": given.rounds} for seed in seeds for each in protocols]
-    found = complete(ROWS, wanted, run)
+    found = complete(ROWS, grid(seed=range(given.seeds), protocol=protocols, rounds=[given.rounds]), run)
     for protocol in protocols:
         rows = [row for row in found if row["protocol"] == protocol and row["rounds"] == given.rounds]
         print(", ".join(protocol), *(f"{row['all']:.3g}" for row in rows), "| best:", *(row["best"] for row in rows))

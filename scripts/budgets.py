@@ -11,7 +11,6 @@ of the best 1 % of all networks, or of the best 5 %, was found. A run that is in
 """
 
 import argparse
-import itertools
 import math
 import os
 import statistics
@@ -28,7 +27,7 @@ from torch.nn.functional import cross_entropy
 
 from deepbore import Budget, Integer, Real, SearchSpace
 from deepbore.problems import LearningCurves
-from harness.measuring import Row, complete, longest
+from harness.measuring import Row, complete, grid, longest
 from peers.by_budget import METHODS
 
 MARKS = (5, 10, 25, 50, 100)  # full trainings
@@ -190,11 +189,8 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    runs = itertools.product(range(given.seeds), given.problems.split(","), given.methods.split(","))
-    wanted = [
-        {"problem": problem, "method": method, "seed": seed, "trainings": given.trainings}
-        for seed, problem, method in runs
-    ]
+    problems, methods = given.problems.split(","), given.methods.split(",")
+    wanted = grid(seed=range(given.seeds), problem=problems, method=methods, trainings=[given.trainings])
     complete(given.output, wanted, run, length="trainings")
 
 

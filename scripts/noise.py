@@ -15,7 +15,6 @@ of `study.recommended`, without noise, after 50 and 100 evaluations.
 """
 
 import argparse
-import itertools
 import os
 import time
 import warnings
@@ -28,12 +27,13 @@ import numpy as np
 import deepbore
 from deepbore import Outcome, Study
 from deepbore.problems import Branin, Hartmann, Problem
-from harness.measuring import Row, complete, rows
+from harness.measuring import Row, complete, grid, rows
 
 PROBLEMS: dict[str, tuple[Problem, float]] = {"branin": (Branin(), 10.0), "hartmann6": (Hartmann(6), 0.3)}
 METHODS = {"not told": (False, False), "told": (True, False), "told, again": (True, True)}
 METHODS["not told, again"] = (False, True)
 KINDS, AT, SEEDS, DESIGN = ("even", "uneven"), (50, 100), range(5), 20
+WANTED = grid(seed=SEEDS, method=METHODS, kind=KINDS, problem=PROBLEMS)
 
 
 def run(problem: str, kind: str, method: str, seed: int) -> Row:
@@ -53,11 +53,6 @@ def run(problem: str, kind: str, method: str, seed: int) -> Row:
             regrets.append(float(f"{function(study.recommended.params) - function.optimum:.4g}"))
     seconds = round(time.process_time() - started, 2)
     return {"regrets": regrets, "seconds": seconds, "version": f"deepbore {deepbore.__version__}"}
-
-
-def wanted() -> list[Row]:
-    runs = itertools.product(SEEDS, METHODS, KINDS, PROBLEMS)
-    return [{"problem": name, "kind": kind, "method": method, "seed": seed} for seed, method, kind, name in runs]
 
 
 def show(kept: list[Row]) -> None:
@@ -85,7 +80,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="the table only")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    show(rows(arguments.file) if arguments.show else complete(arguments.file, wanted(), run))
+    show(rows(arguments.file) if arguments.show else complete(arguments.file, WANTED, run))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ A row has the regret of the best by utility after 10, 20, ..., 50 comparisons, a
 """
 
 import argparse
-import itertools
 import os
 import time
 import warnings
@@ -30,7 +29,7 @@ import torch
 import deepbore
 from deepbore import Study, Trial
 from deepbore.problems import Branin, Hartmann, Problem
-from harness.measuring import Row, complete, rows
+from harness.measuring import Row, complete, grid, rows
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "branin": Branin,
@@ -86,6 +85,7 @@ METHODS = {  # the way of comparing, and whether configurations are random
     "random pairs": ("pairs", True),
     "random, best": ("with the best", True),
 }
+WANTED = grid(seed=SEEDS, problem=PROBLEMS, method=[*METHODS, "values"])
 
 
 def run(problem: str, method: str, seed: int) -> Row:
@@ -135,11 +135,6 @@ def regret(problem: Problem, trial: Trial | None) -> float:
     return float(f"{problem(trial.params) - problem.optimum:.4g}")
 
 
-def wanted() -> list[Row]:
-    runs = itertools.product(SEEDS, PROBLEMS, [*METHODS, "values"])
-    return [{"problem": name, "method": method, "seed": seed} for seed, name, method in runs]
-
-
 def show(kept: list[Row]) -> None:
     print("| regret, median (quartiles) | " + " | ".join(PROBLEMS) + " |")
     print("|---|" + "---|" * len(PROBLEMS))
@@ -159,7 +154,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="the table only")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    show(rows(arguments.file) if arguments.show else complete(arguments.file, wanted(), run))
+    show(rows(arguments.file) if arguments.show else complete(arguments.file, WANTED, run))
 
 
 if __name__ == "__main__":

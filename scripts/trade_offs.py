@@ -9,7 +9,6 @@ the file is not run again.
 """
 
 import argparse
-import itertools
 import time
 import warnings
 from collections import defaultdict
@@ -23,7 +22,7 @@ import torch
 from deepbore import KernelPLS, Study
 from deepbore.data.pareto import hypervolume
 from deepbore.problems.trade_offs import DTLZ2, WFG, ZDT, CocoBiobjective, DigitsTradeOff
-from harness.measuring import Row, complete, longest
+from harness.measuring import Row, complete, grid, longest
 
 MARKS = (25, 50, 100)
 PROBLEMS: dict[str, Callable[[], Any]] = {
@@ -183,10 +182,8 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    runs = itertools.product(range(given.seeds), given.problems.split(","), given.methods.split(","))
-    wanted = [
-        {"problem": problem, "method": method, "seed": seed, "trials": given.trials} for seed, problem, method in runs
-    ]
+    problems, methods = given.problems.split(","), given.methods.split(",")
+    wanted = grid(seed=range(given.seeds), problem=problems, method=methods, trials=[given.trials])
     complete(given.output, wanted, run, length="trials")
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,11 @@ Row = dict[str, Any]
 def rows(path: Path) -> list[Row]:
     """What a file holds; nothing where there is none."""
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()] if path.exists() else []
+
+
+def grid(**choices: Iterable[Any]) -> list[Row]:
+    """One row for each combination of choices; the last entry changes fastest."""
+    return [dict(zip(choices, each, strict=True)) for each in product(*choices.values())]
 
 
 def longest(path: Path, length: str, *names: str) -> list[Row]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from deepbore import Study
-from deepbore.space import Params
 
 NEVER = 10**6  # trials of an initial design that does not end
 WORST = 1e9  # a loss that is infinite, to those who take none
@@ -82,49 +81,31 @@ def tpe_by_rungs(account: Any, seed: int) -> Iterator[None]:
         for _ in rungs
     ]
     chance = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed))
-    told: list[list[tuple[float, Params, Iterator[float]]]] = [[] for _ in rungs]
+    told: list[list[tuple[float, Any, Iterator[float]]]] = [[] for _ in rungs]  # loss, Optuna's trial, what goes on
     promoted: list[set[int]] = [set() for _ in rungs]
     while True:
-        place, params, training = next(promotable(told, promoted), (0, None, None))
-        if params is None:
+        place, asked, training = next(promotable(told, promoted), (0, None, None))
+        if asked is None:
             enough = [study for study, results in zip(tellers, told, strict=True) if len(results) >= len(space) + 3]
             study = enough[-1] if enough else chance
             asked = study.ask()
-            params = suggest(asked, space)
+            training = account.begin(suggest(asked, space))
             study.tell(asked, state=optuna.trial.TrialState.FAIL)  # its result comes below, at its own rung
-            training = account.begin(params)
         loss = finite(go_on(training, rungs[place] - (rungs[place - 1] if place else 0)))
-        told[place].append((loss, params, training))
-        add(tellers[place], space, params, loss)
+        told[place].append((loss, asked, training))
+        known = {"params": asked.params, "distributions": asked.distributions}
+        tellers[place].add_trial(optuna.trial.create_trial(value=loss, **known))
         yield
 
 
-def promotable(told: list[Any], promoted: list[set[int]]) -> Iterator[tuple[int, Params, Iterator[float]]]:
-    """Trainings among the best third of their rung that have not gone on yet, of the highest rungs first."""
+def promotable(told: list[Any], promoted: list[set[int]]) -> Iterator[tuple[int, Any, Iterator[float]]]:
+    """Trials among the best third of their rung that have not gone on yet, of the highest rungs first."""
     for place in reversed(range(len(told) - 1)):
         results = told[place]
         for row in sorted(range(len(results)), key=lambda row: results[row][0])[: len(results) // 3]:
             if row not in promoted[place]:
                 promoted[place].add(row)
                 yield place + 1, *results[row][1:]
-
-
-def add(study: Any, space: Any, params: Params, loss: float) -> None:
-    """Adds a result to a study of Optuna, as its own trials have it."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: PLC0415
-    from optuna.trial import create_trial  # noqa: PLC0415
-
-    values, distributions = {}, {}
-    for name, p in space.parameters.items():
-        if p.kind in ("real", "integer"):
-            kind = FloatDistribution if p.kind == "real" else IntDistribution
-            values[name], distributions[name] = params[name], kind(p.low, p.high, log=p.log)
-        elif p.kind == "ordinal":
-            values[name] = list(p.choices).index(params[name])
-            distributions[name] = IntDistribution(0, p.levels - 1)
-        else:
-            values[name], distributions[name] = params[name], CategoricalDistribution(list(p.choices))
-    study.add_trial(create_trial(params=values, distributions=distributions, value=loss))
 
 
 def smac(account: Any, seed: int) -> Iterator[None]:
