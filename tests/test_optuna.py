@@ -382,7 +382,6 @@ def test_another_process_sees_what_is_proposed_before_it_is_asked_for(tmp_path):
 
 
 WORKER = """
-import numpy as np
 import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
