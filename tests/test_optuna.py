@@ -381,6 +381,27 @@ def test_another_process_sees_what_is_proposed_before_it_is_asked_for(tmp_path):
     assert len({tuple(sorted(params.items())) for params in everything}) == 12
 
 
+def test_of_two_processes_that_propose_the_same_at_once_one_gives_way(tmp_path, monkeypatch):
+    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log"))
+    storages = [optuna.storages.JournalStorage(backend) for _ in range(2)]
+    one = optuna.create_study(study_name="s", storage=storages[0], sampler=DeepBoreSampler(seed=0, n_startup_trials=1))
+    other = optuna.load_study(study_name="s", storage=storages[1], sampler=DeepBoreSampler(seed=0, n_startup_trials=1))
+    for _ in range(3):
+        trial = one.ask(GRID)
+        one.tell(trial, trial.params["i"])
+    first, others = storages[0].set_trial_system_attr, []
+
+    def write(*args):
+        if not others:  # after `one` has chosen and before it says so, the other chooses, too
+            others.append(other.ask(GRID))
+        first(*args)
+
+    monkeypatch.setattr(storages[0], "set_trial_system_attr", write)
+    asked_at_once = [one.ask(GRID), *others]
+    assert distinct(asked_at_once) == 2
+    assert distinct(asked(one, 7) + one.trials) == 12  # no row was lost
+
+
 WORKER = """
 import optuna
 from optuna.storages import JournalStorage

@@ -81,6 +81,21 @@ class FollowedStudy:
         natives = self._next(study, number)
         return {name: to_optuna(distributions[name], native) for name, native in natives.items()}, natives
 
+    def leaves_to_another(self, trials: Sequence[FrozenTrial], number: int, natives: Params) -> bool:
+        """Whether another process has proposed just this in the same moment; if so, its trial has the row here.
+
+        Args:
+            trials: all trials, read after the proposal was written: of two processes one at least sees the other's.
+            number: of the trial it was proposed for.
+            natives: the proposal as deepbore has it.
+        """
+        for trial in trials:
+            is_new = trial.state == TrialState.RUNNING and trial.number not in self._rows
+            if is_new and number in self._rows and trial.system_attrs.get(PROPOSED) == natives:
+                self._rows[trial.number] = self._rows.pop(number)
+                return True
+        return False
+
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def _begin(self, space: SearchSpace, *classifier: Any) -> Study:

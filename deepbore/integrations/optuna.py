@@ -29,6 +29,8 @@ from deepbore.labels.gamma import Gamma, checked_gamma
 from deepbore.space import SearchSpace
 from deepbore.study import Study
 
+GIVES_WAY = 4  # how often a process proposes anew because another has proposed the same in the same moment
+
 
 class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped here
     """An Optuna sampler: a classifier learns from the study's trials which configurations are good.
@@ -116,9 +118,13 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
         if not search_space:
             return {}
         with self._lock:
-            trials = study.get_trials(deepcopy=False)
-            params, natives = self._follow(study, trials).suggest(trials, trial.number, search_space)
-            study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, natives)  # for the other processes
+            for _ in range(1 + GIVES_WAY):
+                trials = study.get_trials(deepcopy=False)
+                followed = self._follow(study, trials)
+                params, natives = followed.suggest(trials, trial.number, search_space)
+                study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, natives)  # for the other processes
+                if not followed.leaves_to_another(study.get_trials(deepcopy=False), trial.number, natives):
+                    break
             return params
 
     def sample_independent(
