@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 import cases
 from deepbore import Categorical, Integer, KernelPLS, Outcome, Real, SearchSpace, Study
@@ -71,10 +71,18 @@ def some_rows(n=30, seed=0, space=SQUARE, objective=disc):
 # --- grades ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_grade_is_a_half_on_the_border_and_reaches_to_0_and_1():
-    grades = graded(torch.tensor([[-2.0], [-1.0], [0.0], [1.0], [3.0], [math.nan]], dtype=torch.float64))
-    expected = [5 / 6, 3 / 4, 1 / 2, 1 / 4, 1 / 8, math.nan]  # the lower median of 1, 1, 2, 3 is 1
-    assert grades[:, 0].tolist() == pytest.approx(expected, nan_ok=True)
+def test_a_grade_is_a_half_on_the_border_and_keeps_distances_up_to_the_last_tenth():
+    column = torch.tensor([0.0, math.nan, *range(-5, 5), 1000.0], dtype=torch.float64)  # ten sizes above 0, nine to 5
+    grades = graded(column[:, None])[:, 0].tolist()
+    assert grades == pytest.approx([1 / 2, math.nan, *(1 / 2 - c / 20 for c in range(-5, 5)), 5 / 4000], nan_ok=True)
+
+
+def test_the_grades_of_a_million_rows_are_nearly_those_of_all_of_them():
+    column = torch.randn(200_001, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    scale = float(column.abs().quantile(0.9))
+    grades = graded(column)[:, 0]
+    near = column[:, 0].abs() < scale / 2
+    assert torch.allclose(grades[near], 0.5 - column[near, 0] / scale / 4, atol=0.01)
 
 
 @given(
@@ -334,6 +342,22 @@ def test_what_is_told_wrongly_is_refused(told, message):
         study.tell(second, **told)
     study.tell(second, 1.0, constraints=[-0.5])
     assert study.best_trial.id == second.id
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_search_follows_the_border_to_where_two_of_them_meet(seed):
+    normals = np.array([[1, 2, 3, -1, 2], [2, -1, 1, 2, 1]])
+    space = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
+
+    def objective(params):
+        x = np.array(list(params.values()))
+        return Outcome(float(x @ x), constraints=(1 - normals @ x).tolist())
+
+    limits = {"type": "ineq", "fun": lambda x: normals @ x - 1}
+    optimum = optimize.minimize(lambda x: x @ x, np.full(5, 0.5), bounds=[(0, 1)] * 5, constraints=limits).fun
+    study = go_on(Study(space, seed=seed), objective, 40)
+    assert optimum <= study.best_trial.value < optimum + 5e-4
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------

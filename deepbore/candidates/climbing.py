@@ -1,8 +1,10 @@
-"""Climbing: gradient ascent of many points at once."""
+"""Climbing: gradient ascent of many points at once, and of single ones to the last digits."""
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
+from scipy.optimize import Bounds, minimize
 from torch import Tensor
 
 RATE = 0.05  # the first step's length along a parameter, in units of its whole range; falls to 0
@@ -39,3 +41,34 @@ def climbed(
         move = RATE * (1 - (step - 1) / steps) * moves * (mean / (square.sqrt() + TINY))
         points = torch.minimum((points.detach() + move).clamp(min=0), upper)
     return points.detach()
+
+
+def at_peak(
+    value: Callable[[Tensor], Tensor], start: Tensor, columns: Sequence[int], upper: Tensor, iterations: int
+) -> Tensor:
+    """The point (d) where L-BFGS-B's ascent on some of a point's columns ends.
+
+    SciPy steps: at every iteration the point and its gradient, and nothing else, visit the CPU.
+
+    Args:
+        value: points (k x d) -> values (k), with gradients.
+        start: d.
+        columns: those that move.
+        upper: greatest entries of the columns, d; the least are 0.
+        iterations: at most.
+    """
+    moving = list(columns)
+
+    def placed(entries: np.ndarray) -> Tensor:
+        return start.index_put((torch.tensor(moving, device=start.device),), torch.from_numpy(entries).to(start))
+
+    def descent(entries: np.ndarray) -> tuple[float, np.ndarray]:
+        point = placed(entries).requires_grad_(True)
+        reached = value(point[None]).squeeze(0)
+        (gradient,) = torch.autograd.grad(reached, point)
+        return -float(reached.detach()), -gradient[moving].double().cpu().numpy()
+
+    entries = start[moving].double().cpu().numpy()
+    bounds = Bounds(np.zeros(len(moving)), upper[moving].double().cpu().numpy())
+    found = minimize(descent, entries, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": iterations})
+    return placed(np.asarray(found.x)) if np.isfinite(found.fun) else start

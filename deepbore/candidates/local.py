@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, merged
-from deepbore.candidates.climbing import climbed
+from deepbore.candidates.climbing import at_peak, climbed
 from deepbore.checks import whole, within
 
 EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
@@ -21,6 +21,9 @@ class LocalSearch(Candidates):
     on rugged functions the uncertainty is always greatest far from all data, and the best would be left unrefined.
     Without any, passing over what has been seen refines by itself.
 
+    Under black-box constraints the best point of all goes on by L-BFGS-B. The acquisition is a ridge along the border
+    then, as narrow as what is uncertain of the constraints, and Adam's steps leap over it.
+
     Several ranks share the points, and then the climbing from the best points of all.
 
     Args:
@@ -30,6 +33,7 @@ class LocalSearch(Candidates):
         climbers: how many points climb; 0 for none.
         steps: of each climber.
         focus: probability of looking only at neighbours of the best, in [0, 1].
+        iterations: of L-BFGS-B under black-box constraints, at most; 0 for none.
 
     Raises:
         SettingError: for a number outside its range.
@@ -43,12 +47,13 @@ class LocalSearch(Candidates):
         climbers: int = 8,
         steps: int = 20,
         focus: float = 0.25,
+        iterations: int = 100,
     ):
         whole(1, samples=samples, centres=centres)
-        whole(0, neighbours=neighbours, climbers=climbers, steps=steps)
+        whole(0, neighbours=neighbours, climbers=climbers, steps=steps, iterations=iterations)
         within(0, 1, focus=focus)
         self.samples, self.neighbours, self.centres = samples, neighbours, centres
-        self.climbers, self.steps, self.focus = climbers, steps, focus
+        self.climbers, self.steps, self.focus, self.iterations = climbers, steps, focus, iterations
 
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
@@ -69,10 +74,20 @@ class LocalSearch(Candidates):
 
     def _with_climbed(self, own: Search, points: Tensor, values: Tensor, q: int) -> Tensor:
         """The ranking (k x d) with what the climbers make of its first points."""
-        columns = own.space.moving_columns
-        if not columns or not own.classifier.differentiable or not self.climbers:
+        columns, upper = own.space.moving_columns, own.space.bounds[1].to(points)
+        if not columns or not own.classifier.differentiable:
             return points
-        starts = own.ranks.part(points[: max(self.climbers, q)])
-        tops = climbed(own.value, starts, columns, own.space.bounds[1].to(starts), self.steps)
-        tops, their_values = own.gathered(*own.rank(own.landed(starts, tops)))
-        return merged(torch.cat([tops, points]), torch.cat([their_values, values]))[0]
+        if self.climbers:
+            starts = own.ranks.part(points[: max(self.climbers, q)])
+            tops = climbed(own.value, starts, columns, upper, self.steps)
+            points, values = self._with(own, starts, tops, points, values)
+        if self.iterations and own.feasibility is not None:
+            starts = own.ranks.part(points[: own.ranks.world])  # one for each rank
+            peaks = [at_peak(own.value, start, columns, upper, self.iterations)[None] for start in starts]
+            points, values = self._with(own, starts, torch.cat([starts[:0], *peaks]), points, values)
+        return points
+
+    def _with(self, own: Search, starts: Tensor, ends: Tensor, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """The ranking (k x d) and its values (k) with where climbers of all ranks arrive."""
+        tops, their_values = own.gathered(*own.rank(own.landed(starts, ends)))
+        return merged(torch.cat([tops, points]), torch.cat([their_values, values]))

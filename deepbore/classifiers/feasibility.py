@@ -10,7 +10,7 @@ from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
-HEADS = 8  # at most; the constraints that are violated least often share the last one
+HEADS = 32  # at most; the constraints that are violated least often share the last one
 ROWS = 200  # that the heads learn from, at most, as `KernelPLS` does
 BORDER = 0.5  # the grade of a constraint that is 0
 REST = -1  # the key of the head that several constraints share
@@ -26,7 +26,7 @@ class Feasibility:
     kept as not. While nothing is feasible the prior mean is that of the grades instead: else what is far from all data
     would be likelier feasible than anything near what is known, and the search would go from corner to corner.
 
-    Constraints count as independent. Of more than eight those that are violated most often have a head each, and the
+    Constraints count as independent. Of more than 32 those that are violated most often have a head each, and the
     rest one together, which learns the least grade of them in each row. A constraint that nothing has violated yet has
     none.
 

@@ -1,17 +1,23 @@
 """Grades of black-box constraints: how far a row keeps each of them."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from deepbore.data.observations import Observations, Status
 
+WIDE = 0.9  # the share of a constraint's values whose distances the grades keep
+SURVEYED = 10_000  # rows that this is found from, at most
+
 
 def graded_constraints(observations: Observations) -> Tensor | None:
     """Grades in [0, 1] of all constraints: 1/2 on the border, above where a constraint is kept, below where it is not.
 
-        z_j = 1/2 - g_j / (2 (1 + |g_j|)),    g_j = c_j / s_j,    s_j the median of |c_j| where it is not 0
+        z_j = 1/2 - g_j / 4  where |g_j| <= 1,  else 1/2 - sign(g_j) (2 - 1 / |g_j|) / 4,    g_j = c_j / s_j
 
-    The units of a constraint do not matter, and a grade is steepest at the border, which is all that there is to learn;
+    s_j is the 90 % quantile of |c_j| where it is not 0. So the units of a constraint do not matter, most of its values
+    keep their distances, which a head needs to know the border by few of them (a linear constraint stays linear), and
     values of 1e6 far outside are told from one another, too, but do not drown the rest.
 
     Returns:
@@ -32,10 +38,18 @@ def graded_constraints(observations: Observations) -> Tensor | None:
 
 def graded(constraints: Tensor) -> Tensor:
     """Constraints (n x c, NaN where unknown) -> grades (n x c); see `graded_constraints`."""
-    size = constraints.abs()
-    scale = torch.where(size > 0, size, torch.nan).nanmedian(0).values.nan_to_num(nan=1.0)
-    g = constraints / scale
-    return 0.5 - 0.5 * g / (1 + g.abs())
+    g = constraints / wide(constraints)
+    size = g.abs()
+    bent = size.clamp(min=1).reciprocal_().neg_().add_(1).add_(size.clamp_(max=1))  # its slope is 1 on both sides of 1
+    return bent.copysign_(g).div_(-4).add_(0.5)  # in place: of a million rows there is much to move
+
+
+def wide(constraints: Tensor) -> Tensor:
+    """The 90 % quantile of the sizes above 0 in each column (n x c), of every k-th row where there are many; else 1."""
+    sizes = constraints[:: 1 + len(constraints) // SURVEYED].abs()
+    columns = (column[column > 0] for column in sizes.T)
+    quantiles = [column.kthvalue(math.ceil(WIDE * len(column))).values if len(column) else 1.0 for column in columns]
+    return sizes.new_tensor(quantiles)
 
 
 def best_feasible(z: Tensor, observations: Observations) -> float:
