@@ -25,7 +25,7 @@ from deepbore.candidates import (
     ThompsonBatch,
 )
 from deepbore.classifiers import MLPClassifier, RandomForest, Relaxed
-from deepbore.classifiers.feasibility import HEADS, REST, Feasibility, graded_columns
+from deepbore.classifiers.feasibility import HEADS, REST, ConstraintHead, Feasibility, graded_columns
 from deepbore.cli.summary import summary
 from deepbore.data.observations import Observations
 from deepbore.data.record import read_record
@@ -143,7 +143,7 @@ def test_the_probability_is_that_of_independent_gaussian_grades():
     points = SQUARE.sobol(20, seed=1)
     expected = torch.zeros(20, dtype=torch.float64)
     for column in batch.constraints.T:
-        head = KernelPLS().bind(SQUARE)
+        head = ConstraintHead().bind(SQUARE)
         head.learn(replace(batch, z=column[:, None] - 0.5, weight=torch.ones(len(batch)), constraints=None))
         posterior = head.posterior(points)
         expected += torch.from_numpy(stats.norm.logcdf((posterior.mean / posterior.std).numpy()))

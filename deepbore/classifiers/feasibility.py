@@ -17,6 +17,12 @@ REST = -1  # the key of the head that several constraints share
 CERTAIN = 1e-9  # the least standard deviation
 
 
+class ConstraintHead(KernelPLS):
+    """A constraint is more often a formula or a count than a measurement: less noise of its grades is expected."""
+
+    lambda_prior = (-13.0, 3.0)
+
+
 class Feasibility:
     """One head for each constraint that has been violated: a regression of its grade (`Labels.constraints`).
 
@@ -42,7 +48,7 @@ class Feasibility:
 
     def __init__(self) -> None:
         self.found = True
-        self._heads: dict[int, KernelPLS] = {}  # by constraint, those that were needed at some time
+        self._heads: dict[int, ConstraintHead] = {}  # by constraint, those that were needed at some time
         self._fitted: tuple[int, ...] = ()
         self._prior = torch.empty(0)  # how far the prior mean of each fitted head is above the border
 
@@ -99,8 +105,8 @@ class Feasibility:
         grades = torch.stack(draws) + self._prior[:, None, None]
         return (-grades).clamp(min=0).sum(0)
 
-    def _head(self, key: int, space: SearchSpace) -> KernelPLS:
-        head = self._heads.setdefault(key, KernelPLS(rows=ROWS))
+    def _head(self, key: int, space: SearchSpace) -> ConstraintHead:
+        head = self._heads.setdefault(key, ConstraintHead(rows=ROWS))
         head.bind(space)
         return head
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -70,6 +70,7 @@ class KernelPLS(Classifier):
     capabilities = frozenset({"std", "theorem"})
     distance_aware = True
     kappa = 2.0
+    lambda_prior: ClassVar[tuple[float, float]] = LAMBDA  # where there are real parameters
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class KernelPLS(Classifier):
         d = len(space)
         self.coordinates = Coordinates(space)
         scales = [LENGTH_SCALE if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
-        self._prior = np.array([*scales, AMPLITUDE, LAMBDA if space.continuous_columns else LEVEL_LAMBDA])
+        self._prior = np.array([*scales, AMPLITUDE, self.lambda_prior if space.continuous_columns else LEVEL_LAMBDA])
         self._prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
         self._bounds = [BOUNDS["length_scale"]] * d + [BOUNDS["amplitude"], BOUNDS["lambda"]]
         start = self._prior[:, 0].copy()
