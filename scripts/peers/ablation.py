@@ -51,6 +51,13 @@ class UnshiftedTail(db.ValueGradedLabels):
         return (z if tau == ranked[0] else (1 + self.tail) * z - self.tail), weight
 
 
+class ToThePeak(db.LocalSearch):
+    """L-BFGS-B from the best point without black-box constraints, too."""
+
+    def _has_ridges(self, search: Search) -> bool:
+        return True
+
+
 class FormerKernel(db.KernelPLS):
     """`KernelPLS` with the bounds that it had: the least logarithms of the amplitude (`floor`) and of lambda (`least`).
 
@@ -222,6 +229,7 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:unshifted-tail+ambitious": lambda: {"labels": UnshiftedTail(), "candidates": db.Ambitious()},
     "deepbore:hard-labels+ambitious": lambda: {"labels": db.ValueGradedLabels(tail=0), "candidates": db.Ambitious()},
     "deepbore:ambitious": lambda: {"candidates": db.Ambitious()},
+    "deepbore:to-the-peak": lambda: by(ToThePeak()),
     "deepbore:short-scales": lambda: {"classifier": ShortScales()},
     "deepbore:former": former,
     "deepbore:former+fine-lambda": lambda: former(classifier=db.KernelPLS()),
