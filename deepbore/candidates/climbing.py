@@ -57,10 +57,10 @@ def at_peak(
         upper: greatest entries of the columns, d; the least are 0.
         iterations: at most.
     """
-    moving = list(columns)
+    moving = torch.tensor(columns, device=start.device)
 
     def placed(entries: np.ndarray) -> Tensor:
-        return start.index_put((torch.tensor(moving, device=start.device),), torch.from_numpy(entries).to(start))
+        return start.index_put((moving,), torch.from_numpy(entries).to(start))
 
     def descent(entries: np.ndarray) -> tuple[float, np.ndarray]:
         point = placed(entries).requires_grad_(True)

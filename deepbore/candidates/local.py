@@ -80,18 +80,20 @@ class LocalSearch(Candidates):
         if self.climbers:
             starts = own.ranks.part(points[: max(self.climbers, q)])
             tops = climbed(own.value, starts, columns, upper, self.steps)
-            points, values = self._with(own, starts, tops, points, values)
+            points, values = self._joined(own, starts, tops, points, values)
         if self.iterations and self._has_ridges(own):
             starts = own.ranks.part(points[: own.ranks.world])  # one for each rank
             peaks = [at_peak(own.value, start, columns, upper, self.iterations)[None] for start in starts]
-            points, values = self._with(own, starts, torch.cat([starts[:0], *peaks]), points, values)
+            points, values = self._joined(own, starts, torch.cat([starts[:0], *peaks]), points, values)
         return points
 
     def _has_ridges(self, search: Search) -> bool:
         """Whether the acquisition may be too narrow for Adam's steps."""
         return search.feasibility is not None
 
-    def _with(self, own: Search, starts: Tensor, ends: Tensor, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def _joined(
+        self, own: Search, starts: Tensor, ends: Tensor, points: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """The ranking (k x d) and its values (k) with where climbers of all ranks arrive."""
         tops, their_values = own.gathered(*own.rank(own.landed(starts, ends)))
         return merged(torch.cat([tops, points]), torch.cat([their_values, values]))

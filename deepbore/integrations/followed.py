@@ -89,9 +89,11 @@ class FollowedStudy:
             number: of the trial it was proposed for.
             natives: the proposal as deepbore has it.
         """
+        if number not in self._rows:  # all of a finite space has been tried
+            return False
         for trial in trials:
             is_new = trial.state == TrialState.RUNNING and trial.number not in self._rows
-            if is_new and number in self._rows and trial.system_attrs.get(PROPOSED) == natives:
+            if is_new and trial.system_attrs.get(PROPOSED) == natives:
                 self._rows[trial.number] = self._rows.pop(number)
                 return True
         return False

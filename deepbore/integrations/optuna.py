@@ -118,12 +118,13 @@ class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped h
         if not search_space:
             return {}
         with self._lock:
+            trials = study.get_trials(deepcopy=False)
             for _ in range(1 + GIVES_WAY):
-                trials = study.get_trials(deepcopy=False)
                 followed = self._follow(study, trials)
                 params, natives = followed.suggest(trials, trial.number, search_space)
                 study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, natives)  # for the other processes
-                if not followed.leaves_to_another(study.get_trials(deepcopy=False), trial.number, natives):
+                trials = study.get_trials(deepcopy=False)
+                if not followed.leaves_to_another(trials, trial.number, natives):
                     break
             return params
 
