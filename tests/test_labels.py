@@ -24,7 +24,7 @@ from deepbore.labels import (
     default_labels,
 )
 from deepbore.labels.gamma import threshold
-from deepbore.labels.graded import graded_by_value
+from deepbore.labels.grade import graded_by_value
 
 SPACE = SearchSpace({"x": Real(0, 1)})
 numbers = st.floats(-1e6, 1e6)

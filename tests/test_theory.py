@@ -27,7 +27,7 @@ from deepbore.labels import (
     ThresholdLabels,
     ValueGradedLabels,
 )
-from deepbore.labels.graded import graded_by_value
+from deepbore.labels.grade import graded_by_value
 from deepbore.labels.improvement import improvement_labels
 from deepbore.testing import TOY_SPACES, fit, toy_data
 

@@ -6,19 +6,23 @@ import torch
 from torch import Tensor
 
 from deepbore.data.observations import Observations, Status
+from deepbore.labels.grade import graded_by_value
 
 WIDE = 0.9  # the share of a constraint's values whose distances the grades keep
+TAIL = 1.0  # thresholds beyond those, by those up to there: the slope is the same on both sides
 SURVEYED = 10_000  # rows that this is found from, at most
 
 
 def graded_constraints(observations: Observations) -> Tensor | None:
     """Grades in [0, 1] of all constraints: 1/2 on the border, above where a constraint is kept, below where it is not.
 
-        z_j = 1/2 - g_j / 4  where |g_j| <= 1,  else 1/2 - sign(g_j) (2 - 1 / |g_j|) / 4,    g_j = c_j / s_j
+        z_j = 1/2 - sign(c_j) (1 - z(|c_j|)) / 2
 
-    s_j is the 90 % quantile of |c_j| where it is not 0. So the units of a constraint do not matter, most of its values
-    keep their distances, which a head needs to know the border by few of them (a linear constraint stays linear), and
-    values of 1e6 far outside are told from one another, too, but do not drown the rest.
+    z is the grade of a value (`graded_by_value`), here of the distance from the border: the share of thresholds that
+    |c_j| does not exceed, spread evenly up to s_j, and as many beyond it. s_j is the 90 % quantile of |c_j| where it is
+    not 0. So the units of a constraint do not matter, most of its values keep their distances, which a head needs to
+    know the border by few of them (a linear constraint stays linear), and values of 1e6 far outside are told from one
+    another, too, but do not drown the rest.
 
     Returns:
         n x c; NaN in rows of which nothing is known, or that are of an earlier task. While nothing is feasible failed
@@ -38,10 +42,8 @@ def graded_constraints(observations: Observations) -> Tensor | None:
 
 def graded(constraints: Tensor) -> Tensor:
     """Constraints (n x c, NaN where unknown) -> grades (n x c); see `graded_constraints`."""
-    g = constraints / wide(constraints)
-    size = g.abs()
-    bent = size.clamp(min=1).reciprocal_().neg_().add_(1).add_(size.clamp_(max=1))  # its slope is 1 on both sides of 1
-    return bent.copysign_(g).div_(-4).add_(0.5)  # in place: of a million rows there is much to move
+    missed = graded_by_value(constraints.abs(), 0.0, wide(constraints), TAIL).neg_().add_(1)
+    return torch.where(constraints.isnan(), constraints, missed.copysign_(constraints).div_(-2).add_(0.5))
 
 
 def wide(constraints: Tensor) -> Tensor:

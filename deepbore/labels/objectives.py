@@ -10,7 +10,7 @@ from deepbore.data.observations import Observations, Status
 from deepbore.data.pareto import non_dominated
 from deepbore.labels.base import Labelling, Labels, lighten_pending
 from deepbore.labels.constraints import graded_constraints
-from deepbore.labels.graded import graded_by_value
+from deepbore.labels.grade import graded_by_value
 
 MARGIN = 0.1  # of the front's extent, by which the reference value lies behind it
 USUAL = 0.75  # quantile of the values that the reference value is at least
