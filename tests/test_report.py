@@ -342,6 +342,15 @@ def test_the_committed_documents_are_those_of_the_committed_runs(monkeypatch):
     assert report(monkeypatch, "--check") == 0
 
 
+def test_no_committed_run_is_better_than_the_optimum():
+    facts = known.read(ROOT / "docs" / "results" / "problems.json")
+    for run in rows.read([ROOT / "docs" / "results" / "benchmark", ROOT / "docs" / "results" / "ablation"]):
+        optimum = facts[run.problem].optimum if run.problem in facts else None
+        if optimum is not None:
+            least = min(value for _, value in (*run.best, *run.recommended))
+            assert least >= optimum - 1e-6 * max(1, abs(optimum)), run.key
+
+
 def test_the_committed_facts_are_those_of_the_suites():
     kept = known.read(ROOT / "docs" / "results" / "problems.json")
     assert kept
