@@ -11,6 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.kernel_ridge import KernelRidge
 
 from deepbore import Categorical, Condition, KernelPLS, Ordinal, Real, SearchSpace, ThresholdLabels, ValueGradedLabels
+from deepbore.acquisition import LogExpectedImprovement
+from deepbore.classifiers.elliptical import elliptical_slice
 from deepbore.errors import SettingError
 from deepbore.space.coordinates import Coordinates
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -143,8 +145,109 @@ def test_coordinates_put_categories_one_apart_and_mark_what_is_active():
         ({"length_scale": -1}, "length_scale > 0"),
         ({"rows": 0}, "rows >= 1"),
         ({"rows": 2.5}, "rows must be a whole number"),
+        ({"draws": -1}, "draws >= 0"),
     ],
 )
 def test_bad_settings_are_refused(settings, says):
     with pytest.raises(SettingError, match=says):
         KernelPLS(**settings)
+
+
+# --- several settings -------------------------------------------------------------------------------------------------
+
+
+def noisy_data(n=40):
+    """A slope under so much noise that much of the labels is left to lambda."""
+    data = toy_data(SPACE, 0, ValueGradedLabels())
+    rng = np.random.default_rng(1)
+    columns = {"x": rng.random(n), "y": rng.uniform(-5, 5, n), "lr": rng.uniform(1e-3, 0.1, n)}
+    data.observations.add(columns, columns["x"] + rng.normal(size=n))
+    return data
+
+
+def smooth_data(n=40):
+    return toy_data(SPACE, n, ValueGradedLabels())
+
+
+def test_settings_are_drawn_where_lambda_is_large_and_nowhere_else():
+    assert len(fit(KernelPLS(), noisy_data(), epochs=2).drawn) == 8
+    assert len(fit(KernelPLS(draws=3), noisy_data(), epochs=2).drawn) == 3
+    for settled in (KernelPLS(draws=0), KernelPLS(prior=False), KernelPLS(length_scale=LENGTH, regularisation=LAMBDA)):
+        assert len(fit(settled, noisy_data(), epochs=2).drawn) == 0
+    assert len(fit(KernelPLS(), smooth_data(), epochs=4).drawn) == 0
+
+
+def test_draws_follow_the_posterior_of_lambda():
+    head = fit(KernelPLS(length_scale=LENGTH, draws=200), noisy_data(), epochs=10)  # lambda alone is learned
+    grid = np.linspace(*head._bounds[-1], 2000)
+    theta = head.theta.numpy().copy()
+    negative = []
+    for theta[-1] in grid:
+        negative.append(head._negative_evidence(theta)[0])  # the prior's included; those of what is fixed drop out
+    density = np.exp(min(negative) - np.array(negative))
+    mean = (grid * density).sum() / density.sum()
+    std = math.sqrt(((grid - mean) ** 2 * density).sum() / density.sum())
+    drawn = head.drawn[:, -1].numpy()
+    assert drawn.mean() == pytest.approx(mean, abs=4 * std / math.sqrt(200))
+    assert drawn.std() == pytest.approx(std, rel=0.25)
+    assert (head.drawn[:, :-1] == head.theta[:-1]).all()
+
+
+def test_a_mixture_has_the_moments_and_the_improvement_of_its_parts():
+    head = fit(KernelPLS(), noisy_data(), epochs=3)
+    points = SPACE.sample(5, torch.Generator().manual_seed(1))
+    posterior = head.posterior(points)
+    parts = posterior.parts
+    assert len(parts) == 9
+    assert torch.equal(parts[0].mean, posterior.most_likely.mean)
+    assert posterior.beta(0.1, 1.0) == parts[0].beta(0.1, 1.0)
+    samples = torch.cat([part.sample(20_000, torch.Generator().manual_seed(k)) for k, part in enumerate(parts)])
+    assert torch.allclose(posterior.mean, samples.mean(0), atol=0.01)
+    assert torch.allclose(posterior.std, samples.std(0), atol=0.01)
+    assert torch.allclose(posterior.covariance(), torch.cov(samples.T), atol=0.01)
+    own = posterior.sample(40_000, torch.Generator().manual_seed(20))
+    assert torch.allclose(own.mean(0), posterior.mean, atol=0.01)
+    assert torch.allclose(torch.cov(own.T), posterior.covariance(), atol=0.01)
+    improvement = (samples - 0.8).clamp(min=0).mean(0)
+    assert torch.allclose(LogExpectedImprovement()(posterior, 0.8).exp(), improvement, rtol=0.05)
+
+
+def test_a_checkpoint_goes_on_with_the_same_draws():
+    data = noisy_data()
+    first = fit(KernelPLS(), data, epochs=2)
+    second = KernelPLS()
+    second.bind(SPACE)
+    second.load_state_dict(first.state_dict())
+    second.generator.set_state(first.generator.get_state())
+    points = SPACE.sample(5, torch.Generator().manual_seed(1))
+    for _ in range(2):
+        assert torch.equal(first.posterior(points).mean, second.posterior(points).mean)
+        for head in (first, second):
+            head.learn(data.labelled())
+
+
+@pytest.mark.parametrize(("centre", "width"), [(0.0, 1.0), (2.0, 0.5), (-1.0, 0.2)])
+def test_elliptical_slices_follow_prior_times_likelihood(centre, width):
+    generator = torch.Generator().manual_seed(0)
+    x, seen = np.zeros(2), []
+    for _ in range(6000):
+        x = elliptical_slice(x, lambda at: -((at[0] - centre) ** 2) / (2 * width**2), 1, generator)
+        seen.append(x)
+    precision = 1 + width**-2
+    mean, std = np.mean(seen, 0), np.std(seen, 0)
+    assert mean[0] == pytest.approx(centre * width**-2 / precision, abs=0.08)
+    assert std[0] == pytest.approx(precision**-0.5, rel=0.1)
+    assert (abs(mean[1]) < 0.1, abs(std[1] - 1) < 0.1) == (
+        True,
+        True,
+    )  # the prior's, as the likelihood does not know it
+
+
+def test_elliptical_slices_stay_where_the_likelihood_is_possible():
+    generator = torch.Generator().manual_seed(0)
+    x, seen = np.array([0.5]), []
+    for _ in range(6000):
+        x = elliptical_slice(x, lambda at: 0.0 if at[0] > 0 else -math.inf, 1, generator)
+        seen.append(x[0])
+    assert min(seen) > 0
+    assert np.mean(seen) == pytest.approx(math.sqrt(2 / math.pi), abs=0.05)  # of half a normal

@@ -1,6 +1,7 @@
 """`Posterior`: what a classifier knows of the scores at n points."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 
 import torch
@@ -27,6 +28,11 @@ class Posterior(ABC):
 
     link: Link
     members: Tensor | None = None
+
+    @property
+    def parts(self) -> "Sequence[Posterior]":
+        """What this is a mixture of, in equal shares; mostly itself alone."""
+        return [self]
 
     @property
     @abstractmethod
@@ -128,6 +134,48 @@ class MembersPosterior(Posterior):
     @property
     def probability(self) -> Tensor:
         return self.link.probability(self.members).mean(0)
+
+
+class MixturePosterior(Posterior):
+    """Several posteriors of the same scores that count equally.
+
+    Args:
+        parts: at least one, with the same link.
+    """
+
+    def __init__(self, parts: Sequence[Posterior]):
+        self._parts, self.link = parts, parts[0].link
+
+    @property
+    def parts(self) -> Sequence[Posterior]:
+        return self._parts
+
+    @cached_property
+    def mean(self) -> Tensor:  # computed once
+        return self._means.mean(0)
+
+    @cached_property
+    def std(self) -> Tensor:  # computed once, and only if it is asked for
+        variance = torch.stack([part.std.square() for part in self.parts])
+        return (variance.mean(0) + self._means.var(0, correction=0)).sqrt()
+
+    def covariance(self) -> Tensor:
+        """The mean of the parts' covariances, and the spread of their means."""
+        each = torch.stack([part.covariance() for part in self.parts])
+        return each.mean(0) + covariance_over_members(self._means)
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        """Joint samples of parts drawn at random."""
+        drawn = torch.randint(len(self.parts), (count,), generator=generator, device=generator.device).to("cpu")
+        samples = self.mean.new_empty(count, len(self.mean))
+        for number in drawn.unique().tolist():
+            mine = (drawn == number).nonzero().squeeze(-1)
+            samples[mine.to(samples.device)] = self.parts[number].sample(len(mine), generator)
+        return samples
+
+    @cached_property
+    def _means(self) -> Tensor:
+        return torch.stack([part.mean for part in self.parts])
 
 
 class GaussianPosterior(Posterior):

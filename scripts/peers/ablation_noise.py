@@ -29,7 +29,7 @@ class OverTheMean(db.KernelPLS):
     """
 
     def __init__(self, deviations: float = 0.0, by_noise: bool = False):
-        super().__init__()
+        super().__init__(draws=0)
         self.deviations, self.by_noise = deviations, by_noise
 
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
@@ -41,9 +41,9 @@ class OverTheMean(db.KernelPLS):
     def correction(self) -> float:
         """What the best label is lowered by, <= 0."""
         covariance = self._kernel(self.theta)(self._x, self._x)
-        explained = (covariance @ self._root.mT).square().sum(-1)
+        explained = (covariance @ self._root[0].mT).square().sum(-1)
         std = (self.theta[-2].exp() - explained).clamp(min=0).sqrt()
-        expected = float((covariance @ self._coefficients + self.deviations * std).max())
+        expected = float((covariance @ self._coefficients[0] + self.deviations * std).max())
         noise = float(self.theta[-1].exp() / self._data[:, 0].var().clamp(min=1e-12)) if self.by_noise else 1.0
         return min(0.0, expected - float(self.best_label)) * min(1.0, noise)
 
@@ -95,7 +95,7 @@ class DrawnSettings(db.KernelPLS):
     """
 
     def __init__(self, scales_only: bool = False):
-        super().__init__()
+        super().__init__(draws=0)
         self.scales_only = scales_only
         self.most_likely: Tensor | None = None
 
@@ -105,11 +105,11 @@ class DrawnSettings(db.KernelPLS):
             self.theta.copy_(self.most_likely)
         logged = super().fit(batch)
         self.most_likely = self.theta.clone()
-        self.theta.copy_(torch.from_numpy(self.drawn(self.theta.numpy().copy())))
+        self.theta.copy_(torch.from_numpy(self.settings_near(self.theta.numpy().copy())))
         self._remember(self._x, self._data)
         return logged
 
-    def drawn(self, centre: np.ndarray, step: float = 1e-2, tries: int = 8) -> np.ndarray:
+    def settings_near(self, centre: np.ndarray, step: float = 1e-2, tries: int = 8) -> np.ndarray:
         """A draw by rejection, from a normal with the curvature at the maximum (finite differences of gradients)."""
         free = len(centre) - 2 if self.scales_only else len(centre)
         least, slope = self._negative_evidence(centre)
