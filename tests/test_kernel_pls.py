@@ -13,6 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from deepbore import Categorical, Condition, KernelPLS, Ordinal, Real, SearchSpace, ThresholdLabels, ValueGradedLabels
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.classifiers.elliptical import elliptical_slice
+from deepbore.classifiers.kernel_posterior import KernelPosterior
 from deepbore.errors import SettingError
 from deepbore.space.coordinates import Coordinates
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -197,9 +198,9 @@ def test_a_mixture_has_the_moments_and_the_improvement_of_its_parts():
     head = fit(KernelPLS(), noisy_data(), epochs=3)
     points = SPACE.sample(5, torch.Generator().manual_seed(1))
     posterior = head.posterior(points)
-    parts = posterior.parts
-    assert len(parts) == 9
-    assert torch.equal(parts[0].mean, posterior.most_likely.mean)
+    parts = [KernelPosterior(posterior.model.alone(number), posterior.x) for number in range(9)]
+    assert torch.equal(torch.stack([part.mean for part in parts]), posterior.components[0])
+    assert torch.equal(torch.stack([part.std for part in parts]), posterior.components[1])
     assert posterior.beta(0.1, 1.0) == parts[0].beta(0.1, 1.0)
     samples = torch.cat([part.sample(20_000, torch.Generator().manual_seed(k)) for k, part in enumerate(parts)])
     assert torch.allclose(posterior.mean, samples.mean(0), atol=0.01)

@@ -11,10 +11,9 @@ from torch import Tensor
 from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.elliptical import elliptical_slice
-from deepbore.classifiers.kernel_posterior import AveragedPosterior, KernelModel, KernelPosterior
+from deepbore.classifiers.kernel_posterior import KernelModel, KernelPosterior
 from deepbore.classifiers.kernels import KERNELS, ScaledKernel
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
@@ -217,33 +216,36 @@ class KernelPLS(Classifier):
         return value + float(score @ score / 2), gradient.cpu().numpy() + score / self._prior[:, 1]
 
     def _covariance(self, theta: Tensor) -> Tensor:
-        """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
-        return self._kernel(theta)(self._x, self._x) + torch.diag(self._noise(theta) + JITTER)
+        """K_t + lambda I for the rows at hand, lambda divided by each row's weight: (s x) n x n for (s x) d + 2."""
+        return self._kernel(theta)(self._x, self._x) + torch.diag_embed(self._noise(theta) + JITTER)
 
     def _kernel(self, theta: Tensor) -> ScaledKernel:
-        return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.owner], theta[-2].exp())
+        """With settings (d + 2), or several of them (s x (d + 2))."""
+        scale, amplitude = (-theta[..., :-2]).exp()[..., self.coordinates.owner], theta[..., -2].exp()
+        if theta.dim() > 1:
+            scale, amplitude = scale[:, None], amplitude[:, None, None]
+        return ScaledKernel(self.function, scale, amplitude)
 
     def _noise(self, theta: Tensor) -> Tensor:
-        """Lambda divided by each row's weight (n)."""
-        return theta[-1].exp() / self._data[:, 1]
+        """Lambda divided by each row's weight: (s x) n."""
+        return theta[..., -1:].exp() / self._data[:, 1]
 
     @property
-    def _settings(self) -> list[Tensor]:
-        """All that are averaged over, the most likely first."""
-        return [self.theta, *self.drawn]
+    def _settings(self) -> Tensor:
+        """All that are averaged over, the most likely first ((1 + s) x (d + 2))."""
+        return torch.cat([self.theta[None], self.drawn])
 
     def _remember(self, x: Tensor, data: Tensor) -> None:
         """Keeps the rows x (n x c) with labels and weights (n x 2), and what predictions need of them."""
         self._keep(_x=x, _data=data)
-        identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
-        roots, information = [], []
-        for theta in self._settings:
-            factor = torch.linalg.cholesky(self._covariance(theta))
-            roots.append(torch.linalg.solve_triangular(factor, identity, upper=False))  # R^T R = (K_t + lambda I)^-1
-            information.append(factor.diagonal().log().sum() - self._noise(theta).log().sum() / 2)
-        root = torch.stack(roots)
+        settings = self._settings
+        factor = torch.linalg.cholesky(self._covariance(settings))
+        identity = torch.eye(len(x), dtype=x.dtype, device=x.device).expand_as(factor)
+        root = torch.linalg.solve_triangular(factor, identity, upper=False)  # root^T root = (K_t + lambda I)^-1
         coefficients = (root.mT @ (root @ data[:, :1])).squeeze(-1)
-        self._keep(_root=root, _coefficients=coefficients, _information=torch.stack(information))
+        logarithms = factor.diagonal(dim1=-2, dim2=-1).log()
+        information = logarithms.sum(-1) - self._noise(settings).log().sum(-1) / 2
+        self._keep(_root=root, _coefficients=coefficients, _information=information)
 
     def _keep(self, **tensors: Tensor) -> None:
         """Tensors that move with the module, and are no part of its state dict: rows are, and the rest follows."""
@@ -252,16 +254,13 @@ class KernelPLS(Classifier):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def posterior(self, points: Tensor) -> Posterior:
-        """A `KernelPosterior`, or an `AveragedPosterior` where settings are drawn."""
+    def posterior(self, points: Tensor) -> KernelPosterior:
         self.check_points(points)
-        x = self.coordinates(points)
-        parts = [KernelPosterior(self._model(number, theta), x) for number, theta in enumerate(self._settings)]
-        return AveragedPosterior(parts) if len(self.drawn) else parts[0]
-
-    def _model(self, number: int, theta: Tensor) -> KernelModel:
-        solved = self._root[number], self._coefficients[number]
-        return KernelModel(self._kernel(theta), self._x, *solved, theta[-1].exp(), self._information[number])
+        settings = self._settings
+        model = KernelModel(
+            self._kernel(settings), self._x, self._root, self._coefficients, settings[:, -1].exp(), self._information
+        )
+        return KernelPosterior(model, self.coordinates(points))
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

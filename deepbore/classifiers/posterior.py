@@ -1,7 +1,6 @@
 """`Posterior`: what a classifier knows of the scores at n points."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from functools import cached_property
 
 import torch
@@ -30,11 +29,6 @@ class Posterior(ABC):
     members: Tensor | None = None
 
     @property
-    def parts(self) -> "Sequence[Posterior]":
-        """What this is a mixture of, in equal shares; mostly itself alone."""
-        return [self]
-
-    @property
     @abstractmethod
     def mean(self) -> Tensor:
         """n."""
@@ -51,6 +45,11 @@ class Posterior(ABC):
     @abstractmethod
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Joint samples, count x n. Raises SettingError for a point estimate."""
+
+    @property
+    def components(self) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations of the s Gaussians that it is a mixture of, in equal shares (s x n); s is 1."""
+        return self.mean[None], self.std[None]
 
     @property
     def probability(self) -> Tensor:
@@ -136,48 +135,6 @@ class MembersPosterior(Posterior):
         return self.link.probability(self.members).mean(0)
 
 
-class MixturePosterior(Posterior):
-    """Several posteriors of the same scores that count equally.
-
-    Args:
-        parts: at least one, with the same link.
-    """
-
-    def __init__(self, parts: Sequence[Posterior]):
-        self._parts, self.link = parts, parts[0].link
-
-    @property
-    def parts(self) -> Sequence[Posterior]:
-        return self._parts
-
-    @cached_property
-    def mean(self) -> Tensor:  # computed once
-        return self._means.mean(0)
-
-    @cached_property
-    def std(self) -> Tensor:  # computed once, and only if it is asked for
-        variance = torch.stack([part.std.square() for part in self.parts])
-        return (variance.mean(0) + self._means.var(0, correction=0)).sqrt()
-
-    def covariance(self) -> Tensor:
-        """The mean of the parts' covariances, and the spread of their means."""
-        each = torch.stack([part.covariance() for part in self.parts])
-        return each.mean(0) + covariance_over_members(self._means)
-
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        """Joint samples of parts drawn at random."""
-        drawn = torch.randint(len(self.parts), (count,), generator=generator, device=generator.device).to("cpu")
-        samples = self.mean.new_empty(count, len(self.mean))
-        for number in drawn.unique().tolist():
-            mine = (drawn == number).nonzero().squeeze(-1)
-            samples[mine.to(samples.device)] = self.parts[number].sample(len(mine), generator)
-        return samples
-
-    @cached_property
-    def _means(self) -> Tensor:
-        return torch.stack([part.mean for part in self.parts])
-
-
 class GaussianPosterior(Posterior):
     """A Gaussian whose joint form is worked out only when it is asked for. A subclass implements `covariance`.
 
@@ -206,12 +163,7 @@ class GaussianPosterior(Posterior):
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Draws by a Cholesky factor of the covariance; the cost grows with n^3."""
-        covariance = self.covariance().double()
-        jitter = JITTER * self.scale.double().clamp(min=1e-12)
-        root = torch.linalg.cholesky(covariance + jitter.expand(len(covariance)).diag())
-        noise = torch.randn(count, len(root), dtype=root.dtype, generator=generator, device=generator.device)
-        samples: Tensor = self.mean + noise.to(root) @ root.mT
-        return samples.to(self.mean)
+        return gaussian_samples(self.mean, self.covariance(), self.scale, count, generator)
 
 
 class LinearPosterior(GaussianPosterior):
@@ -250,6 +202,22 @@ class LinearPosterior(GaussianPosterior):
             mine = (member == number).nonzero().squeeze(-1)
             samples[mine.to(phi.device)] = (mean + noise[mine].to(phi) @ root.mT) @ phi.mT
         return samples
+
+
+def gaussian_samples(mean: Tensor, covariance: Tensor, scale: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Joint samples (count x n) of a Gaussian with a mean (n) and a covariance (n x n), by its Cholesky factor.
+
+    Args:
+        mean, covariance: of the Gaussian.
+        scale: a variance that the rounding errors of the covariance are small to (a scalar).
+        count: of the samples.
+        generator: of their noise.
+    """
+    jitter = JITTER * scale.double().clamp(min=1e-12)
+    root = torch.linalg.cholesky(covariance.double() + jitter.expand(len(covariance)).diag())
+    noise = torch.randn(count, len(root), dtype=root.dtype, generator=generator, device=generator.device)
+    samples: Tensor = mean + noise.to(root) @ root.mT
+    return samples.to(mean)
 
 
 def covariance_over_members(scores: Tensor) -> Tensor:
