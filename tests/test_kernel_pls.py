@@ -173,6 +173,7 @@ def smooth_data(n=40):
 def test_settings_are_drawn_where_lambda_is_large_and_nowhere_else():
     assert len(fit(KernelPLS(), noisy_data(), epochs=2).drawn) == 8
     assert len(fit(KernelPLS(draws=3), noisy_data(), epochs=2).drawn) == 3
+    assert len(fit(KernelPLS(), noisy_data(300), epochs=2).drawn) == 4
     for settled in (KernelPLS(draws=0), KernelPLS(prior=False), KernelPLS(length_scale=LENGTH, regularisation=LAMBDA)):
         assert len(fit(settled, noisy_data(), epochs=2).drawn) == 0
     assert len(fit(KernelPLS(), smooth_data(), epochs=4).drawn) == 0

@@ -19,9 +19,9 @@ from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
 JITTER = 1e-10
-FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
+FULL_BUDGET = 100  # rows up to which all iterations, draws and steps are spent
 ROUGH = 0.05  # the share of the labels' variance from which on lambda counts as large
-STEPS = 3  # of each Markov chain of settings, per iteration of the run; fewer beyond 100 rows
+STEPS = 3  # of each Markov chain of settings, per iteration of the run
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
 LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
@@ -57,8 +57,8 @@ class KernelPLS(Classifier):
         rows: how many observations it learns from at most.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors, or the marginal likelihood alone decides.
-        draws: settings that are averaged over besides the most likely ones, where lambda is large; 0 for none. There
-            are none either where nothing is learned, or without priors.
+        draws: settings that are averaged over besides the most likely ones, where lambda is large, half as many from
+            200 rows on; 0 for none. There are none either where nothing is learned, or without priors.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -150,16 +150,17 @@ class KernelPLS(Classifier):
             jac=True,
             method="L-BFGS-B",
             bounds=self._bounds,
-            options={"maxiter": self._within_budget(self.iterations)},
+            options={"maxiter": math.ceil(self.iterations * self._thrift**2)},
         )
         self.theta.copy_(torch.tensor(found.x))
         self._keep(drawn=self._drawn_on() if self._is_rough else self.drawn[:0])
         self._remember(self._x, self._data)
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch)), "draws": float(len(self.drawn))}
 
-    def _within_budget(self, most: int) -> int:
-        """How many times to do what costs as much as the cube of the rows."""
-        return math.ceil(most * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
+    @property
+    def _thrift(self) -> float:
+        """1 up to 100 rows, less beyond, where each step costs more, and the settings are better known."""
+        return min(1.0, FULL_BUDGET / len(self._x))
 
     @property
     def _is_rough(self) -> bool:
@@ -168,10 +169,11 @@ class KernelPLS(Classifier):
         return can and bool(self.theta[-1].exp() > ROUGH * self._data[:, 0].var(correction=0))
 
     def _drawn_on(self) -> Tensor:
-        """The chains of settings some steps on; new ones start at the most likely settings (draws x (d + 2))."""
+        """The chains of settings some steps on; new ones start at the most likely settings (s x (d + 2))."""
         starts = self.drawn if len(self.drawn) else self.theta.expand(self.draws, -1)
+        starts = starts[: math.ceil(self.draws * self._thrift)]
         scores = ((starts.cpu().numpy() - self._prior[:, 0]) / self._prior[:, 1])[:, self._is_free]
-        steps = self._within_budget(STEPS)
+        steps = math.ceil(STEPS * self._thrift**2)
         ends = [elliptical_slice(start, self._log_likelihood, steps, self.generator) for start in scores]
         return torch.from_numpy(np.stack([self._settings_at(end) for end in ends])).to(self.theta)
 
