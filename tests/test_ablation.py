@@ -83,7 +83,7 @@ def test_improvement_is_over_what_is_expected():
     labelled = told(Study(REAL, seed=0, n_initial=8), 8)
     mean = told(Study(REAL, seed=0, n_initial=8, **VARIANTS["deepbore:posterior-mean"]()), 8)
     assert float(mean.best_label) < float(labelled.best_label)
-    expected = mean._kernel(mean.theta)(mean._x, mean._x) @ mean._coefficients[0]
+    expected = mean._kernel(mean.theta)(mean._x, mean._x) @ mean._coefficients
     assert float(mean.best_label) == pytest.approx(float(expected.max()), abs=1e-9)
 
 

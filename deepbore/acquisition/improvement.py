@@ -25,8 +25,6 @@ class LogExpectedImprovement(Acquisition):
     improvements to expected improvement for Bayesian optimization, 2023). z* is 1 for labels whose best row has the
     grade 1, but not for every labelling: `ImprovementLabels` stay below 1.
 
-    Of a mixture (`Posterior.components`) it is the logarithm of the mean improvement over its Gaussians.
-
     It is the default of `KernelPLS`, and of heads of your own that are `Classifier.distance_aware`.
     """
 
@@ -34,18 +32,11 @@ class LogExpectedImprovement(Acquisition):
     needs = frozenset({"std"})
 
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
-        means, stds = posterior.components
-        each = log_improvement(means.double(), stds.double(), best)
-        return each.logsumexp(0) - math.log(len(each))
+        mean, std = posterior.mean.double(), posterior.std.double().clamp(min=CERTAIN)
+        return std.log() + log_h((mean - best) / std)
 
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         return self(posterior, best)
-
-
-def log_improvement(mean: Tensor, std: Tensor, best: Tensor | float) -> Tensor:
-    """log E[max(z - best, 0)] for Gaussian z, of any shape."""
-    std = std.clamp(min=CERTAIN)
-    return std.log() + log_h((mean - best) / std)
 
 
 def log_h(u: Tensor) -> Tensor:

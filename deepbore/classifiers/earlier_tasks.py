@@ -147,7 +147,7 @@ class EarlierTasks:
             return Task(rows)
         stream = torch.Generator().manual_seed(number)
         batch = LabelledBatch(own.points, **vars(labels)).coreset(ROWS, stream)
-        head = KernelPLS(iterations=ITERATIONS, draws=0)
+        head = KernelPLS(iterations=ITERATIONS)
         head.generator = stream
         head.bind(self.observations.space.released)
         try:

@@ -1,6 +1,8 @@
 """`KernelPLS`: probabilistic least squares in a reproducing kernel Hilbert space."""
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,17 +13,17 @@ from torch import Tensor
 from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.elliptical import elliptical_slice
-from deepbore.classifiers.kernel_posterior import KernelModel, KernelPosterior
 from deepbore.classifiers.kernels import KERNELS, ScaledKernel
 from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
 JITTER = 1e-10
-FULL_BUDGET = 100  # rows up to which all iterations, draws and steps are spent
+FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 ROUGH = 0.05  # the share of the labels' variance from which on lambda counts as large
-STEPS = 3  # of each Markov chain of settings, per iteration of the run
+CHAINS, STEPS = 8, 10  # Markov chains of settings, and how far each goes; up to FULL_BUDGET rows, fewer steps beyond
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
 LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
@@ -36,12 +38,8 @@ class KernelPLS(Classifier):
 
     It is also the posterior of a Gaussian process with the labels as noisy values, whose marginal likelihood chooses
     one length scale for each parameter, the amplitude and lambda, warm from one iteration to the next. The prior mean
-    is 0, the label of a failure: what is far from all data counts as bad, but uncertain.
-
-    Where lambda explains more than a twentieth of the labels' variance, on noisy and on rugged functions, there are
-    several explanations of the same data: noise, or short length scales. Then the posterior is a mixture of the most
-    likely settings and of `draws` more, which Markov chains draw from the posterior of the settings, and expected
-    improvement is averaged over them (Snoek et al. 2012). On smooth functions there is one explanation, and no mixture.
+    is 0, the label of a failure: what is far from all data counts as bad, but uncertain. What is recommended
+    where there is much noise is averaged over several settings (`expected_label`).
 
     Of labels by one threshold pi_t estimates the class probability, of labels graded by value improvement over many
     thresholds. With the latter and `LogExpectedImprovement`, the default, this is GP-EI on values that saturate beyond
@@ -57,8 +55,6 @@ class KernelPLS(Classifier):
         rows: how many observations it learns from at most.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors, or the marginal likelihood alone decides.
-        draws: settings that are averaged over besides the most likely ones, where lambda is large, half as many from
-            200 rows on; 0 for none. There are none either where nothing is learned, or without priors.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -72,7 +68,6 @@ class KernelPLS(Classifier):
 
     References:
         Oliveira, Tiao & Ramos, Batch Bayesian optimisation via density-ratio estimation with guarantees, 2022.
-        Snoek, Larochelle & Adams, Practical Bayesian optimization of machine learning algorithms, 2012 (section 3.2).
     """
 
     link = Link.IDENTITY
@@ -89,25 +84,23 @@ class KernelPLS(Classifier):
         rows: int = 200,
         iterations: int = 15,
         prior: bool = True,
-        draws: int = 8,
     ):
         super().__init__()
         one_of(KERNELS, kernel=kernel)
         above(0, length_scale=length_scale, regularisation=regularisation)
         whole(1, rows=rows)
-        whole(0, iterations=iterations, draws=draws)
+        whole(0, iterations=iterations)
         self.function = KERNELS[kernel]
         self.length_scale, self.regularisation = length_scale, regularisation
         one_of((True, False), prior=prior)
-        self.rows, self.iterations, self.prior, self.draws = rows, iterations, prior, draws
+        self.rows, self.iterations, self.prior = rows, iterations, prior
 
-    theta: Tensor  # the most likely settings: logarithms of d length scales, the amplitude and lambda
-    drawn: Tensor  # others, s x (d + 2)
+    theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
     _data: Tensor  # their labels and weights, n x 2
-    _root: Tensor  # what predictions need, with the most likely settings first: (1 + s) x n x n,
-    _coefficients: Tensor  # (1 + s) x n,
-    _information: Tensor  # and 1 + s
+    _root: Tensor
+    _coefficients: Tensor
+    _information: Tensor
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         d = len(space)
@@ -125,7 +118,6 @@ class KernelPLS(Classifier):
             self._bounds[-1] = (start[-1], start[-1])
         self._is_free = np.array([low < high for low, high in self._bounds])
         self.register_buffer("theta", torch.from_numpy(start))
-        self._keep(drawn=self.theta.new_empty(0, d + 2))
         self._remember(
             torch.zeros(0, self.coordinates.size, dtype=torch.float64), torch.zeros(0, 2, dtype=torch.float64)
         )
@@ -150,51 +142,15 @@ class KernelPLS(Classifier):
             jac=True,
             method="L-BFGS-B",
             bounds=self._bounds,
-            options={"maxiter": math.ceil(self.iterations * self._thrift**2)},
+            options={"maxiter": self._within_budget(self.iterations)},
         )
         self.theta.copy_(torch.tensor(found.x))
-        self._keep(drawn=self._drawn_on() if self._is_rough else self.drawn[:0])
         self._remember(self._x, self._data)
-        return {"loss": float(found.fun) / len(batch), "rows": float(len(batch)), "draws": float(len(self.drawn))}
+        return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
-    @property
-    def _thrift(self) -> float:
-        """1 up to 100 rows, less beyond, where each step costs more, and the settings are better known."""
-        return min(1.0, FULL_BUDGET / len(self._x))
-
-    @property
-    def _is_rough(self) -> bool:
-        """Whether lambda is large, and settings can be drawn."""
-        can = self.draws > 0 and self.prior and bool(self._is_free.any())
-        return can and bool(self.theta[-1].exp() > ROUGH * self._data[:, 0].var(correction=0))
-
-    def _drawn_on(self) -> Tensor:
-        """The chains of settings some steps on; new ones start at the most likely settings (s x (d + 2))."""
-        starts = self.drawn if len(self.drawn) else self.theta.expand(self.draws, -1)
-        starts = starts[: math.ceil(self.draws * self._thrift)]
-        scores = ((starts.cpu().numpy() - self._prior[:, 0]) / self._prior[:, 1])[:, self._is_free]
-        steps = math.ceil(STEPS * self._thrift**2)
-        ends = [elliptical_slice(start, self._log_likelihood, steps, self.generator) for start in scores]
-        return torch.from_numpy(np.stack([self._settings_at(end) for end in ends])).to(self.theta)
-
-    def _settings_at(self, scores: np.ndarray) -> np.ndarray:
-        """Settings by what is free of them, in deviations of the prior from its mean."""
-        mean, spread = self._prior[self._is_free].T
-        theta: np.ndarray = self.theta.cpu().numpy().copy()
-        theta[self._is_free] = mean + spread * scores
-        return theta
-
-    def _log_likelihood(self, scores: np.ndarray) -> float:
-        """The log marginal likelihood of settings, up to a constant; -inf outside the bounds, or without a factor."""
-        theta = self._settings_at(scores)
-        low, high = np.array(self._bounds).T
-        if (theta < low).any() or (theta > high).any():
-            return -math.inf
-        factor, failed = torch.linalg.cholesky_ex(self._covariance(torch.from_numpy(theta).to(self._x)))
-        if bool(failed):
-            return -math.inf
-        whitened = torch.linalg.solve_triangular(factor, self._data[:, :1], upper=False)
-        return -float(whitened.square().sum() / 2 + factor.diagonal().log().sum())
+    def _within_budget(self, most: int) -> int:
+        """How often to do what costs as much as the evidence of the rows at hand."""
+        return math.ceil(most * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
 
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log marginal likelihood and any log prior, up to a constant, and the gradient in theta.
@@ -218,36 +174,24 @@ class KernelPLS(Classifier):
         return value + float(score @ score / 2), gradient.cpu().numpy() + score / self._prior[:, 1]
 
     def _covariance(self, theta: Tensor) -> Tensor:
-        """K_t + lambda I for the rows at hand, lambda divided by each row's weight: (s x) n x n for (s x) d + 2."""
-        return self._kernel(theta)(self._x, self._x) + torch.diag_embed(self._noise(theta) + JITTER)
+        """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
+        return self._kernel(theta)(self._x, self._x) + torch.diag(self._noise(theta) + JITTER)
 
     def _kernel(self, theta: Tensor) -> ScaledKernel:
-        """With settings (d + 2), or several of them (s x (d + 2))."""
-        scale, amplitude = (-theta[..., :-2]).exp()[..., self.coordinates.owner], theta[..., -2].exp()
-        if theta.dim() > 1:
-            scale, amplitude = scale[:, None], amplitude[:, None, None]
-        return ScaledKernel(self.function, scale, amplitude)
+        return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.owner], theta[-2].exp())
 
     def _noise(self, theta: Tensor) -> Tensor:
-        """Lambda divided by each row's weight: (s x) n."""
-        return theta[..., -1:].exp() / self._data[:, 1]
-
-    @property
-    def _settings(self) -> Tensor:
-        """All that are averaged over, the most likely first ((1 + s) x (d + 2))."""
-        return torch.cat([self.theta[None], self.drawn])
+        """Lambda divided by each row's weight (n)."""
+        return theta[-1].exp() / self._data[:, 1]
 
     def _remember(self, x: Tensor, data: Tensor) -> None:
         """Keeps the rows x (n x c) with labels and weights (n x 2), and what predictions need of them."""
         self._keep(_x=x, _data=data)
-        settings = self._settings
-        factor = torch.linalg.cholesky(self._covariance(settings))
-        identity = torch.eye(len(x), dtype=x.dtype, device=x.device).expand_as(factor)
+        factor = torch.linalg.cholesky(self._covariance(self.theta))
+        identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
         root = torch.linalg.solve_triangular(factor, identity, upper=False)  # root^T root = (K_t + lambda I)^-1
-        coefficients = (root.mT @ (root @ data[:, :1])).squeeze(-1)
-        logarithms = factor.diagonal(dim1=-2, dim2=-1).log()
-        information = logarithms.sum(-1) - self._noise(settings).log().sum(-1) / 2
-        self._keep(_root=root, _coefficients=coefficients, _information=information)
+        information = factor.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
+        self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
 
     def _keep(self, **tensors: Tensor) -> None:
         """Tensors that move with the module, and are no part of its state dict: rows are, and the rest follows."""
@@ -256,21 +200,141 @@ class KernelPLS(Classifier):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def posterior(self, points: Tensor) -> KernelPosterior:
+    def posterior(self, points: Tensor) -> "KernelPosterior":
         self.check_points(points)
-        settings = self._settings
         model = KernelModel(
-            self._kernel(settings), self._x, self._root, self._coefficients, settings[:, -1].exp(), self._information
+            self._kernel(self.theta), self._x, self._root, self._coefficients, self.theta[-1].exp(), self._information
         )
         return KernelPosterior(model, self.coordinates(points))
+
+    @torch.no_grad()
+    def expected_label(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> the mean score (n), averaged over settings of the kernel where lambda is large.
+
+        Where it explains more than a twentieth of the labels' variance, there are several explanations of the same
+        data: noise, or short length scales. So the mean is over the most likely settings and eight more, which Markov
+        chains draw from their posterior (Rasmussen & Williams 2006, section 5.2).
+        """
+        self.check_points(points)
+        x = self.coordinates(points)
+        settings = [self.theta, *self._drawn()] if self._is_rough else [self.theta]
+        return self.link.probability(torch.stack([self._mean_with(theta, x) for theta in settings]).mean(0))
+
+    def _mean_with(self, theta: Tensor, x: Tensor) -> Tensor:
+        """The mean score (n) of points as coordinates (n x c) with some settings."""
+        factor = torch.linalg.cholesky(self._covariance(theta))
+        mean: Tensor = self._kernel(theta)(x, self._x) @ torch.cholesky_solve(self._data[:, :1], factor)
+        return mean.squeeze(-1)
+
+    @property
+    def _is_rough(self) -> bool:
+        """Whether lambda is large, and the settings have a posterior."""
+        can = self.prior and bool(self._is_free.any())
+        return can and bool(self.theta[-1].exp() > ROUGH * self._data[:, 0].var(correction=0))
+
+    def _drawn(self) -> Tensor:
+        """Settings where Markov chains end that start at the most likely ones (8 x (d + 2))."""
+        mean, spread = self._prior[self._is_free].T
+        start = (self.theta.cpu().numpy()[self._is_free] - mean) / spread
+        steps = self._within_budget(STEPS)
+        ends = [elliptical_slice(start, self._log_likelihood, steps, self.generator) for _ in range(CHAINS)]
+        return torch.from_numpy(np.stack([self._settings_at(end) for end in ends])).to(self.theta)
+
+    def _settings_at(self, scores: np.ndarray) -> np.ndarray:
+        """Settings by what is free of them, in deviations of the prior from its mean."""
+        mean, spread = self._prior[self._is_free].T
+        theta: np.ndarray = self.theta.cpu().numpy().copy()
+        theta[self._is_free] = mean + spread * scores
+        return theta
+
+    def _log_likelihood(self, scores: np.ndarray) -> float:
+        """The log marginal likelihood of settings, up to a constant; -inf outside the bounds, or without a factor."""
+        theta = self._settings_at(scores)
+        low, high = np.array(self._bounds).T
+        if (theta < low).any() or (theta > high).any():
+            return -math.inf
+        factor, failed = torch.linalg.cholesky_ex(self._covariance(torch.from_numpy(theta).to(self._x)))
+        if bool(failed):
+            return -math.inf
+        whitened = torch.linalg.solve_triangular(factor, self._data[:, :1], upper=False)
+        return -float(whitened.square().sum() / 2 + factor.diagonal().log().sum())
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> dict[str, Tensor]:
-        """The rows behind the fit, and the drawn settings, whose number changes."""
-        return {"x": self._x, "data": self._data, "drawn": self.drawn}
+        """The rows behind the fit, whose number changes."""
+        return {"x": self._x, "data": self._data}
 
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Takes up the rows and draws of a checkpoint."""
-        self._keep(drawn=state.get("drawn", self.drawn[:0]).to(self.theta))  # older ones have none
+        """Takes up the rows of a checkpoint."""
         self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
+
+
+@dataclass(frozen=True)
+class KernelModel:
+    """What the posterior of probabilistic least squares is computed from.
+
+    Attributes:
+        kernel: k, with its length scales and amplitude.
+        x: rows as coordinates, n x c.
+        root: R with R^T R = (K_t + lambda I)^-1, n x n.
+        coefficients: (K_t + lambda I)^-1 z_t, n.
+        regularisation: lambda, a scalar.
+        information: log det(I + K_t / lambda) / 2, a scalar.
+    """
+
+    kernel: ScaledKernel
+    x: Tensor
+    root: Tensor
+    coefficients: Tensor
+    regularisation: Tensor
+    information: Tensor
+
+
+class KernelPosterior(GaussianPosterior):
+    """pi_t and sigma_t of probabilistic least squares at n points; the mean alone costs no variance.
+
+    Args:
+        model: what was fitted.
+        x: the points as coordinates, n x c.
+    """
+
+    def __init__(self, model: KernelModel, x: Tensor):
+        self.model, self.x = model, x
+        self._k = model.kernel(x, model.x)
+        super().__init__(self._k @ model.coefficients, None, Link.IDENTITY)
+
+    @cached_property
+    def std(self) -> Tensor:  # computed once, and only if it is asked for
+        """sigma_t of Theorem 1 (n)."""
+        variance = self.model.kernel.amplitude - self._explained.square().sum(-1)
+        return variance.clamp(min=1e-12).sqrt()
+
+    def covariance(self) -> Tensor:
+        """k(x, x') - k_t(x)^T (K_t + lambda I)^-1 k_t(x'), the joint form of Theorem 1's sigma_t^2 (n x n)."""
+        covariance: Tensor = self.model.kernel(self.x, self.x) - self._explained @ self._explained.mT
+        return covariance
+
+    def beta(self, delta: float, norm: float) -> Tensor:
+        """beta_t(delta) of Theorem 1: with probability 1 - delta, |pi - pi_t| <= beta_t sigma_t everywhere.
+
+        beta_t = b + (sqrt(2 (log det(I + K_t / lambda) / 2 - log delta) / lambda)), under the theorem's assumptions:
+        pi lies in the RKHS of a kernel that was fixed beforehand, as were lambda and what the labels mean. A learned
+        kernel, and thresholds that move with the data, keep none of that promise.
+
+        Args:
+            delta: in (0, 1).
+            norm: b, a bound on the RKHS norm of pi.
+
+        Returns:
+            A scalar.
+        """
+        return norm + (2 / self.model.regularisation * (self.model.information - math.log(delta))).sqrt()
+
+    @cached_property
+    def _explained(self) -> Tensor:
+        return self._k @ self.model.root.mT
+
+    @property
+    def scale(self) -> Tensor:
+        return self.model.kernel.amplitude

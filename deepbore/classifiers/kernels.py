@@ -35,12 +35,12 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class ScaledKernel:
-    """k(x, y) = amplitude * function(sum_j (scale_j (x_j - y_j))^2), with one setting or with s at once.
+    """k(x, y) = amplitude * function(sum_j (scale_j (x_j - y_j))^2).
 
     Attributes:
         function: one of `KERNELS`.
-        scale: one over the length scale of each coordinate: c, or s x 1 x c.
-        amplitude: k(x, x): a scalar, or s x 1 x 1.
+        scale: one over the length scale of each coordinate, c.
+        amplitude: k(x, x), a scalar.
     """
 
     function: Callable[[Tensor], Tensor]
@@ -48,5 +48,5 @@ class ScaledKernel:
     amplitude: Tensor
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """n x c and m x c -> (s x) n x m."""
+        """n x c and m x c -> n x m."""
         return self.amplitude * self.function(squared_distances(x * self.scale, y * self.scale))

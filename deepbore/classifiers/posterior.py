@@ -47,11 +47,6 @@ class Posterior(ABC):
         """Joint samples, count x n. Raises SettingError for a point estimate."""
 
     @property
-    def components(self) -> tuple[Tensor, Tensor]:
-        """Means and standard deviations of the s Gaussians that it is a mixture of, in equal shares (s x n); s is 1."""
-        return self.mean[None], self.std[None]
-
-    @property
     def probability(self) -> Tensor:
         """Expected probability of class 1, or expected label, n."""
         if self.link is Link.IDENTITY:  # whatever the deviation, which may cost something
@@ -163,7 +158,12 @@ class GaussianPosterior(Posterior):
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Draws by a Cholesky factor of the covariance; the cost grows with n^3."""
-        return gaussian_samples(self.mean, self.covariance(), self.scale, count, generator)
+        covariance = self.covariance().double()
+        jitter = JITTER * self.scale.double().clamp(min=1e-12)
+        root = torch.linalg.cholesky(covariance + jitter.expand(len(covariance)).diag())
+        noise = torch.randn(count, len(root), dtype=root.dtype, generator=generator, device=generator.device)
+        samples: Tensor = self.mean + noise.to(root) @ root.mT
+        return samples.to(self.mean)
 
 
 class LinearPosterior(GaussianPosterior):
@@ -202,22 +202,6 @@ class LinearPosterior(GaussianPosterior):
             mine = (member == number).nonzero().squeeze(-1)
             samples[mine.to(phi.device)] = (mean + noise[mine].to(phi) @ root.mT) @ phi.mT
         return samples
-
-
-def gaussian_samples(mean: Tensor, covariance: Tensor, scale: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """Joint samples (count x n) of a Gaussian with a mean (n) and a covariance (n x n), by its Cholesky factor.
-
-    Args:
-        mean, covariance: of the Gaussian.
-        scale: a variance that the rounding errors of the covariance are small to (a scalar).
-        count: of the samples.
-        generator: of their noise.
-    """
-    jitter = JITTER * scale.double().clamp(min=1e-12)
-    root = torch.linalg.cholesky(covariance.double() + jitter.expand(len(covariance)).diag())
-    noise = torch.randn(count, len(root), dtype=root.dtype, generator=generator, device=generator.device)
-    samples: Tensor = mean + noise.to(root) @ root.mT
-    return samples.to(mean)
 
 
 def covariance_over_members(scores: Tensor) -> Tensor:

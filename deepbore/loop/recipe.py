@@ -74,7 +74,7 @@ class Recipe:
         for name, part in given.items():
             of_kind(KINDS[name], **{name: part})
         whole(1, n_initial=n_initial)
-        classifier = classifier or default_classifier(objectives, labels, budget)
+        classifier = classifier or default_classifier(objectives, labels)
         per_column = "columns" in classifier.capabilities
         labels = labels or default_labels(classifier.link is Link.IDENTITY, gamma, objectives, per_column)
         if budget is not None:
@@ -140,19 +140,16 @@ class Recipe:
         return [f"{name} is {shown(own[name])}, was {shown(described.get(name))}" for name in other]
 
 
-def default_classifier(objectives: int, labels: Labelling | None, budget: Budget | None) -> Classifier:
+def default_classifier(objectives: int, labels: Labelling | None) -> Classifier:
     """What learns where nobody says otherwise: `KernelPLS`, one for each column where labels grade a front.
-
-    Its settings are drawn only where one value on one budget is learned, where it was measured.
 
     Args:
         objectives: k.
         labels: those that are given; None for the default.
-        budget: of the run.
     """
     if objectives > 1 if labels is None else labels.grades_front:
-        return PerColumn(KernelPLS(draws=0), objectives if labels is None else labels.outputs)
-    return KernelPLS() if budget is None else KernelPLS(draws=0)
+        return PerColumn(KernelPLS(), objectives if labels is None else labels.outputs)
+    return KernelPLS()
 
 
 def _check_columns(labels: Labelling, classifier: Classifier, acquisition: Acquisition) -> None:

@@ -29,6 +29,6 @@ class Coordinates(Readings):
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """All squared distances: (... x) n x c and m x c -> n x m."""
-    squared = x.square().sum(-1, keepdim=True) + y.square().sum(-1)[..., None, :] - 2 * x @ y.mT
+    """All squared distances: n x c and m x c -> n x m."""
+    squared = x.square().sum(-1, keepdim=True) + y.square().sum(-1) - 2 * x @ y.mT
     return squared.clamp(min=0)

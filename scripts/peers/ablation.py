@@ -65,7 +65,7 @@ class FormerKernel(db.KernelPLS):
     """
 
     def __init__(self, floor: float = -4.0, spread: float = 2.0, least: float = -13.0):
-        super().__init__(draws=0)
+        super().__init__()
         self.floor, self.spread, self.least = floor, spread, least
 
     def build(self, space: db.SearchSpace, outputs: int) -> None:
@@ -80,7 +80,7 @@ class PosteriorMean(FormerKernel):
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
         super().training_step(batch, batch_idx)
         if self.ready:
-            self.best_label.fill_(float((self._kernel(self.theta)(self._x, self._x) @ self._coefficients[0]).max()))
+            self.best_label.fill_(float((self._kernel(self.theta)(self._x, self._x) @ self._coefficients).max()))
 
 
 class Forecasting(PosteriorMean):
@@ -108,8 +108,8 @@ class Forecasting(PosteriorMean):
         return logs[chosen]
 
     def forecast_score(self) -> float:
-        z, diagonal = self._data[:, 0], self._root[0].square().sum(0)
-        mean, std = z - self._coefficients[0] / diagonal, diagonal.rsqrt()
+        z, diagonal = self._data[:, 0], self._root.square().sum(0)
+        mean, std = z - self._coefficients / diagonal, diagonal.rsqrt()
         levels, place = z.unique(return_inverse=True)
         middle, end = (levels[1:] + levels[:-1]) / 2, torch.full((1,), torch.inf).to(z)
         low, high = torch.cat([-end, middle])[place], torch.cat([middle, end])[place]
@@ -143,14 +143,6 @@ class LocalRows(FormerKernel):
         others = torch.randperm(len(batch), generator=self.generator).to(x.device)
         others = others[~torch.isin(others, kept)][: self.rows - len(kept)]
         return super().fit(batch.take(torch.cat([kept, others]).sort().values))
-
-
-class AlwaysDrawn(db.KernelPLS):
-    """Averages over drawn settings on smooth functions, too."""
-
-    @property
-    def _is_rough(self) -> bool:
-        return True
 
 
 class ShortScales(db.KernelPLS):
@@ -229,8 +221,6 @@ def by(search: db.LocalSearch) -> Settings:
 
 
 VARIANTS: dict[str, Callable[[], Settings]] = {
-    "deepbore:most-likely": lambda: {"classifier": db.KernelPLS(draws=0)},
-    "deepbore:always-drawn": lambda: {"classifier": AlwaysDrawn()},
     "deepbore:hard-labels": lambda: {"labels": db.ValueGradedLabels(tail=0)},
     "deepbore:tail-.25": lambda: {"labels": db.ValueGradedLabels(tail=0.25)},
     "deepbore:tail-1": lambda: {"labels": db.ValueGradedLabels(tail=1)},
@@ -240,9 +230,9 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:hard-labels+ambitious": lambda: {"labels": db.ValueGradedLabels(tail=0), "candidates": db.Ambitious()},
     "deepbore:ambitious": lambda: {"candidates": db.Ambitious()},
     "deepbore:to-the-peak": lambda: by(ToThePeak()),
-    "deepbore:short-scales": lambda: {"classifier": ShortScales(draws=0)},
+    "deepbore:short-scales": lambda: {"classifier": ShortScales()},
     "deepbore:former": former,
-    "deepbore:former+fine-lambda": lambda: former(classifier=db.KernelPLS(draws=0)),
+    "deepbore:former+fine-lambda": lambda: former(classifier=db.KernelPLS()),
     "deepbore:former+ambitious": lambda: former(candidates=db.Ambitious()),
     "deepbore:former+ambitious-by-1": lambda: former(candidates=db.Ambitious(margin=1.0)),
     "deepbore:former+ambitious+posterior-mean": lambda: former(candidates=db.Ambitious(), classifier=PosteriorMean()),

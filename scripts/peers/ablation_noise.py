@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 import deepbore as db
-from deepbore.classifiers.kernel_pls import FULL_BUDGET
+from deepbore.classifiers.kernel_pls import FULL_BUDGET, KernelModel, KernelPosterior
 from deepbore.labels.datamodule import LabelledBatch
-from deepbore.labels.graded import graded_by_value
+from deepbore.labels.grade import graded_by_value
 
 NOISE_START = -2.5  # log lambda: labels lie in [0, 1], so it explains most of what they vary by noise
 
@@ -29,7 +29,7 @@ class OverTheMean(db.KernelPLS):
     """
 
     def __init__(self, deviations: float = 0.0, by_noise: bool = False):
-        super().__init__(draws=0)
+        super().__init__()
         self.deviations, self.by_noise = deviations, by_noise
 
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
@@ -41,9 +41,9 @@ class OverTheMean(db.KernelPLS):
     def correction(self) -> float:
         """What the best label is lowered by, <= 0."""
         covariance = self._kernel(self.theta)(self._x, self._x)
-        explained = (covariance @ self._root[0].mT).square().sum(-1)
+        explained = (covariance @ self._root.mT).square().sum(-1)
         std = (self.theta[-2].exp() - explained).clamp(min=0).sqrt()
-        expected = float((covariance @ self._coefficients[0] + self.deviations * std).max())
+        expected = float((covariance @ self._coefficients + self.deviations * std).max())
         noise = float(self.theta[-1].exp() / self._data[:, 0].var().clamp(min=1e-12)) if self.by_noise else 1.0
         return min(0.0, expected - float(self.best_label)) * min(1.0, noise)
 
@@ -95,7 +95,7 @@ class DrawnSettings(db.KernelPLS):
     """
 
     def __init__(self, scales_only: bool = False):
-        super().__init__(draws=0)
+        super().__init__()
         self.scales_only = scales_only
         self.most_likely: Tensor | None = None
 
@@ -105,11 +105,11 @@ class DrawnSettings(db.KernelPLS):
             self.theta.copy_(self.most_likely)
         logged = super().fit(batch)
         self.most_likely = self.theta.clone()
-        self.theta.copy_(torch.from_numpy(self.settings_near(self.theta.numpy().copy())))
+        self.theta.copy_(torch.from_numpy(self.drawn(self.theta.numpy().copy())))
         self._remember(self._x, self._data)
         return logged
 
-    def settings_near(self, centre: np.ndarray, step: float = 1e-2, tries: int = 8) -> np.ndarray:
+    def drawn(self, centre: np.ndarray, step: float = 1e-2, tries: int = 8) -> np.ndarray:
         """A draw by rejection, from a normal with the curvature at the maximum (finite differences of gradients)."""
         free = len(centre) - 2 if self.scales_only else len(centre)
         least, slope = self._negative_evidence(centre)
@@ -126,6 +126,54 @@ class DrawnSettings(db.KernelPLS):
             if math.log(float(chance)) < least + float(normal @ normal) / 2 - self._negative_evidence(point)[0]:
                 return point
         return centre
+
+
+class MostLikely(db.KernelPLS):
+    """What is recommended has the greatest mean with the most likely settings alone."""
+
+    def expected_label(self, points: Tensor) -> Tensor:
+        return self.probability(points)
+
+
+class AveragedSearch(db.KernelPLS):
+    """Expected improvement, too, is averaged over drawn settings: where lambda is large, or always."""
+
+    def __init__(self, always: bool = False):
+        super().__init__()
+        self.always = always
+        self.models = list[KernelModel]()
+
+    @torch.no_grad()
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        logged = super().fit(batch)
+        most_likely, self.models = self.theta.clone(), []
+        for theta in self._drawn() if self.always or self._is_rough else ():
+            self.theta.copy_(theta)
+            self._remember(self._x, self._data)
+            self.models.append(super().posterior(batch.points[:0]).model)
+        self.theta.copy_(most_likely)
+        self._remember(self._x, self._data)
+        return logged
+
+    def posterior(self, points: Tensor) -> "AveragedPosterior":
+        first = super().posterior(points)
+        return AveragedPosterior(first.model, first.x, [KernelPosterior(model, first.x) for model in self.models])
+
+
+class AveragedPosterior(KernelPosterior):
+    """The posterior with the most likely settings, and others beside it."""
+
+    def __init__(self, model: KernelModel, x: Tensor, others: list[KernelPosterior]):
+        super().__init__(model, x)
+        self.others = others
+
+
+class AveragedImprovement(db.LogExpectedImprovement):
+    """The logarithm of the mean improvement over all settings."""
+
+    def __call__(self, posterior: AveragedPosterior, best: Tensor | float) -> Tensor:
+        each = [super(AveragedImprovement, self).__call__(one, best) for one in (posterior, *posterior.others)]
+        return torch.stack(each).logsumexp(0) - math.log(len(each))
 
 
 class ReachingLabels(db.ValueGradedLabels):
@@ -147,7 +195,14 @@ class ReachingLabels(db.ValueGradedLabels):
         return graded_by_value(values, tau - span, tau, self.tail), torch.ones_like(values)
 
 
+def averaged(always: bool = False) -> dict[str, object]:
+    return {"classifier": AveragedSearch(always), "acquisition": AveragedImprovement()}
+
+
 VARIANTS: dict[str, Callable[[], dict[str, object]]] = {
+    "deepbore:most-likely": lambda: {"classifier": MostLikely()},
+    "deepbore:averaged-search": averaged,
+    "deepbore:averaged-search-always": lambda: averaged(always=True),
     "deepbore:posterior-mean": lambda: {"classifier": OverTheMean()},
     "deepbore:posterior-mean-by-noise": lambda: {"classifier": OverTheMean(by_noise=True)},
     "deepbore:posterior-mean+1-deviation": lambda: {"classifier": OverTheMean(deviations=1.0)},
