@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,7 +13,8 @@ from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "scripts"))
 
-from peers import ablation, ablation_noise, methods  # noqa: E402
+from peers import ablation, ablation_averaged, ablation_noise, methods  # noqa: E402
+from peers.ablation_averaged import elliptical_slice  # noqa: E402
 from peers.deepbore_methods import VARIANTS  # noqa: E402
 
 REAL = SearchSpace({"a": Real(-1, 2), "b": Real(1e-3, 1, log=True)})
@@ -100,3 +102,37 @@ def test_two_starts_have_at_least_the_evidence_of_one():
         told(Study(REAL, seed=0, n_initial=10, **settings), 10) for settings in ({}, VARIANTS["deepbore:two-starts"]())
     )
     assert two._negative_evidence(two.theta.numpy())[0] <= one._negative_evidence(one.theta.numpy())[0] + 1e-6
+
+
+@pytest.mark.parametrize(("centre", "width"), [(0.0, 1.0), (2.0, 0.5), (-1.0, 0.2)])
+def test_elliptical_slices_follow_prior_times_likelihood(centre, width):
+    generator = torch.Generator().manual_seed(0)
+    x, seen = np.zeros(2), []
+    for _ in range(6000):
+        x = elliptical_slice(x, lambda at: -((at[0] - centre) ** 2) / (2 * width**2), 1, generator)
+        seen.append(x)
+    precision = 1 + width**-2
+    mean, std = np.mean(seen, 0), np.std(seen, 0)
+    assert mean[0] == pytest.approx(centre * width**-2 / precision, abs=0.08)
+    assert std[0] == pytest.approx(precision**-0.5, rel=0.1)
+    assert abs(mean[1]) < 0.1  # the prior's, as the likelihood does not know this coordinate
+    assert std[1] == pytest.approx(1, rel=0.1)
+
+
+def test_improvement_is_averaged_over_settings_where_lambda_is_large():
+    rng = np.random.default_rng(1)
+    noisy = Study(REAL, seed=0, **VARIANTS["deepbore:averaged-settings"]())
+    x = {"a": rng.uniform(-1, 2, 40), "b": rng.uniform(1e-3, 1, 40)}
+    noisy.add(x, x["a"] + 2 * rng.normal(size=40))
+    noisy.ask()
+    head = noisy._state.classifier
+    assert len(head.models) == 9
+    points = REAL.sample(5, torch.Generator().manual_seed(1))
+    posterior, best = head.posterior(points), 0.2
+    samples = torch.cat(
+        [part.sample(20_000, torch.Generator().manual_seed(k)) for k, part in enumerate(posterior.parts)]
+    )
+    assert torch.allclose(posterior.mean, samples.mean(0), atol=0.01)
+    assert torch.allclose(posterior.std, samples.std(0), atol=0.01)
+    expected = (samples - best).clamp(min=0).mean(0)
+    assert torch.allclose(ablation_averaged.AveragedImprovement()(posterior, best).exp(), expected, rtol=0.05)

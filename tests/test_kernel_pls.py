@@ -11,7 +11,6 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.kernel_ridge import KernelRidge
 
 from deepbore import Categorical, Condition, KernelPLS, Ordinal, Real, SearchSpace, ThresholdLabels, ValueGradedLabels
-from deepbore.classifiers.elliptical import elliptical_slice
 from deepbore.errors import SettingError
 from deepbore.space.coordinates import Coordinates
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -149,81 +148,3 @@ def test_coordinates_put_categories_one_apart_and_mark_what_is_active():
 def test_bad_settings_are_refused(settings, says):
     with pytest.raises(SettingError, match=says):
         KernelPLS(**settings)
-
-
-# --- several settings -------------------------------------------------------------------------------------------------
-
-
-def noisy_data(n=40):
-    """A slope under so much noise that much of the labels is left to lambda."""
-    data = toy_data(SPACE, 0, ValueGradedLabels())
-    rng = np.random.default_rng(1)
-    columns = {"x": rng.random(n), "y": rng.uniform(-5, 5, n), "lr": rng.uniform(1e-3, 0.1, n)}
-    data.observations.add(columns, columns["x"] + rng.normal(size=n))
-    return data
-
-
-def test_where_lambda_is_large_expected_labels_are_means_over_settings():
-    head = fit(KernelPLS(), noisy_data(), epochs=2)
-    points = SPACE.sample(20, torch.Generator().manual_seed(1))
-    state = head.generator.get_state()
-    expected = head.expected_label(points)
-    assert not torch.allclose(expected, head.probability(points), atol=1e-3)
-    head.generator.set_state(state)
-    batch, means = head.trainer.datamodule.labelled(), []
-    for *scales, amplitude, noise in np.exp([head.theta.numpy(), *head._drawn().numpy()]):
-        process = GaussianProcessRegressor(amplitude * Matern(scales, nu=2.5), alpha=noise, optimizer=None)
-        means.append(process.fit(batch.points, batch.z[:, 0]).predict(points))
-    assert len(means) == 9
-    assert np.allclose(expected, np.clip(np.mean(means, 0), 0, 1), atol=1e-5)
-
-
-def test_elsewhere_expected_labels_are_those_of_the_most_likely_settings():
-    points = SPACE.sample(20, torch.Generator().manual_seed(1))
-    smooth = fit(KernelPLS(), toy_data(SPACE, 40, ValueGradedLabels()), epochs=4)
-    settled = [KernelPLS(prior=False), KernelPLS(length_scale=LENGTH, regularisation=0.3)]
-    for head in (smooth, *(fit(each, noisy_data(), epochs=2) for each in settled)):
-        assert torch.allclose(head.expected_label(points), head.probability(points), atol=1e-6)
-
-
-def test_draws_follow_the_posterior_of_lambda():
-    head = fit(KernelPLS(length_scale=LENGTH), noisy_data(), epochs=10)  # lambda alone is learned
-    grid = np.linspace(*head._bounds[-1], 2000)
-    theta = head.theta.numpy().copy()
-    negative = []
-    for theta[-1] in grid:
-        negative.append(head._negative_evidence(theta)[0])  # the prior's included; those of what is fixed drop out
-    density = np.exp(min(negative) - np.array(negative))
-    mean = (grid * density).sum() / density.sum()
-    std = math.sqrt(((grid - mean) ** 2 * density).sum() / density.sum())
-    drawn = torch.cat([head._drawn() for _ in range(40)])
-    assert float(drawn[:, -1].mean()) == pytest.approx(mean, abs=4 * std / math.sqrt(len(drawn)))
-    assert float(drawn[:, -1].std()) == pytest.approx(std, rel=0.2)
-    assert (drawn[:, :-1] == head.theta[:-1]).all()
-
-
-@pytest.mark.parametrize(("centre", "width"), [(0.0, 1.0), (2.0, 0.5), (-1.0, 0.2)])
-def test_elliptical_slices_follow_prior_times_likelihood(centre, width):
-    generator = torch.Generator().manual_seed(0)
-    x, seen = np.zeros(2), []
-    for _ in range(6000):
-        x = elliptical_slice(x, lambda at: -((at[0] - centre) ** 2) / (2 * width**2), 1, generator)
-        seen.append(x)
-    precision = 1 + width**-2
-    mean, std = np.mean(seen, 0), np.std(seen, 0)
-    assert mean[0] == pytest.approx(centre * width**-2 / precision, abs=0.08)
-    assert std[0] == pytest.approx(precision**-0.5, rel=0.1)
-    assert (abs(mean[1]) < 0.1, abs(std[1] - 1) < 0.1) == (
-        True,
-        True,
-    )  # the prior's, as the likelihood does not know it
-
-
-def test_elliptical_slices_stay_where_the_likelihood_is_possible():
-    generator = torch.Generator().manual_seed(0)
-    x, seen = np.array([0.5]), []
-    for _ in range(6000):
-        x = elliptical_slice(x, lambda at: 0.0 if at[0] > 0 else -math.inf, 1, generator)
-        seen.append(x[0])
-    assert min(seen) > 0
-    assert np.mean(seen) == pytest.approx(math.sqrt(2 / math.pi), abs=0.05)  # of half a normal

@@ -98,13 +98,6 @@ class Classifier(Part, LightningModule, ABC):
         """Points (n x d) -> expected probability of class 1, or expected label (n); see `Posterior.probability`."""
         return self.posterior(points).probability
 
-    def expected_label(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> their labels (n) for who can wait: what a run recommends has the greatest.
-
-        The same as `probability`, but for a head that can average out more of what it is not sure of.
-        """
-        return self.probability(points)
-
     def density_ratio(self, points: Tensor, gamma: float) -> Tensor:
         """r_gamma(x) = pi(x) / gamma, the relative density ratio of good to all points, at most 1 / gamma (BORE eq. 8).
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.elliptical import elliptical_slice
 from deepbore.classifiers.kernels import KERNELS, ScaledKernel
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior
@@ -22,8 +21,6 @@ from deepbore.space.coordinates import Coordinates
 
 JITTER = 1e-10
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
-ROUGH = 0.05  # the share of the labels' variance from which on lambda counts as large
-CHAINS, STEPS = 8, 10  # Markov chains of settings, and how far each goes; up to FULL_BUDGET rows, fewer steps beyond
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
 LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
@@ -38,8 +35,7 @@ class KernelPLS(Classifier):
 
     It is also the posterior of a Gaussian process with the labels as noisy values, whose marginal likelihood chooses
     one length scale for each parameter, the amplitude and lambda, warm from one iteration to the next. The prior mean
-    is 0, the label of a failure: what is far from all data counts as bad, but uncertain. What is recommended
-    where there is much noise is averaged over several settings (`expected_label`).
+    is 0, the label of a failure: what is far from all data counts as bad, but uncertain.
 
     Of labels by one threshold pi_t estimates the class probability, of labels graded by value improvement over many
     thresholds. With the latter and `LogExpectedImprovement`, the default, this is GP-EI on values that saturate beyond
@@ -116,7 +112,6 @@ class KernelPLS(Classifier):
         if self.regularisation is not None:
             start[-1] = math.log(self.regularisation)
             self._bounds[-1] = (start[-1], start[-1])
-        self._is_free = np.array([low < high for low, high in self._bounds])
         self.register_buffer("theta", torch.from_numpy(start))
         self._remember(
             torch.zeros(0, self.coordinates.size, dtype=torch.float64), torch.zeros(0, 2, dtype=torch.float64)
@@ -142,15 +137,11 @@ class KernelPLS(Classifier):
             jac=True,
             method="L-BFGS-B",
             bounds=self._bounds,
-            options={"maxiter": self._within_budget(self.iterations)},
+            options={"maxiter": math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(batch)) ** 2)},
         )
         self.theta.copy_(torch.tensor(found.x))
         self._remember(self._x, self._data)
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
-
-    def _within_budget(self, most: int) -> int:
-        """How often to do what costs as much as the evidence of the rows at hand."""
-        return math.ceil(most * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
 
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log marginal likelihood and any log prior, up to a constant, and the gradient in theta.
@@ -206,58 +197,6 @@ class KernelPLS(Classifier):
             self._kernel(self.theta), self._x, self._root, self._coefficients, self.theta[-1].exp(), self._information
         )
         return KernelPosterior(model, self.coordinates(points))
-
-    @torch.no_grad()
-    def expected_label(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> the mean score (n), averaged over settings of the kernel where lambda is large.
-
-        Where it explains more than a twentieth of the labels' variance, there are several explanations of the same
-        data: noise, or short length scales. So the mean is over the most likely settings and eight more, which Markov
-        chains draw from their posterior (Rasmussen & Williams 2006, section 5.2).
-        """
-        self.check_points(points)
-        x = self.coordinates(points)
-        settings = [self.theta, *self._drawn()] if self._is_rough else [self.theta]
-        return self.link.probability(torch.stack([self._mean_with(theta, x) for theta in settings]).mean(0))
-
-    def _mean_with(self, theta: Tensor, x: Tensor) -> Tensor:
-        """The mean score (n) of points as coordinates (n x c) with some settings."""
-        factor = torch.linalg.cholesky(self._covariance(theta))
-        mean: Tensor = self._kernel(theta)(x, self._x) @ torch.cholesky_solve(self._data[:, :1], factor)
-        return mean.squeeze(-1)
-
-    @property
-    def _is_rough(self) -> bool:
-        """Whether lambda is large, and the settings have a posterior."""
-        can = self.prior and bool(self._is_free.any())
-        return can and bool(self.theta[-1].exp() > ROUGH * self._data[:, 0].var(correction=0))
-
-    def _drawn(self) -> Tensor:
-        """Settings where Markov chains end that start at the most likely ones (8 x (d + 2))."""
-        mean, spread = self._prior[self._is_free].T
-        start = (self.theta.cpu().numpy()[self._is_free] - mean) / spread
-        steps = self._within_budget(STEPS)
-        ends = [elliptical_slice(start, self._log_likelihood, steps, self.generator) for _ in range(CHAINS)]
-        return torch.from_numpy(np.stack([self._settings_at(end) for end in ends])).to(self.theta)
-
-    def _settings_at(self, scores: np.ndarray) -> np.ndarray:
-        """Settings by what is free of them, in deviations of the prior from its mean."""
-        mean, spread = self._prior[self._is_free].T
-        theta: np.ndarray = self.theta.cpu().numpy().copy()
-        theta[self._is_free] = mean + spread * scores
-        return theta
-
-    def _log_likelihood(self, scores: np.ndarray) -> float:
-        """The log marginal likelihood of settings, up to a constant; -inf outside the bounds, or without a factor."""
-        theta = self._settings_at(scores)
-        low, high = np.array(self._bounds).T
-        if (theta < low).any() or (theta > high).any():
-            return -math.inf
-        factor, failed = torch.linalg.cholesky_ex(self._covariance(torch.from_numpy(theta).to(self._x)))
-        if bool(failed):
-            return -math.inf
-        whitened = torch.linalg.solve_triangular(factor, self._data[:, :1], upper=False)
-        return -float(whitened.square().sum() / 2 + factor.diagonal().log().sum())
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ def expected_labels(state: RunState, rows: list[int]) -> Tensor | None:
             return None
         points = state.observations.points
         with torch.no_grad(), one_thread():
-            return classifier.expected_label(points[torch.tensor(rows, device=points.device)])
+            return classifier.probability(points[torch.tensor(rows, device=points.device)])
 
     trainer = new_trainer(state.observations.points.device)  # where the rows are, so that they stay there
     return run_and_then(trainer, classifier, data, 1 + state.rehearsals, look)

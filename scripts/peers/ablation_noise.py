@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 import deepbore as db
-from deepbore.classifiers.kernel_pls import FULL_BUDGET, KernelModel, KernelPosterior
+from deepbore.classifiers.kernel_pls import FULL_BUDGET
 from deepbore.labels.datamodule import LabelledBatch
-from deepbore.labels.grade import graded_by_value
+from deepbore.labels.graded import graded_by_value
 
 NOISE_START = -2.5  # log lambda: labels lie in [0, 1], so it explains most of what they vary by noise
 
@@ -128,54 +128,6 @@ class DrawnSettings(db.KernelPLS):
         return centre
 
 
-class MostLikely(db.KernelPLS):
-    """What is recommended has the greatest mean with the most likely settings alone."""
-
-    def expected_label(self, points: Tensor) -> Tensor:
-        return self.probability(points)
-
-
-class AveragedSearch(db.KernelPLS):
-    """Expected improvement, too, is averaged over drawn settings: where lambda is large, or always."""
-
-    def __init__(self, always: bool = False):
-        super().__init__()
-        self.always = always
-        self.models = list[KernelModel]()
-
-    @torch.no_grad()
-    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        logged = super().fit(batch)
-        most_likely, self.models = self.theta.clone(), []
-        for theta in self._drawn() if self.always or self._is_rough else ():
-            self.theta.copy_(theta)
-            self._remember(self._x, self._data)
-            self.models.append(super().posterior(batch.points[:0]).model)
-        self.theta.copy_(most_likely)
-        self._remember(self._x, self._data)
-        return logged
-
-    def posterior(self, points: Tensor) -> "AveragedPosterior":
-        first = super().posterior(points)
-        return AveragedPosterior(first.model, first.x, [KernelPosterior(model, first.x) for model in self.models])
-
-
-class AveragedPosterior(KernelPosterior):
-    """The posterior with the most likely settings, and others beside it."""
-
-    def __init__(self, model: KernelModel, x: Tensor, others: list[KernelPosterior]):
-        super().__init__(model, x)
-        self.others = others
-
-
-class AveragedImprovement(db.LogExpectedImprovement):
-    """The logarithm of the mean improvement over all settings."""
-
-    def __call__(self, posterior: AveragedPosterior, best: Tensor | float) -> Tensor:
-        each = [super(AveragedImprovement, self).__call__(one, best) for one in (posterior, *posterior.others)]
-        return torch.stack(each).logsumexp(0) - math.log(len(each))
-
-
 class ReachingLabels(db.ValueGradedLabels):
     """Thresholds reach from tau to the best value, or `reach` times as far as the median of the good values if nearer.
 
@@ -195,14 +147,7 @@ class ReachingLabels(db.ValueGradedLabels):
         return graded_by_value(values, tau - span, tau, self.tail), torch.ones_like(values)
 
 
-def averaged(always: bool = False) -> dict[str, object]:
-    return {"classifier": AveragedSearch(always), "acquisition": AveragedImprovement()}
-
-
 VARIANTS: dict[str, Callable[[], dict[str, object]]] = {
-    "deepbore:most-likely": lambda: {"classifier": MostLikely()},
-    "deepbore:averaged-search": averaged,
-    "deepbore:averaged-search-always": lambda: averaged(always=True),
     "deepbore:posterior-mean": lambda: {"classifier": OverTheMean()},
     "deepbore:posterior-mean-by-noise": lambda: {"classifier": OverTheMean(by_noise=True)},
     "deepbore:posterior-mean+1-deviation": lambda: {"classifier": OverTheMean(deviations=1.0)},

@@ -6,11 +6,11 @@ import deepbore as db
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
 from deepbore.space import Params
-from peers import ablation, ablation_noise, papers, searches
+from peers import ablation, ablation_averaged, ablation_noise, papers, searches
 from peers.ablation import Settings
 from peers.base import HandlePeer
 
-VARIANTS = {**ablation.VARIANTS, **ablation_noise.VARIANTS}  # docs/ablation.md
+VARIANTS = {**ablation.VARIANTS, **ablation_noise.VARIANTS, **ablation_averaged.VARIANTS}  # docs/ablation.md
 METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore": dict,  # the defaults
     # the default classifier with other batches
