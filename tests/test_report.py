@@ -282,13 +282,14 @@ def test_the_page_says_how_its_runs_are_made():
     given = [row(f"bbob/f01/i{i:02d}/d05", m, s, n=n) for i in (1, 6) for m in ("tpe", "deepbore") for s in (2, 3)
              for n in (200, 1000)]  # fmt: skip
     given.append(row("hpolib/x", "deepbore, asynchronous", workers=8))
-    assert commands(runs_of(*given), "deepbore") == [
+    halves = {"bbob/f01/i01/d05": "development", "bbob/f01/i06/d05": "held_out", "hpolib/x": "held_out"}
+    assert commands(runs_of(*given), "deepbore", halves) == [
         "python scripts/benchmark.py --suite bbob --half all --dimensions 5 --instances 1 6 --methods deepbore tpe "
         f"--first-seed 2 --seeds 2 --trials {n}"
         for n in (200, 1000)
     ] + [
-        "python scripts/benchmark.py --suite tables --half all --methods deepbore --seeds 1 --trials 200 --workers 8 "
-        "--asynchronous"
+        "python scripts/benchmark.py --suite tables --half held_out --methods deepbore --seeds 1 --trials 200 "
+        "--workers 8 --asynchronous"
     ]
 
 

@@ -59,7 +59,8 @@ def document(compared: Comparisons, reference: str, pictures: Iterable[str] = ()
         for section in sections:
             parts += section_tables(section, compared, reference)
     runs = [run for ran in compared.runs.values() for run in ran]
-    return "\n".join([*parts, time_table(runs, reference), versions_table(runs, reference)])
+    halves = {run.problem: section.half for section, ran in compared.runs.items() for run in ran}
+    return "\n".join([*parts, time_table(runs, reference), versions_table(runs, reference, halves)])
 
 
 def overview(compared: Comparisons, reference: str) -> str:

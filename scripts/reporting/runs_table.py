@@ -1,6 +1,7 @@
 """What the runs took, and what made them."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from statistics import median
 
 from reporting import tables
@@ -35,7 +36,7 @@ def time_table(runs: list[Run], reference: str) -> str:
     return head + tables.table(["method", *map(_column, columns)], lines)
 
 
-def versions_table(runs: list[Run], reference: str) -> str:
+def versions_table(runs: list[Run], reference: str, halves: Mapping[str, str]) -> str:
     """Packages, number of runs and failed evaluations of each method."""
     lines = []
     for method in tables.ordered({run.method for run in runs}, reference):
@@ -43,7 +44,7 @@ def versions_table(runs: list[Run], reference: str) -> str:
         versions = ", ".join(sorted({run.version for run in own if run.version})) or tables.NONE
         lines.append([method, versions, f"{len(own)}", f"{sum(run.n for run in own)}", f"{sum(r.failed for r in own)}"])
     table = tables.table(["method", "version", "runs", "evaluations", "failed"], lines)
-    made = "\n".join(f"    {command}" for command in commands(runs, reference))
+    made = "\n".join(f"    {command}" for command in commands(runs, reference, halves))
     return f"## Versions and runs\n\n{table}\n{REPRODUCE.format(commands=made)}"
 
 
@@ -57,24 +58,31 @@ whether they are up to date.
 """
 
 
-def commands(runs: list[Run], reference: str) -> list[str]:
-    """What makes the runs: a command for each suite, number of evaluations and number of workers."""
+def commands(runs: list[Run], reference: str, halves: Mapping[str, str]) -> list[str]:
+    """What makes the runs: a command for each suite, number of evaluations and number of workers.
+
+    Args:
+        runs: all.
+        reference: the method that is named first.
+        halves: of the problems.
+    """
     found: dict[tuple[int, str, int, int, bool], list[Run]] = defaultdict(list)
     for run in runs:
         suite = suite_of(run.problem)
         found[place_of(suite), suite, run.n, run.workers, run.method.endswith(ASYNCHRONOUS)].append(run)
-    return [_command(key[1], found[key], reference) for key in sorted(found)]
+    return [_command(key[1], found[key], reference, halves) for key in sorted(found)]
 
 
-def _command(suite: str, runs: list[Run], reference: str) -> str:
+def _command(suite: str, runs: list[Run], reference: str, halves: Mapping[str, str]) -> str:
     problems = {run.problem for run in runs}
     dimensions = sorted({d for problem in problems if (d := dimension_of(problem))})
     instances = sorted({i for problem in problems if (i := instance_of(problem))})
+    of_problems = {halves[problem] for problem in problems}
     seeds = {run.seed for run in runs}
     methods = tables.ordered({run.method.removesuffix(ASYNCHRONOUS) for run in runs}, reference)
     settings: dict[str, list[object]] = {
         "suite": [suite],
-        "half": ["all"],
+        "half": [of_problems.pop() if len(of_problems) == 1 else "all"],
         "dimensions": [*dimensions],
         "instances": [*instances],
         "methods": [*methods],
