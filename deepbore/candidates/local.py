@@ -5,9 +5,11 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, merged
 from deepbore.candidates.climbing import at_peak, climbed
-from deepbore.checks import whole, within
+from deepbore.checks import one_of, whole, within
+from deepbore.classifiers.nearby import NearbyHead, PrincipalAxes
 
 EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
+REACH = 2.0  # deviations of the good rows along each axis, within which a head of near rows is searched
 FOCUSED = 3  # so many best points have neighbours when a proposal looks only near them
 
 
@@ -20,6 +22,10 @@ class LocalSearch(Candidates):
     With real parameters, a share of the proposals looks at nothing but neighbours of the three best observed points:
     on rugged functions the uncertainty is always greatest far from all data, and the best would be left unrefined.
     Without any, passing over what has been seen refines by itself.
+
+    Beyond 200 observations of real parameters the engine has every other proposal made by a head that learned the rows
+    near the best one in the principal axes of the good ones (`deepbore.classifiers.nearby`): here that is random points
+    around the best one, and climbing, both along these axes.
 
     Under black-box constraints the best point of all goes on by L-BFGS-B. The acquisition is a ridge along the border
     then, as narrow as what is uncertain of the constraints, and Adam's steps leap over it.
@@ -34,6 +40,7 @@ class LocalSearch(Candidates):
         steps: of each climber.
         focus: probability of looking only at neighbours of the best, in [0, 1].
         iterations: of L-BFGS-B under black-box constraints, at most; 0 for none.
+        nearby: whether every other proposal is by a head of the near rows, where `KernelPLS` is the classifier.
 
     Raises:
         SettingError: for a number outside its range.
@@ -48,15 +55,25 @@ class LocalSearch(Candidates):
         steps: int = 20,
         focus: float = 0.25,
         iterations: int = 100,
+        nearby: bool = True,
     ):
         whole(1, samples=samples, centres=centres)
         whole(0, neighbours=neighbours, climbers=climbers, steps=steps, iterations=iterations)
         within(0, 1, focus=focus)
+        one_of((True, False), nearby=nearby)
         self.samples, self.neighbours, self.centres = samples, neighbours, centres
         self.climbers, self.steps, self.focus, self.iterations = climbers, steps, focus, iterations
+        self.nearby = nearby
+
+    @property
+    def looks_nearby(self) -> bool:  # type: ignore[override]  # as it was told
+        """Whether every other proposal may be by a head of the near rows."""
+        return self.nearby
 
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
+        if isinstance(search.classifier, NearbyHead):
+            return search.gathered(*self._along(search.classifier.coordinates, own))[0]
         if search.space.cardinality <= EXHAUSTIVE:
             points = search.ranks.part(search.space.enumerate().to(search.device))
             return search.gathered(*own.rank(points))[0]
@@ -66,6 +83,23 @@ class LocalSearch(Candidates):
             [own.sample(search.share(self.samples)), own.near_best(search.share(self.neighbours), self.centres)]
         )
         return self._with_climbed(own, *search.gathered(*own.rank(pool)), q)
+
+    def _along(self, axes: PrincipalAxes, own: Search) -> tuple[Tensor, Tensor]:
+        """Points around the best one, random and climbed along the axes, best first (k x d), and their values (k)."""
+        upper = own.space.bounds[1].to(own.device)
+
+        def placed(units: Tensor) -> Tensor:
+            """Units in [0, 1] of the reach along each axis (n x d) -> points in the space (n x d)."""
+            return torch.minimum(axes.points((2 * units - 1) * REACH).clamp(min=0), upper)
+
+        n, d = own.share(self.samples), len(upper)
+        spread = torch.rand(n, 1, dtype=upper.dtype, generator=own.stream, device=own.device)
+        drawn = torch.randn(n, d, dtype=upper.dtype, generator=own.stream, device=own.device)
+        units = (0.5 + spread * drawn / 2).clamp(0, 1)
+        best = units[own.values(placed(units)).topk(min(n, own.share(self.climbers))).indices]
+        tops = climbed(lambda units: own.value(placed(units)), best, range(d), torch.ones_like(upper), self.steps)
+        starts = axes.centre.expand(len(tops) + n, d)
+        return own.rank(own.landed(starts, placed(torch.cat([tops, units]))))
 
     def _focuses(self, search: Search) -> bool:
         """Whether this proposal looks only near the best: all ranks decide alike."""

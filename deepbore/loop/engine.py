@@ -8,6 +8,7 @@ from torch import Tensor
 
 from deepbore.candidates import Search, distinct
 from deepbore.candidates.walk import fresh, require_room
+from deepbore.classifiers import Classifier
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
@@ -89,7 +90,7 @@ class Engine:
             return self.design(q)
         search = Search(
             recipe.acquisition,
-            state.classifier,
+            self._in_turn(),
             state.own,
             state.generator,
             self.ranks,
@@ -111,6 +112,20 @@ class Engine:
             log.warning("the constraints could not be learned, exploring instead: %s", error)
             learned = False
         return all(self.ranks.gather(learned))
+
+    def _in_turn(self) -> Classifier:
+        """What is to propose: the classifier, or the head of the rows near the best one when it is its turn."""
+        state, labelled = self.state, self.state.data.latest
+        if labelled is None or not state.may_look_nearby:
+            return state.classifier
+        try:
+            with one_thread():
+                is_turn = state.nearby.takes_turn(labelled, state.space.released, state.generator)
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
+            log.warning("the rows near the best one could not be learned, going on without them: %s", error)
+            is_turn = False
+        head = state.nearby.head
+        return head if head is not None and all(self.ranks.gather(is_turn)) else state.classifier
 
     def expected_labels(self, points: Tensor) -> Tensor | None:
         """The label that the classifier forecasts of each of q points (q); None while it is not ready."""

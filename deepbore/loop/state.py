@@ -7,12 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.classifiers import Classifier
+from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
+from deepbore.classifiers.nearby import Nearby
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
-from deepbore.labels import LabelledObservations
+from deepbore.labels import LabelledObservations, ValueGradedLabels
 from deepbore.loop.metrics import Metrics
 from deepbore.loop.recipe import Recipe
 from deepbore.space import SearchSpace
@@ -33,6 +34,7 @@ class RunState:
         rehearsals: epochs that only train, where the classifier has to learn anew.
         metrics: what is logged of labels and forecasts.
         feasibility: what is known of black-box constraints, learned anew before each proposal.
+        nearby: what proposes in turn with the classifier where rows are many.
         earlier: what earlier tasks forecast, a function of their rows; the classifier looks at it, and so the design.
         data: the observations as Lightning takes them, labelled anew in each epoch.
     """
@@ -47,6 +49,7 @@ class RunState:
     rehearsals: int = 0
     metrics: Metrics = field(default_factory=Metrics)
     feasibility: Feasibility = field(default_factory=Feasibility)
+    nearby: Nearby = field(default_factory=Nearby)
 
     def __post_init__(self) -> None:
         self.data = LabelledObservations(self.observations, self.recipe.labels)
@@ -73,6 +76,23 @@ class RunState:
     def classifier(self) -> Classifier:
         """What learns."""
         return self.recipe.classifier
+
+    @property
+    def may_look_nearby(self) -> bool:
+        """Whether the rows near the best one may have a head of their own (`deepbore.classifiers.nearby`).
+
+        So it is for labels graded by one value, and real parameters of which none is fixed; with constraints, budgets
+        or earlier tasks it is not.
+        """
+        return (
+            self.recipe.candidates.looks_nearby
+            and isinstance(self.recipe.labels, ValueGradedLabels)
+            and isinstance(self.classifier, KernelPLS)
+            and len(self.space.moving_columns) == len(self.space)
+            and self.space.is_continuous
+            and not self.observations.constraints.shape[1]
+            and not self.earlier
+        )
 
     def reseed(self, seed: int) -> None:
         """Begins another stream of random numbers.
@@ -106,7 +126,7 @@ class RunState:
         Tensors are the run's own, not copies.
         """
         bound = self.classifier.space is not None
-        feasibility = self.feasibility.state_dict()
+        feasibility, nearby = self.feasibility.state_dict(), self.nearby.state_dict()
         return {
             "asked": self.observations.n_asked,
             "generator": self.generator.get_state(),
@@ -119,6 +139,7 @@ class RunState:
             "candidates": self.recipe.candidates.state_dict(),
             "metrics": self.metrics.state_dict(),
             **({"feasibility": feasibility} if feasibility else {}),
+            **({"nearby": nearby} if nearby else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -133,6 +154,7 @@ class RunState:
         self.recipe.candidates.load_state_dict(state["candidates"])
         self.metrics.load_state_dict(state["metrics"])
         self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.released)
+        self.nearby.load_state_dict(state.get("nearby", {}), self.space.released)
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.generator.set_state(state["generator"].cpu())  # last: binding draws from it
 

@@ -203,8 +203,8 @@ class TrustRegion(db.LocalSearch):
 
 def former(**changes: object) -> Settings:
     """The default as it was before, with changes: no tail, lambda above e^-13."""
-    kept = {"labels": db.ValueGradedLabels(tail=0), "classifier": FormerKernel(), "candidates": db.GreedyBatch()}
-    return kept | changes
+    kept = {"labels": db.ValueGradedLabels(tail=0), "classifier": FormerKernel()}
+    return kept | by(db.LocalSearch()) | changes
 
 
 def mixed(*mixes: float, **kernel: float) -> Settings:
@@ -217,6 +217,8 @@ def local(least: float = -20.0, regrade: bool = False, **changes: object) -> Set
 
 
 def by(search: db.LocalSearch) -> Settings:
+    """A search by the classifier alone, as all were when these variants were measured."""
+    search.nearby = False
     return {"candidates": db.GreedyBatch(search)}
 
 
@@ -230,6 +232,7 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:hard-labels+ambitious": lambda: {"labels": db.ValueGradedLabels(tail=0), "candidates": db.Ambitious()},
     "deepbore:ambitious": lambda: {"candidates": db.Ambitious()},
     "deepbore:to-the-peak": lambda: by(ToThePeak()),
+    "deepbore:classifier-alone": lambda: by(db.LocalSearch()),
     "deepbore:short-scales": lambda: {"classifier": ShortScales()},
     "deepbore:former": former,
     "deepbore:former+fine-lambda": lambda: former(classifier=db.KernelPLS()),

@@ -6,11 +6,16 @@ import deepbore as db
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
 from deepbore.space import Params
-from peers import ablation, ablation_averaged, ablation_noise, papers, searches
+from peers import ablation, ablation_averaged, ablation_noise, ablation_ties, papers, searches
 from peers.ablation import Settings
 from peers.base import HandlePeer
 
-VARIANTS = {**ablation.VARIANTS, **ablation_noise.VARIANTS, **ablation_averaged.VARIANTS}  # docs/ablation.md
+VARIANTS = {  # docs/ablation.md
+    **ablation.VARIANTS,
+    **ablation_noise.VARIANTS,
+    **ablation_averaged.VARIANTS,
+    **ablation_ties.VARIANTS,
+}
 METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore": dict,  # the defaults
     # the default classifier with other batches

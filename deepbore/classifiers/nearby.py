@@ -1,0 +1,148 @@
+"""`Nearby`: a head of the rows near the best one, which sees them in the principal axes of the good ones."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.labels.coreset import NEGLIGIBLE
+from deepbore.labels.datamodule import LabelledBatch
+from deepbore.labels.grade import graded_by_value
+from deepbore.space import SearchSpace
+
+ROWS = 200  # that the head learns from, and from which on there is one
+POOL = 5 * ROWS  # as many of the best rows, and of the newest, are those that near ones are looked for among
+GOOD, GOOD_PER_PARAMETER = 20, 2  # the rows that axes are found from: 20 + 2 d
+FLOOR = 0.03  # the least deviation along an axis by the greatest
+TAIL = 0.5  # thresholds beyond the median of the near rows, as `ValueGradedLabels` have them
+LENGTH_SCALE = (math.log(2.0), 1.0)  # its log-normal prior, in deviations of the good rows along each axis
+BOUNDS = (-2.0, 5.0)  # of its logarithm
+
+
+class PrincipalAxes(nn.Module):
+    """Coordinates around the best row in which the good rows spread alike in all directions.
+
+        u = diag(s)^-1 V^T (x - x_best),    V diag(s)^2 V^T = (1 - a) C + a diag(C)
+
+    C is the covariance of the k best rows, weighed by log(k + 1/2) - log i as CMA-ES weighs them (Hansen, The CMA
+    evolution strategy: a tutorial, 2016, eq. 49), and shrunk towards its diagonal by a = (d + 1) / (k + d + 1). What
+    depends on a sum of parameters, or on one a thousand times as much as on another, is so brought into a form that a
+    kernel with one length scale for each coordinate knows.
+
+    Args:
+        good: points of the k best rows, best first, k x d.
+    """
+
+    owner: Tensor
+    centre: Tensor
+    axes: Tensor  # d x d, a column for each, a deviation long
+    _into: Tensor
+
+    def __init__(self, good: Tensor):
+        super().__init__()
+        k, d = good.shape
+        weight = math.log(k + 0.5) - torch.arange(1, k + 1, dtype=good.dtype, device=good.device).log()
+        weight = weight / weight.sum()
+        off = good - weight @ good
+        covariance = (weight[:, None] * off).mT @ off
+        shrunk = torch.lerp(covariance, covariance.diagonal().diag(), (d + 1) / (k + d + 1))
+        squared, directions = torch.linalg.eigh(shrunk)
+        deviation = squared.clamp(min=0).sqrt()
+        deviation = deviation.clamp(min=max(FLOOR * float(deviation.max()), torch.finfo(good.dtype).tiny))
+        self.register_buffer("owner", torch.arange(d, device=good.device))
+        self.register_buffer("centre", good[0])
+        self.register_buffer("axes", directions * deviation)
+        self.register_buffer("_into", directions / deviation)
+
+    def forward(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> u (n x d)."""
+        u: Tensor = (points - self.centre) @ self._into
+        return u
+
+    def points(self, u: Tensor) -> Tensor:
+        """u (n x d) -> points (n x d), which may lie outside the space."""
+        return self.centre + u @ self.axes.mT
+
+
+class NearbyHead(KernelPLS):
+    """`KernelPLS` on the rows near the best one, in their principal axes, with their labels graded anew."""
+
+    coordinates: PrincipalAxes  # type: ignore[assignment]  # all that a kernel needs of `Coordinates`
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        super().build(space, outputs)
+        d = len(space)
+        self._prior[:d] = LENGTH_SCALE
+        self._prior[:d, 0] += 0.5 * math.log(d)
+        self._bounds[:d] = [BOUNDS] * d
+        self.theta[:d] = torch.from_numpy(self._prior[:d, 0])
+
+    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Fits the rows near the best one of a batch, whose labels have one column, graded by value."""
+        told = batch.weight > NEGLIGIBLE
+        best = torch.where(told, batch.z[:, 0], -1.0).topk(min(POOL, int(told.sum()))).indices
+        self.coordinates = PrincipalAxes(batch.points[best[: GOOD + GOOD_PER_PARAMETER * batch.points.shape[1]]])
+        newest = told[-POOL:].nonzero().squeeze(-1) + max(0, len(batch) - POOL)
+        pool = torch.cat([best, newest]).unique()
+        distance = self.coordinates(batch.points[pool]).square().sum(-1)
+        near = pool[distance.topk(min(self.rows, len(pool)), largest=False).indices.sort().values]
+        return super().learn(graded_anew(batch.take(near)))
+
+
+def graded_anew(batch: LabelledBatch) -> LabelledBatch:
+    """The batch with labels (n x 1) graded from their own median on: those of near rows are all close to 1."""
+    worse = -batch.z.double()
+    best, median = worse.min(), worse.median()
+    return replace(batch, z=graded_by_value(worse, best, median, TAIL) if median > best else batch.z, best=1.0)
+
+
+class Nearby:
+    """Takes turns with the classifier where rows are many: every other proposal is by a head of the rows near the best.
+
+    A kernel with a length scale for each parameter knows no valley across them, and of a coreset of all rows only few
+    are near the best. So beyond 200 rows it is too coarse to go on by, and still it alone knows where else to look.
+    """
+
+    def __init__(self) -> None:
+        self.head: NearbyHead | None = None
+        self._is_due = False
+
+    def takes_turn(self, batch: LabelledBatch, space: SearchSpace, generator: torch.Generator) -> bool:
+        """Whether the next proposal is the head's: then it has learned the batch.
+
+        Args:
+            batch: n rows, their labels of one column, graded by value.
+            space: that their points are of; all parameters are continuous.
+            generator: the run's stream.
+
+        Raises:
+            torch.linalg.LinAlgError: where a matrix has no factor.
+        """
+        self._is_due = int((batch.weight > NEGLIGIBLE).sum()) > ROWS and not self._is_due
+        if self._is_due:
+            head = self._made(space).to(batch.points.device)
+            head.generator = generator
+            head.learn(batch)
+        return self._is_due
+
+    def _made(self, space: SearchSpace) -> NearbyHead:
+        if self.head is None:
+            self.head = NearbyHead(rows=ROWS)
+            self.head.bind(space)
+        return self.head
+
+    # --- plain data --------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next turn goes on from; empty while there was none."""
+        return {} if self.head is None else {"theta": self.head.theta, "is_due": self._is_due}
+
+    def load_state_dict(self, state: Mapping[str, Any], space: SearchSpace) -> None:
+        """Takes up what `state_dict` gave."""
+        self.head, self._is_due = None, bool(state.get("is_due", False))
+        if state:
+            self._made(space).theta.copy_(state["theta"])

@@ -1,0 +1,197 @@
+"""Beyond 200 rows every other proposal is by a head of the rows near the best one, in their principal axes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+from scipy.stats import ortho_group
+
+from deepbore import (
+    Categorical,
+    GreedyBatch,
+    LocalSearch,
+    LogExpectedImprovement,
+    RandomForest,
+    Real,
+    SearchSpace,
+    Study,
+    ThresholdLabels,
+)
+from deepbore.candidates import Search
+from deepbore.classifiers.nearby import FLOOR, ROWS, NearbyHead, PrincipalAxes
+from thread_ranks import on_ranks
+
+BOX = SearchSpace({f"x{i}": Real(-1, 1) for i in range(6)})
+ROTATION = ortho_group.rvs(6, random_state=0)
+SCALES = 10.0 ** np.linspace(0, 3, 6)  # of curvature: a valley a thousand times as long as it is wide, across the axes
+
+
+def valley(params):
+    along = ROTATION @ (np.array([params[name] for name in BOX.names]) - 0.2)
+    return float(SCALES @ along**2)
+
+
+def told(n, journal=None, space=BOX, objective=valley, **settings):
+    """A study that knows n random configurations."""
+    study = Study(space, seed=0, journal=journal, **settings)
+    configurations = space.decode(space.sample(n, torch.Generator().manual_seed(1)))
+    columns = {name: [each[name] for each in configurations] for name in space.names}
+    study.add(columns, [objective(each) for each in configurations])
+    return study
+
+
+def go_on(study, n, objective=valley, q=1):
+    asked = []
+    for _ in range(n):
+        for trial in study.ask(q):
+            study.tell(trial, objective(trial.params))
+            asked.append(tuple(trial.params.values()))
+    return asked
+
+
+def search(nearby):
+    return GreedyBatch(LocalSearch(nearby=nearby))
+
+
+# --- the axes --------------------------------------------------------------------------------------------------------
+
+
+@given(d=st.integers(1, 8), seed=st.integers(0, 1000), longest=st.floats(1e-6, 1e3))
+@settings(max_examples=50, deadline=None)
+def test_coordinates_along_the_axes_lead_back_to_the_points(d, seed, longest):
+    stream = torch.Generator().manual_seed(seed)
+    good = longest * torch.rand(20 + 2 * d, d, dtype=torch.float64, generator=stream)
+    axes = PrincipalAxes(good)
+    points = torch.rand(5, d, dtype=torch.float64, generator=stream)
+    assert torch.allclose(axes.points(axes(points)), points, rtol=1e-9, atol=1e-9 * longest)
+    assert torch.equal(axes(good[:1]), torch.zeros(1, d, dtype=torch.float64))
+
+
+def test_good_rows_in_a_valley_spread_alike_along_the_axes():
+    stream = torch.Generator().manual_seed(0)
+    deviation = torch.tensor([1.0, 0.3, 0.1], dtype=torch.float64)
+    turned = torch.from_numpy(ortho_group.rvs(3, random_state=1)) * deviation
+    good = torch.randn(4000, 3, dtype=torch.float64, generator=stream) @ turned.mT
+    axes = PrincipalAxes(good)
+    again = torch.randn(4000, 3, dtype=torch.float64, generator=stream) @ turned.mT
+    assert torch.allclose(torch.cov(axes(again).mT), torch.eye(3, dtype=torch.float64), atol=0.3)
+    assert axes.axes.norm(dim=0).sort().values == pytest.approx(deviation.sort().values, rel=0.2)
+
+
+@pytest.mark.parametrize("good", [torch.full((30, 3), 0.5), torch.rand(30, 1) * torch.tensor([1.0, 0.0, 0.0])])
+def test_rows_that_differ_in_some_directions_or_none_have_axes_too(good):
+    axes = PrincipalAxes(good.double())
+    lengths = axes.axes.norm(dim=0)
+    assert bool((lengths > 0).all())
+    assert float(lengths.min() / lengths.max()) >= FLOOR * 0.999
+    assert bool(axes(good.double()).isfinite().all())
+
+
+# --- the turns -------------------------------------------------------------------------------------------------------
+
+
+def test_it_goes_on_down_a_valley_across_the_parameters():
+    found = {}
+    for nearby in (False, True):
+        study = told(ROWS + 20, candidates=search(nearby))
+        go_on(study, 30)
+        found[nearby] = study.best_trial.value
+    assert found[True] < found[False] / 3
+
+
+def test_the_head_proposes_every_other_time(monkeypatch):
+    turns = []
+    original = LocalSearch.ranked
+    monkeypatch.setattr(
+        LocalSearch,
+        "ranked",
+        lambda self, search, q: turns.append(isinstance(search.classifier, NearbyHead)) or original(self, search, q),
+    )
+    go_on(told(ROWS - 2), 7)
+    assert turns == [False, False, False, True, False, True, False]
+
+
+@pytest.mark.parametrize("q", [1, 4])
+def test_a_batch_is_whole_one_or_the_other(q):
+    study = told(ROWS + 10)
+    points = go_on(study, 2, q=q)
+    assert len(set(points)) == 2 * q
+    BOX.encode([dict(zip(BOX.names, point, strict=True)) for point in points])  # all within the bounds
+
+
+MIXED = SearchSpace({**{f"x{i}": Real(-1, 1) for i in range(5)}, "x5": Categorical([-1.0, 1.0])})
+
+
+@pytest.mark.parametrize(
+    ("space", "settings", "prepare"),
+    [
+        (MIXED, {}, lambda study: None),
+        (BOX, {}, lambda study: study.fix({"x0": 0.5})),
+        (BOX, {"classifier": RandomForest(trees=5)}, lambda study: None),
+        (BOX, {"labels": ThresholdLabels()}, lambda study: None),
+        (BOX, {}, lambda study: study.add({name: [0.1] for name in BOX.names}, [1.0], task="earlier")),
+    ],
+    ids=["categories", "fixed", "another classifier", "other labels", "earlier tasks"],
+)
+def test_where_it_does_not_apply_nothing_changes(space, settings, prepare):
+    asked = []
+    for nearby in (False, True):
+        study = told(ROWS + 5, space=space, candidates=search(nearby), **settings)
+        prepare(study)
+        asked.append(go_on(study, 2))
+    assert asked[0] == asked[1]
+
+
+def test_constraints_and_failures_do_no_harm():
+    study = told(ROWS + 5)
+    for _ in range(4):
+        (trial,) = study.ask()
+        study.tell(trial, failed=True)
+    go_on(study, 2)
+    for _ in range(3):
+        (trial,) = study.ask()
+        study.tell(trial, valley(trial.params), constraints=[trial.params["x0"]])
+
+
+def test_a_loaded_study_goes_on_with_the_turn_bit_for_bit(tmp_path):
+    whole, part = (told(ROWS + 3, tmp_path / f"{k}.jsonl") for k in "ab")
+    expected = go_on(whole, 6)
+    begun = go_on(part, 3)
+    part.close()
+    assert begun + go_on(Study.load(tmp_path / "b.jsonl"), 3) == expected
+
+
+def test_forbidden_configurations_are_kept_away_from():
+    space = SearchSpace({f"x{i}": Real(-1, 1) for i in range(6)}, constraints=["x0 + x1 <= 0.2"])
+    study = told(ROWS + 20, space=space)
+    assert all(point[0] + point[1] <= 0.2 + 1e-9 for point in go_on(study, 6))
+
+
+def test_two_ranks_share_the_search_and_propose_the_same():
+    searches = []
+    for _ in range(2):
+        study = told(ROWS + 20)
+        head = NearbyHead()
+        head.bind(BOX).learn(study._state.data.labelled())
+        stream = torch.Generator().manual_seed(7)
+        searches.append(Search(LogExpectedImprovement(), head, study.observations, stream))
+
+    def task(ranks):
+        return GreedyBatch().propose(replace(searches[ranks.rank], ranks=ranks), 3)
+
+    one, other = on_ranks(task)
+    assert torch.equal(one, other)
+    assert len(set(BOX.identify(one))) == 3
+
+
+def test_its_cost_does_not_grow_with_the_rows():
+    head, rows = NearbyHead(), []
+    for n in (500, 5000):
+        study = told(n)
+        batch = study._state.data.labelled()
+        head.generator = torch.Generator().manual_seed(0)
+        head.bind(BOX)
+        rows.append(int(head.learn(batch)["rows"]))
+    assert rows == [ROWS, ROWS]
