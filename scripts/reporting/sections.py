@@ -9,7 +9,7 @@ from reporting.facts import NOISY, Fact, dimension_of, place_of, suite_of
 from reporting.regrets import Scale
 from reporting.rows import Run
 
-CHECKPOINTS = (25, 50, 100, 200, 1000, 5000)
+CHECKPOINTS = (25, 50, 100, 200, 400, 1000, 5000)
 SHORT = 200  # evaluations: runs are planned for so many or fewer, or for many more
 HALVES = ("development", "held_out", "all")
 
