@@ -1,7 +1,10 @@
-"""What all tests need."""
+"""What all tests need, and fixtures of several files."""
 
 import os
 import signal
+import warnings
+
+import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one on each core: two threads each would stand in each other's way
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -10,3 +13,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # there is one on each core: two thread
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 collect_ignore = ["plugin_package"]  # a package of its own, with tests of its own: see `test_extending.py`
+
+
+@pytest.fixture
+def quiet_optuna():
+    """Optuna without its log, and without warnings of what is experimental."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        yield

@@ -1,7 +1,19 @@
-"""Whether processes have ended."""
+"""Programs in processes of their own, and whether processes have ended."""
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ENV = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]), "OMP_NUM_THREADS": "1"}
+
+
+def run(code, *args, timeout=120):
+    """What a program prints that has this deepbore."""
+    command = [sys.executable, "-c", code, *map(str, args)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 def is_gone(pid, within=5.0):

