@@ -1,16 +1,38 @@
-"""Studies to draw."""
+"""Studies to draw, and a classifier that is known."""
 
 import math
 
 import torch
 
 from deepbore import Real, SearchSpace, Study
+from deepbore.classifiers import Classifier
+from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import PointEstimate
 from deepbore.testing import TOY_SPACES
 
 NAN = float("nan")
 MIXED = TOY_SPACES["mixed"]
 CUBE = SearchSpace({f"x{i}": Real(0, 1) for i in range(3)})
 LINE = SearchSpace({"x": Real(1, 100, log=True)})
+
+
+class Known(Classifier):
+    """A classifier that is a formula: points (n x d) -> pi (n)."""
+
+    link = Link.IDENTITY
+
+    def __init__(self, formula):
+        super().__init__()
+        self.formula = formula
+
+    def build(self, space, outputs):
+        pass
+
+    def fit(self, batch):
+        return {}
+
+    def posterior(self, points):
+        return PointEstimate(self.formula(points), self.link, "Known")
 
 
 def told(space, values, pending=0, **settings):

@@ -22,8 +22,6 @@ from deepbore import (
     ThresholdLabels,
     plots as pictures,
 )
-from deepbore.classifiers import Classifier
-from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import PointEstimate
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
@@ -32,30 +30,7 @@ from deepbore.plots.held_out import anew, held_out
 from deepbore.plots.html_report import record_of
 from deepbore.plots.predictions import labels_of, values_of
 from deepbore.plots.translation import BY_CALIBRATION, BY_DEFINITION, Translation, isotonic
-from deepbore.testing import TOY_SPACES
-
-CUBE = SearchSpace({f"x{i}": Real(0, 1) for i in range(3)})
-MIXED = TOY_SPACES["mixed"]
-NAN = float("nan")
-
-
-class Known(Classifier):
-    """A classifier that is a formula: points (n x d) -> pi (n)."""
-
-    link = Link.IDENTITY
-
-    def __init__(self, formula):
-        super().__init__()
-        self.formula = formula
-
-    def build(self, space, outputs):
-        pass
-
-    def fit(self, batch):
-        return {}
-
-    def posterior(self, points):
-        return PointEstimate(self.formula(points), self.link, "Known")
+from drawn_studies import CUBE, MIXED, NAN, Known
 
 
 class Memory(Known):

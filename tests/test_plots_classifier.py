@@ -19,37 +19,15 @@ from deepbore import (
     Training,
     plots as pictures,
 )
-from deepbore.classifiers import Classifier
-from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import PointEstimate
 from deepbore.errors import SettingError
 from deepbore.plots.permutation_importance import exchanged
 from deepbore.plots.reliability_diagram import reliability
-from drawn_studies import CUBE, LINE, MIXED, NAN, told, trained
+from drawn_studies import CUBE, LINE, MIXED, NAN, Known, told, trained
 
 
 @pytest.fixture(scope="module")
 def study():
     return trained()
-
-
-class Known(Classifier):
-    """A classifier that is a formula: points (n x d) -> pi (n)."""
-
-    link = Link.IDENTITY
-
-    def __init__(self, formula):
-        super().__init__()
-        self.formula = formula
-
-    def build(self, space, outputs):
-        pass
-
-    def fit(self, batch):
-        return {}
-
-    def posterior(self, points):
-        return PointEstimate(self.formula(points), self.link, "Known")
 
 
 def known(formula, space=CUBE, n=512):

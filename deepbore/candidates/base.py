@@ -187,11 +187,11 @@ class Candidates(Part, ABC):
 
     Attributes:
         needs: which of `Classifier.capabilities` it uses.
-        looks_nearby: whether it knows how to search by a head of the rows near the best one (`NearbyHead`).
+        nearby: whether every other proposal may be by a head of the rows near the best one (`NearbyHead`).
     """
 
     needs: frozenset[str] = frozenset()
-    looks_nearby: bool = False
+    nearby: bool = False
 
     @abstractmethod
     def ranked(self, search: Search, q: int) -> Tensor:

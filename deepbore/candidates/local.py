@@ -65,11 +65,6 @@ class LocalSearch(Candidates):
         self.climbers, self.steps, self.focus, self.iterations = climbers, steps, focus, iterations
         self.nearby = nearby
 
-    @property
-    def looks_nearby(self) -> bool:  # type: ignore[override]  # as it was told
-        """Whether every other proposal may be by a head of the near rows."""
-        return self.nearby
-
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
         if isinstance(search.classifier, NearbyHead):

@@ -47,11 +47,7 @@ class GreedyBatch(Candidates):
         of_kind(Candidates, base=base)
         above(0, reach=reach)
         self.base, self.reach = base or LocalSearch(), reach
-
-    @property
-    def looks_nearby(self) -> bool:  # type: ignore[override]  # that of its base
-        """Whether its base knows how to search by a head of the rows near the best one."""
-        return self.base.looks_nearby
+        self.nearby = self.base.nearby
 
     def ranked(self, search: Search, q: int) -> Tensor:
         ranked = self.base.ranked(search, q)

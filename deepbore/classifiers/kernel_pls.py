@@ -24,7 +24,7 @@ FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each cos
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
 LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
-BOUNDS = {"length_scale": (-4.6, 4.6), "amplitude": (-6.0, 4.0), "lambda": (-20.0, 1.0)}
+LENGTH_SCALE_BOUNDS, AMPLITUDE_BOUNDS, LAMBDA_BOUNDS = (-4.6, 4.6), (-6.0, 4.0), (-20.0, 1.0)
 
 
 class KernelPLS(Classifier):
@@ -70,6 +70,8 @@ class KernelPLS(Classifier):
     capabilities = frozenset({"std", "theorem"})
     distance_aware = True
     kappa = 2.0
+    length_scale_prior: ClassVar[tuple[float, float]] = LENGTH_SCALE  # of real parameters
+    length_scale_bounds: ClassVar[tuple[float, float]] = LENGTH_SCALE_BOUNDS
     lambda_prior: ClassVar[tuple[float, float]] = LAMBDA  # where there are real parameters
 
     def __init__(
@@ -101,10 +103,10 @@ class KernelPLS(Classifier):
     def build(self, space: SearchSpace, outputs: int) -> None:
         d = len(space)
         self.coordinates = Coordinates(space)
-        scales = [LENGTH_SCALE if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
+        scales = [self.length_scale_prior if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
         self._prior = np.array([*scales, AMPLITUDE, self.lambda_prior if space.continuous_columns else LEVEL_LAMBDA])
         self._prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
-        self._bounds = [BOUNDS["length_scale"]] * d + [BOUNDS["amplitude"], BOUNDS["lambda"]]
+        self._bounds = [self.length_scale_bounds] * d + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
         start = self._prior[:, 0].copy()
         if self.length_scale is not None:
             start[:-1] = [math.log(self.length_scale)] * d + [0.0]

@@ -19,8 +19,6 @@ POOL = 5 * ROWS  # as many of the best rows, and of the newest, are those that n
 GOOD, GOOD_PER_PARAMETER = 20, 2  # the rows that axes are found from: 20 + 2 d
 FLOOR = 0.03  # the least deviation along an axis by the greatest
 TAIL = 0.5  # thresholds beyond the median of the near rows, as `ValueGradedLabels` have them
-LENGTH_SCALE = (math.log(2.0), 1.0)  # its log-normal prior, in deviations of the good rows along each axis
-BOUNDS = (-2.0, 5.0)  # of its logarithm
 
 
 class PrincipalAxes(nn.Module):
@@ -73,13 +71,8 @@ class NearbyHead(KernelPLS):
 
     coordinates: PrincipalAxes  # type: ignore[assignment]  # all that a kernel needs of `Coordinates`
 
-    def build(self, space: SearchSpace, outputs: int) -> None:
-        super().build(space, outputs)
-        d = len(space)
-        self._prior[:d] = LENGTH_SCALE
-        self._prior[:d, 0] += 0.5 * math.log(d)
-        self._bounds[:d] = [BOUNDS] * d
-        self.theta[:d] = torch.from_numpy(self._prior[:d, 0])
+    length_scale_prior = (math.log(2.0), 1.0)  # in deviations of the good rows along each axis
+    length_scale_bounds = (-2.0, 5.0)
 
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         """Fits the rows near the best one of a batch, whose labels have one column, graded by value."""
@@ -111,22 +104,19 @@ class Nearby:
         self.head: NearbyHead | None = None
         self._is_due = False
 
-    def takes_turn(self, batch: LabelledBatch, space: SearchSpace, generator: torch.Generator) -> bool:
+    def takes_turn(self, batch: LabelledBatch, space: SearchSpace) -> bool:
         """Whether the next proposal is the head's: then it has learned the batch.
 
         Args:
             batch: n rows, their labels of one column, graded by value.
             space: that their points are of; all parameters are continuous.
-            generator: the run's stream.
 
         Raises:
             torch.linalg.LinAlgError: where a matrix has no factor.
         """
         self._is_due = int((batch.weight > NEGLIGIBLE).sum()) > ROWS and not self._is_due
         if self._is_due:
-            head = self._made(space).to(batch.points.device)
-            head.generator = generator
-            head.learn(batch)
+            self._made(space).to(batch.points.device).learn(batch)
         return self._is_due
 
     def _made(self, space: SearchSpace) -> NearbyHead:

@@ -120,7 +120,7 @@ class Engine:
             return state.classifier
         try:
             with one_thread():
-                is_turn = state.nearby.takes_turn(labelled, state.space.released, state.generator)
+                is_turn = state.nearby.takes_turn(labelled, state.space.released)
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
             log.warning("the rows near the best one could not be learned, going on without them: %s", error)
             is_turn = False

@@ -85,11 +85,11 @@ class RunState:
         or earlier tasks it is not.
         """
         return (
-            self.recipe.candidates.looks_nearby
+            self.recipe.candidates.nearby
             and isinstance(self.recipe.labels, ValueGradedLabels)
             and isinstance(self.classifier, KernelPLS)
-            and len(self.space.moving_columns) == len(self.space)
             and self.space.is_continuous
+            and not self.space.is_fixed
             and not self.observations.constraints.shape[1]
             and not self.earlier
         )
