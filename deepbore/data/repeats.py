@@ -75,8 +75,64 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
     noise: else the luckiest of the noisiest values would be what all others are measured by.
 
     Without repeats the values are those that were told, bit for bit; with repeats no more than the rows of these
-    configurations is looked at twice.
+    configurations is looked at twice, and none of them again while only rows of new configurations join.
     """
+    known = observations.averages
+    if known is not None and (joined := known.joined(observations)) is not None:
+        observations.averages = joined
+        return joined.found
+    found = _from_all_rows(observations)
+    observations.averages = Averages.of_all(found, observations)
+    return found
+
+
+@dataclass(frozen=True)
+class Averages:
+    """What `evaluated` found where configurations come again, to go on from.
+
+    Attributes:
+        found: the values of the first n rows.
+        worth: what they are worth, n.
+        waiting: those of these rows that were pending, each the only one of its configuration.
+    """
+
+    found: Evaluated
+    worth: Tensor
+    waiting: Tensor
+
+    @classmethod
+    def of_all(cls, found: Evaluated, observations: "ObservationsView") -> "Averages | None":
+        """What was found of all rows; None where new configurations may change it, or where nothing comes again."""
+        if found.worth is None or not _are_plain(observations):
+            return None
+        waiting, first = observations.pending_rows, observations.first_rows
+        with_them = torch.isin(first, first[waiting])
+        return cls(found, found.worth, waiting) if int(with_them.sum()) == len(waiting) else None
+
+    def joined(self, observations: "ObservationsView") -> "Averages | None":
+        """With the rows since then; None where one of them is of a configuration that was there."""
+        known, n, device = self.found, len(self.found.values), observations.points.device
+        if not _are_plain(observations) or device != self.waiting.device:
+            return None
+        new = torch.cat([self.waiting, torch.arange(n, len(observations), device=device)])
+        if bool((observations.first_rows[new] != new).any()):
+            return None
+        values = observations.values[new, 0]
+        joining = values[len(self.waiting) :]
+        told = np.sort(values[~values.isnan()].cpu().numpy())
+        together = torch.cat([known.values, joining]).index_copy_(0, new, values)
+        ranked = np.insert(known.ranked, np.searchsorted(known.ranked, told), told)
+        worth = torch.cat([self.worth, torch.ones_like(joining)])
+        return Averages(Evaluated(together, ranked, worth), worth, new[observations.status[new] == Status.PENDING])
+
+
+def _are_plain(observations: "ObservationsView") -> bool:
+    """Whether what rows are worth, and their values, are nothing but what was told of their configurations."""
+    others = observations.by_preference or observations.task_names or observations.n_beaten
+    return observations.noise is None and not others
+
+
+def _from_all_rows(observations: "ObservationsView") -> Evaluated:
     values, worth = observations.values[:, 0], _worth(observations.noise)
     if not observations.has_repeats:
         ranked = observations.sorted_values if worth is None else _trusted(observations, values, worth)

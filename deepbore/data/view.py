@@ -17,7 +17,7 @@ from deepbore.data.buffers import Buffers, least
 from deepbore.data.directions import Direction
 from deepbore.data.outcomes import Status
 from deepbore.data.preferences import Pair, check_directions
-from deepbore.data.repeats import regrouped
+from deepbore.data.repeats import Averages, regrouped
 from deepbore.data.rows import Rows
 from deepbore.data.rungs import best_by_budget
 from deepbore.data.tally import Tally
@@ -67,6 +67,7 @@ class ObservationsView(Rows):
         self.resumed: dict[int, int] = {}  # row -> the row that it continues
         self._attributes: dict[int, Mapping[str, Any]] = {}
         self._reasons: dict[int, str] = {}
+        self.averages: Averages | None = None  # what `evaluated` goes on from
 
     # --- what is counted along ------------------------------------------------------------------------------
 
@@ -196,6 +197,7 @@ class ObservationsView(Rows):
         status, values, feasible = (each.cpu().numpy() for each in (part.status, part.values[:, 0], part.feasible))
         added = int(torch.searchsorted(rows, self.added_until))
         part._tally = self._tally.of_rows(task == 0, status, values, feasible, added)
+        part.averages = None
         part._attributes, part._reasons = _among(rows, self._attributes), _among(rows, self._reasons)
         return part
 

@@ -18,7 +18,7 @@ def coreset(score: Tensor, light: Tensor, size: int, generator: torch.Generator)
 
     Args:
         score: by which rows are the best, n.
-        light: numbers of the rows to leave out, ascending; few.
+        light: numbers of the rows to leave out, ascending.
         size: of the coreset, fewer than the n rows less the light ones.
         generator: what is drawn with.
 
@@ -26,8 +26,7 @@ def coreset(score: Tensor, light: Tensor, size: int, generator: torch.Generator)
         Row numbers and weights in (0, 1], `size` each, on the device of the score.
     """
     n, quarter = len(score), size // 4
-    newest = torch.arange(n - quarter - len(light), n, device=score.device)
-    newest = newest[~torch.isin(newest, light)][-quarter:] if quarter else newest[:0]
+    newest = absent(light, torch.arange(n - len(light) - quarter, n - len(light), device=score.device))
     best = score.index_fill(0, torch.cat([newest, light]), -torch.inf).topk(quarter).indices
     out = torch.cat([newest, best, light]).sort().values
     left, drawn = n - len(out), size - 2 * quarter
