@@ -14,10 +14,11 @@ from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value
 from deepbore.space import SearchSpace
 
-ROWS = 200  # that the head learns from, and from which on there is one
+ROWS = 200  # that the head learns from
 POOL = 5 * ROWS  # as many of the best rows, and of the newest, are those that near ones are looked for among
 GOOD, GOOD_PER_PARAMETER = 20, 2  # the rows that axes are found from: 20 + 2 d
 FLOOR = 0.03  # the least deviation along an axis by the greatest
+UNKNOWN = 1e-3  # the share of the labels' variance that a head which takes its turn leaves unexplained, at most
 TAIL = 0.5  # thresholds beyond the median of the near rows, as `ValueGradedLabels` have them
 
 
@@ -67,57 +68,80 @@ class PrincipalAxes(nn.Module):
 
 
 class NearbyHead(KernelPLS):
-    """`KernelPLS` on the rows near the best one, in their principal axes, with their labels graded anew."""
+    """`KernelPLS` on the rows near the best one, in their principal axes, with their values graded anew."""
 
     coordinates: PrincipalAxes  # type: ignore[assignment]  # all that a kernel needs of `Coordinates`
 
     length_scale_prior = (math.log(2.0), 1.0)  # in deviations of the good rows along each axis
     length_scale_bounds = (-2.0, 5.0)
 
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
-        """Fits the rows near the best one of a batch, whose labels have one column, graded by value."""
+    def learn_near(self, batch: LabelledBatch, values: Tensor) -> dict[str, Any]:
+        """Fits the rows near the best one.
+
+        Args:
+            batch: n rows; their labels are not looked at, which are single precision and all alike near the best one.
+            values: of the rows, to minimise, NaN where there is none (n).
+        """
         told = batch.weight > NEGLIGIBLE
-        best = torch.where(told, batch.z[:, 0], -1.0).topk(min(POOL, int(told.sum()))).indices
-        self.coordinates = PrincipalAxes(batch.points[best[: GOOD + GOOD_PER_PARAMETER * batch.points.shape[1]]])
+        merit = torch.where(told, values.nan_to_num(nan=torch.finfo(values.dtype).max), math.inf)
+        best = merit.topk(min(POOL, int(told.sum())), largest=False).indices
+        self.coordinates = PrincipalAxes(batch.points[best[: n_good(batch.points.shape[1])]])
         newest = told[-POOL:].nonzero().squeeze(-1) + max(0, len(batch) - POOL)
         pool = torch.cat([best, newest]).unique()
         distance = self.coordinates(batch.points[pool]).square().sum(-1)
         near = pool[distance.topk(min(self.rows, len(pool)), largest=False).indices.sort().values]
-        return super().learn(graded_anew(batch.take(near)))
+        return self.learn(graded_anew(batch.take(near), values[near]))
+
+    @property
+    def unexplained(self) -> float:
+        """Lambda by the amplitude: what varies among the labels as chance does, by what varies with the points."""
+        return float((self.theta[-1] - self.theta[-2]).exp())
 
 
-def graded_anew(batch: LabelledBatch) -> LabelledBatch:
-    """The batch with labels (n x 1) graded from their own median on: those of near rows are all close to 1."""
-    worse = -batch.z.double()
-    best, median = worse.min(), worse.median()
-    return replace(batch, z=graded_by_value(worse, best, median, TAIL) if median > best else batch.z, best=1.0)
+def n_good(d: int) -> int:
+    """How many of the best rows the axes of d parameters are found from."""
+    return GOOD + GOOD_PER_PARAMETER * d
+
+
+def graded_anew(batch: LabelledBatch, values: Tensor) -> LabelledBatch:
+    """The batch with values (n, NaN for failures) graded from their own median on."""
+    known = values[~values.isnan()]
+    if not len(known) or known.min() == known.median():
+        return batch
+    return replace(batch, z=graded_by_value(values, known.min(), known.median(), TAIL)[:, None], best=1.0)
 
 
 class Nearby:
-    """Takes turns with the classifier where rows are many: every other proposal is by a head of the rows near the best.
+    """Takes turns with the classifier: every other proposal is by a head of the rows near the best, if it knows them.
 
     A kernel with a length scale for each parameter knows no valley across them, and of a coreset of all rows only few
-    are near the best. So beyond 200 rows it is too coarse to go on by, and still it alone knows where else to look.
+    are near the best. So where a function is smooth the classifier is too coarse to go on by, and still it alone knows
+    where else to look. Where the head can't tell the labels of the near rows by their points - rugged ground, noise -
+    there is no valley to go down, and the classifier goes on alone.
     """
 
     def __init__(self) -> None:
         self.head: NearbyHead | None = None
         self._is_due = False
 
-    def takes_turn(self, batch: LabelledBatch, space: SearchSpace) -> bool:
+    def takes_turn(self, batch: LabelledBatch, values: Tensor, space: SearchSpace) -> bool:
         """Whether the next proposal is the head's: then it has learned the batch.
 
         Args:
-            batch: n rows, their labels of one column, graded by value.
+            batch: n rows.
+            values: that their labels are grades of, to minimise, NaN where there is none (n).
             space: that their points are of; all parameters are continuous.
 
         Raises:
             torch.linalg.LinAlgError: where a matrix has no factor.
         """
-        self._is_due = int((batch.weight > NEGLIGIBLE).sum()) > ROWS and not self._is_due
-        if self._is_due:
-            self._made(space).to(batch.points.device).learn(batch)
-        return self._is_due
+        told = int((batch.weight > NEGLIGIBLE).sum())
+        self._is_due = told >= 2 * n_good(batch.points.shape[1]) and not self._is_due
+        if not self._is_due:
+            return False
+        head = self._made(space).to(batch.points.device)
+        head.learn_near(batch, values)
+        return head.unexplained < UNKNOWN
 
     def _made(self, space: SearchSpace) -> NearbyHead:
         if self.head is None:

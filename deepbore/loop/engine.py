@@ -13,6 +13,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status, WrongReturn
+from deepbore.data.repeats import evaluated
 from deepbore.errors import ValueTypeError
 from deepbore.loop.rungs import promotions
 from deepbore.loop.snapshot import save
@@ -120,7 +121,7 @@ class Engine:
             return state.classifier
         try:
             with one_thread():
-                is_turn = state.nearby.takes_turn(labelled, state.space.released)
+                is_turn = state.nearby.takes_turn(labelled, evaluated(state.own).values, state.space.released)
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
             log.warning("the rows near the best one could not be learned, going on without them: %s", error)
             is_turn = False
