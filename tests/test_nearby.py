@@ -1,4 +1,4 @@
-"""Beyond 200 rows every other proposal is by a head of the rows near the best one, in their principal axes."""
+"""Every other proposal is by a head of the rows near the best one, in their principal axes, where it knows them."""
 
 from dataclasses import replace
 
@@ -20,7 +20,8 @@ from deepbore import (
     ThresholdLabels,
 )
 from deepbore.candidates import Search
-from deepbore.classifiers.nearby import FLOOR, ROWS, NearbyHead, PrincipalAxes
+from deepbore.classifiers.nearby import FLOOR, ROWS, NearbyHead, PrincipalAxes, n_good
+from deepbore.data.repeats import evaluated
 from thread_ranks import on_ranks
 
 BOX = SearchSpace({f"x{i}": Real(-1, 1) for i in range(6)})
@@ -31,6 +32,19 @@ SCALES = 10.0 ** np.linspace(0, 3, 6)  # of curvature: a valley a thousand times
 def valley(params):
     along = ROTATION @ (np.array([params[name] for name in BOX.names]) - 0.2)
     return float(SCALES @ along**2)
+
+
+def bowl(params):
+    return float(sum((x - 0.2) ** 2 for x in params.values()))
+
+
+def rugged(params):
+    return sum(x**2 - np.cos(40 * x) for x in params.values())
+
+
+def noisy(params):
+    chance = np.random.default_rng(hash(tuple(params.values())) % 2**32)
+    return bowl(params) + chance.normal()
 
 
 def told(n, journal=None, space=BOX, objective=valley, **settings):
@@ -109,8 +123,17 @@ def test_the_head_proposes_every_other_time(monkeypatch):
         "ranked",
         lambda self, search, q: turns.append(isinstance(search.classifier, NearbyHead)) or original(self, search, q),
     )
-    go_on(told(ROWS - 2), 7)
-    assert turns == [False, False, False, True, False, True, False]
+    go_on(told(2 * n_good(6) - 2, objective=bowl), 7, bowl)
+    assert turns == [False, False, True, False, True, False, True]
+
+
+@pytest.mark.parametrize("objective", [rugged, noisy])
+@pytest.mark.parametrize("n", [100, ROWS + 20])
+def test_where_the_head_does_not_know_the_near_rows_the_classifier_goes_on_alone(objective, n):
+    alone, together = (
+        go_on(told(n, objective=objective, candidates=search(nearby)), 4, objective) for nearby in (False, True)
+    )
+    assert together == alone
 
 
 @pytest.mark.parametrize("q", [1, 4])
@@ -174,7 +197,8 @@ def test_two_ranks_share_the_search_and_propose_the_same():
     for _ in range(2):
         study = told(ROWS + 20)
         head = NearbyHead()
-        head.bind(BOX).learn(study._state.data.labelled())
+        head.bind(BOX)
+        head.learn_near(study._state.data.labelled(), evaluated(study.observations).values)
         stream = torch.Generator().manual_seed(7)
         searches.append(Search(LogExpectedImprovement(), head, study.observations, stream))
 
@@ -193,5 +217,18 @@ def test_its_cost_does_not_grow_with_the_rows():
         batch = study._state.data.labelled()
         head.generator = torch.Generator().manual_seed(0)
         head.bind(BOX)
-        rows.append(int(head.learn(batch)["rows"]))
+        rows.append(int(head.learn_near(batch, evaluated(study.observations).values)["rows"]))
     assert rows == [ROWS, ROWS]
+
+
+def test_values_that_single_precision_does_not_tell_apart_are_graded_apart():
+    points = 0.2 + 1e-6 * torch.randn(50, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    study = told(ROWS, objective=bowl)
+    study.add(dict(zip(BOX.names, points.T.numpy(), strict=True)), (points - 0.2).square().sum(1).numpy())
+    batch, values = study._state.data.labelled(), evaluated(study.observations).values
+    assert len(batch.z[-50:].unique()) == 1
+    head = NearbyHead(rows=50)
+    head.generator = torch.Generator()
+    head.bind(BOX)
+    head.learn_near(batch, values)
+    assert len(head.get_extra_state()["data"][:, 0].unique()) == 50

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -105,28 +106,36 @@ class Engine:
         state, labelled = self.state, self.state.data.latest
         if labelled is None or labelled.constraints is None:
             return True
-        try:
-            with one_thread():
-                state.feasibility.fit(labelled, state.space.released, state.generator)
-            learned = True
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
-            log.warning("the constraints could not be learned, exploring instead: %s", error)
-            learned = False
-        return all(self.ranks.gather(learned))
+
+        def learn() -> bool:
+            state.feasibility.fit(labelled, state.space.released, state.generator)
+            return True
+
+        return self._on_all_ranks(learn, "the constraints could not be learned, exploring instead: %s")
 
     def _in_turn(self) -> Classifier:
         """What is to propose: the classifier, or the head of the rows near the best one when it is its turn."""
         state, labelled = self.state, self.state.data.latest
         if labelled is None or not state.may_look_nearby:
             return state.classifier
+
+        def take_turn() -> bool:
+            values = evaluated(state.own).values[: len(labelled)]  # a trial may have been asked for since
+            return state.nearby.takes_turn(labelled, values, state.space.released)
+
+        failure = "the rows near the best one could not be learned, going on without them: %s"
+        is_turn = self._on_all_ranks(take_turn, failure)
+        return state.nearby.head if is_turn and state.nearby.head is not None else state.classifier
+
+    def _on_all_ranks(self, learn: Callable[[], bool], failure: str) -> bool:
+        """Whether learning says yes on all ranks; where a matrix has no factor, there is a warning, and no."""
         try:
             with one_thread():
-                is_turn = state.nearby.takes_turn(labelled, evaluated(state.own).values, state.space.released)
+                learned = learn()
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
-            log.warning("the rows near the best one could not be learned, going on without them: %s", error)
-            is_turn = False
-        head = state.nearby.head
-        return head if head is not None and all(self.ranks.gather(is_turn)) else state.classifier
+            log.warning(failure, error)
+            learned = False
+        return all(self.ranks.gather(learned))
 
     def expected_labels(self, points: Tensor) -> Tensor | None:
         """The label that the classifier forecasts of each of q points (q); None while it is not ready."""
