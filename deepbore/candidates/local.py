@@ -23,9 +23,9 @@ class LocalSearch(Candidates):
     on rugged functions the uncertainty is always greatest far from all data, and the best would be left unrefined.
     Without any, passing over what has been seen refines by itself.
 
-    Beyond 200 observations of real parameters the engine has every other proposal made by a head that learned the rows
-    near the best one in the principal axes of the good ones (`deepbore.classifiers.nearby`): here that is random points
-    around the best one, and climbing, both along these axes.
+    Of real parameters the engine has every other proposal made by a head that learned the rows near the best one in the
+    principal axes of the good ones, where that knows them well (`deepbore.classifiers.nearby`): here that is random
+    points around the best one, and climbing, both along these axes.
 
     Under black-box constraints the best point of all goes on by L-BFGS-B. The acquisition is a ridge along the border
     then, as narrow as what is uncertain of the constraints, and Adam's steps leap over it.
@@ -40,7 +40,7 @@ class LocalSearch(Candidates):
         steps: of each climber.
         focus: probability of looking only at neighbours of the best, in [0, 1].
         iterations: of L-BFGS-B under black-box constraints, at most; 0 for none.
-        nearby: whether every other proposal is by a head of the near rows, where `KernelPLS` is the classifier.
+        nearby: whether every other proposal may be by a head of the near rows, where `KernelPLS` is the classifier.
 
     Raises:
         SettingError: for a number outside its range.

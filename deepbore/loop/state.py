@@ -34,7 +34,7 @@ class RunState:
         rehearsals: epochs that only train, where the classifier has to learn anew.
         metrics: what is logged of labels and forecasts.
         feasibility: what is known of black-box constraints, learned anew before each proposal.
-        nearby: what proposes in turn with the classifier where rows are many.
+        nearby: what proposes in turn with the classifier where it knows the rows near the best one.
         earlier: what earlier tasks forecast, a function of their rows; the classifier looks at it, and so the design.
         data: the observations as Lightning takes them, labelled anew in each epoch.
     """

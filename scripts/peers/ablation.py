@@ -203,8 +203,7 @@ class TrustRegion(db.LocalSearch):
 
 def former(**changes: object) -> Settings:
     """The default as it was before, with changes: no tail, lambda above e^-13."""
-    kept = {"labels": db.ValueGradedLabels(tail=0), "classifier": FormerKernel()}
-    return kept | by(db.LocalSearch()) | changes
+    return {"labels": db.ValueGradedLabels(tail=0), "classifier": FormerKernel()} | changes
 
 
 def mixed(*mixes: float, **kernel: float) -> Settings:
@@ -232,7 +231,7 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:hard-labels+ambitious": lambda: {"labels": db.ValueGradedLabels(tail=0), "candidates": db.Ambitious()},
     "deepbore:ambitious": lambda: {"candidates": db.Ambitious()},
     "deepbore:to-the-peak": lambda: by(ToThePeak()),
-    "deepbore:classifier-alone": lambda: by(db.LocalSearch()),
+    "deepbore:classifier-alone": dict,
     "deepbore:short-scales": lambda: {"classifier": ShortScales()},
     "deepbore:former": former,
     "deepbore:former+fine-lambda": lambda: former(classifier=db.KernelPLS()),

@@ -10,11 +10,16 @@ from peers import ablation, ablation_averaged, ablation_noise, ablation_ties, pa
 from peers.ablation import Settings
 from peers.base import HandlePeer
 
+
+def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
+    """A variant without the head of the near rows, which came after all of them."""
+    return lambda: {"candidates": db.GreedyBatch(db.LocalSearch(nearby=False))} | variant()
+
+
 VARIANTS = {  # docs/ablation.md
-    **ablation.VARIANTS,
-    **ablation_noise.VARIANTS,
-    **ablation_averaged.VARIANTS,
-    **ablation_ties.VARIANTS,
+    name: alone(variant)
+    for module in (ablation, ablation_noise, ablation_averaged, ablation_ties)
+    for name, variant in module.VARIANTS.items()
 }
 METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore": dict,  # the defaults
