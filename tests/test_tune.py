@@ -361,6 +361,22 @@ def test_what_a_budget_tells_the_program(here):
     assert "max_epochs" not in Path("trials", "9", "log.txt").read_text()
 
 
+@pytest.mark.parametrize("parts", [False, True], ids=["a file", "a folder of parts"])
+def test_of_a_configuration_that_goes_on_the_last_two_checkpoints_are_kept(here, parts):
+    problem = LightningCLIProblem(SPACE, "val_loss")
+    study = Study(problem.space, seed=0, budget=Budget("epochs", 1, 9))
+    last = None
+    while last is None or last.budget < 9:
+        (last,) = study.ask()
+        study.tell(last, problem(last.params, last))
+        kept = Path("trials", str(last.id), "continue.ckpt")
+        kept.mkdir() if parts else kept.touch()
+    chain = [last, last.resume_from, last.resume_from.resume_from]
+    assert [Path("trials", str(trial.id), "continue.ckpt").exists() for trial in chain] == [True, True, False]
+    others = {trial.id for trial in study.trials} - {trial.id for trial in chain}
+    assert all(Path("trials", str(k), "continue.ckpt").exists() for k in others)
+
+
 @pytest.mark.slow
 def test_a_name_that_the_program_does_not_know_is_found_before_any_trial(tmp_path, monkeypatch, capsys):
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -47,7 +48,8 @@ class LightningCLIProblem(Problem):
 
     In a study with a budget, which counts epochs then, `trainer.max_epochs` is that of the trial. There a trial also
     leaves a checkpoint, continue.ckpt, from which its configuration goes on, by `--ckpt_path`, if it is promoted; where
-    the file is gone, it begins anew.
+    the file is gone, it begins anew. Of a configuration the last two are kept, so that a trial that was interrupted
+    finds what it went on from.
 
     Args:
         program: the command up to its settings, for this Python: a script (or "-m" and a module) and LightningCLI's
@@ -117,6 +119,7 @@ class LightningCLIProblem(Problem):
             TrainingFailed: if there is no finite value.
         """
         folder = self._new_folder(trial.id if isinstance(trial, Trial) else trial)
+        self._forget_before(trial)
         (folder / "overrides.yaml").write_text(yaml.safe_dump(params, sort_keys=False), encoding="utf-8")
         with (folder / "log.txt").open("wb") as log:
             status = _run(self._with(params, folder, trial if isinstance(trial, Trial) else None), log).returncode
@@ -138,8 +141,19 @@ class LightningCLIProblem(Problem):
         limit = [f"--trainer.max_epochs={json.dumps(trial.budget)}"]
         if trial.resume_from is None:
             return limit
-        kept = self.folder / str(trial.resume_from.id) / CHECKPOINT
+        kept = self._checkpoint(trial.resume_from)
         return [*limit, f"--ckpt_path={kept.resolve()}"] if kept.exists() else limit
+
+    def _forget_before(self, trial: Trial | int | None) -> None:
+        """Deletes the checkpoint of the trial before the one that this one goes on from: nothing looks at it again."""
+        before = trial.resume_from.resume_from if isinstance(trial, Trial) and trial.resume_from else None
+        if before is not None and self._checkpoint(before).is_dir():  # where ranks hold parts of a model
+            shutil.rmtree(self._checkpoint(before))
+        elif before is not None:
+            self._checkpoint(before).unlink(missing_ok=True)
+
+    def _checkpoint(self, trial: Trial) -> Path:
+        return self.folder / str(trial.id) / CHECKPOINT
 
     def _new_folder(self, trial: int | None) -> Path:
         """The folder of a trial, empty: an earlier attempt's is renamed."""
