@@ -115,14 +115,19 @@ def test_it_goes_on_down_a_valley_across_the_parameters():
     assert found[True] < found[False] / 3
 
 
-def test_the_head_proposes_every_other_time(monkeypatch):
-    turns = []
-    original = LocalSearch.ranked
+@pytest.fixture
+def turns(monkeypatch):
+    """Whether each search was by the head."""
+    turns, original = [], LocalSearch.ranked
     monkeypatch.setattr(
         LocalSearch,
         "ranked",
         lambda self, search, q: turns.append(isinstance(search.classifier, NearbyHead)) or original(self, search, q),
     )
+    return turns
+
+
+def test_the_head_proposes_every_other_time(turns):
     go_on(told(2 * n_good(6) - 2, objective=bowl), 7, bowl)
     assert turns == [False, False, True, False, True, False, True]
 
@@ -136,11 +141,11 @@ def test_where_the_head_does_not_know_the_near_rows_the_classifier_goes_on_alone
     assert together == alone
 
 
-@pytest.mark.parametrize("q", [1, 4])
-def test_a_batch_is_whole_one_or_the_other(q):
-    study = told(ROWS + 10)
-    points = go_on(study, 2, q=q)
-    assert len(set(points)) == 2 * q
+@pytest.mark.parametrize("q", [2, 5])
+def test_half_of_a_batch_is_by_the_head(turns, q):
+    points = go_on(told(ROWS + 10, objective=bowl), 4, bowl, q=q)
+    assert turns[-4:] == [True, False] * 2  # what the head knows goes on from one batch to the next
+    assert len(set(points)) == 4 * q
     BOX.encode([dict(zip(BOX.names, point, strict=True)) for point in points])  # all within the bounds
 
 

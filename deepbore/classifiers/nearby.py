@@ -124,19 +124,20 @@ class Nearby:
         self.head: NearbyHead | None = None
         self._is_due = False
 
-    def takes_turn(self, batch: LabelledBatch, values: Tensor, space: SearchSpace) -> bool:
-        """Whether the next proposal is the head's: then it has learned the batch.
+    def takes_turn(self, batch: LabelledBatch, values: Tensor, space: SearchSpace, q: int = 1) -> bool:
+        """Whether the next proposal, or half of the next ones, is the head's: then it has learned the batch.
 
         Args:
             batch: n rows.
             values: that their labels are grades of, to minimise, NaN where there is none (n).
             space: that their points are of; all parameters are continuous.
+            q: how many points are to be proposed.
 
         Raises:
             torch.linalg.LinAlgError: where a matrix has no factor.
         """
         told = int((batch.weight > NEGLIGIBLE).sum())
-        self._is_due = told >= 2 * n_good(batch.points.shape[1]) and not self._is_due
+        self._is_due = told >= 2 * n_good(batch.points.shape[1]) and (q > 1 or not self._is_due)
         if not self._is_due:
             return False
         head = self._made(space).to(batch.points.device)

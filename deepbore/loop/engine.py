@@ -1,8 +1,10 @@
 """`Engine`: what happens to the state of a run: design, propose, reserve, record."""
 
 import logging
+import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -92,14 +94,19 @@ class Engine:
             return self.design(q)
         search = Search(
             recipe.acquisition,
-            self._in_turn(),
+            state.classifier,
             state.own,
             state.generator,
             self.ranks,
             feasibility=state.feasibility if state.feasibility.is_needed else None,
         )
+        head = self._head_in_turn(q)
         with one_thread():
-            return recipe.candidates.propose(search, q)
+            if head is None:
+                return recipe.candidates.propose(search, q)
+            near = recipe.candidates.propose(replace(search, classifier=head), math.ceil(q / 2))
+            others = recipe.candidates.propose(search, q) if q > 1 else near[:0]
+            return distinct(torch.cat([near, others]), state.own, q, state.generator)
 
     def _knows_feasibility(self) -> bool:
         """Lets the state learn the constraints of the latest labels, if any; whether that was possible on all ranks."""
@@ -113,19 +120,18 @@ class Engine:
 
         return self._on_all_ranks(learn, "the constraints could not be learned, exploring instead: %s")
 
-    def _in_turn(self) -> Classifier:
-        """What is to propose: the classifier, or the head of the rows near the best one when it is its turn."""
+    def _head_in_turn(self, q: int) -> Classifier | None:
+        """The head of the rows near the best one if the next point, or half of the next q, is by it; else None."""
         state, labelled = self.state, self.state.data.latest
         if labelled is None or not state.may_look_nearby:
-            return state.classifier
+            return None
 
         def take_turn() -> bool:
             values = evaluated(state.own).values[: len(labelled)]  # a trial may have been asked for since
-            return state.nearby.takes_turn(labelled, values, state.space.released)
+            return state.nearby.takes_turn(labelled, values, state.space.released, q)
 
         failure = "the rows near the best one could not be learned, going on without them: %s"
-        is_turn = self._on_all_ranks(take_turn, failure)
-        return state.nearby.head if is_turn and state.nearby.head is not None else state.classifier
+        return state.nearby.head if self._on_all_ranks(take_turn, failure) else None
 
     def _on_all_ranks(self, learn: Callable[[], bool], failure: str) -> bool:
         """Whether learning says yes on all ranks; where a matrix has no factor, there is a warning, and no."""
