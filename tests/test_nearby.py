@@ -22,6 +22,7 @@ from deepbore import (
 from deepbore.candidates import Search
 from deepbore.classifiers.nearby import FLOOR, ROWS, NearbyHead, PrincipalAxes, n_good
 from deepbore.data.repeats import evaluated
+from deepbore.loop.engine import Engine
 from thread_ranks import on_ranks
 
 BOX = SearchSpace({f"x{i}": Real(-1, 1) for i in range(6)})
@@ -213,6 +214,20 @@ def test_two_ranks_share_the_search_and_propose_the_same():
     one, other = on_ranks(task)
     assert torch.equal(one, other)
     assert len(set(BOX.identify(one))) == 3
+
+
+@pytest.mark.parametrize("q", [1, 3])
+def test_two_ranks_take_turns_alike(turns, q):
+    states = []
+    for _ in range(2):
+        study = told(2 * n_good(6), objective=bowl)
+        go_on(study, 6, bowl)
+        study._state.data.labelled()
+        states.append(study._state)
+    turns.clear()
+    one, other = on_ranks(lambda ranks: Engine(states[ranks.rank], ranks).propose(q))
+    assert turns == ([True] * 2 if q == 1 else [True, True, False, False])
+    assert torch.equal(one, other)
 
 
 def test_its_cost_does_not_grow_with_the_rows():
