@@ -278,6 +278,15 @@ def test_a_report_is_written_and_stays_as_it_is(repository, monkeypatch, capsys)
     assert 3_000 < drawn.stat().st_size < 60_000
 
 
+@pytest.mark.parametrize(("workers", "at"), [(1, [25, 50, 100, 200]), (8, [25, 50, 100, 200]), (64, [128, 192])])
+def test_large_batches_are_compared_after_whole_rounds(workers, at):
+    runs = finals({(A, "deepbore", 0): 1.0, (A, "tpe", 0): 2.0}, workers=workers, n=200)
+    facts = known.gather({A})
+    comparisons = Comparisons(runs, facts, scaled(runs, facts))
+    (section,) = comparisons.runs
+    assert [comparison.k for comparison in comparisons.of(section)] == at
+
+
 def test_the_page_says_how_its_runs_are_made():
     given = [row(f"bbob/f01/i{i:02d}/d05", m, s, n=n) for i in (1, 6) for m in ("tpe", "deepbore") for s in (2, 3)
              for n in (200, 1000)]  # fmt: skip

@@ -10,6 +10,7 @@ from reporting.regrets import Scale
 from reporting.rows import Run
 
 CHECKPOINTS = (25, 50, 100, 200, 400, 1000, 5000)
+ROUNDS = (2, 3, 5, 10)  # after which large batches are compared
 SHORT = 200  # evaluations: runs are planned for so many or fewer, or for many more
 HALVES = ("development", "held_out", "all")
 
@@ -27,6 +28,11 @@ class Section:
     @property
     def noisy(self) -> bool:
         return self.suite in NOISY
+
+    @property
+    def checkpoints(self) -> tuple[int, ...]:
+        """Numbers of evaluations at which methods are compared; of batches larger than the first, whole rounds."""
+        return CHECKPOINTS if self.workers < CHECKPOINTS[0] else tuple(self.workers * rounds for rounds in ROUNDS)
 
     @property
     def suite_title(self) -> str:
@@ -70,7 +76,7 @@ class Comparisons:
 
     def of(self, section: Section, recommended: bool = False) -> list[Comparison]:
         """Those at the checkpoints at which at least two methods have runs."""
-        every = [self.at(section, k, recommended) for k in CHECKPOINTS]
+        every = [self.at(section, k, recommended) for k in section.checkpoints]
         return [comparison for comparison in every if len(comparison.methods) > 1]
 
     def summary(self, section: Section, k: int) -> Comparison:
