@@ -5,6 +5,10 @@ import signal
 import warnings
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("timeless", deadline=None)  # on a busy machine anything takes long at times
+settings.load_profile("timeless")
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one on each core: two threads each would stand in each other's way
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -44,7 +44,7 @@ def as_if_new(observations):
 
 
 @given(st.lists(STEPS, max_size=12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_look_finds_what_a_first_look_would(steps):
     observations = Observations(SPACE)
     for step in steps:

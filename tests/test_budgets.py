@@ -96,7 +96,7 @@ def asha(values, rungs, factor):
     return jobs
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=60, max_size=60))
 def test_promotions_are_those_of_asha(values):
     values = [[math.inf if v == 9 else v + k / 7 for k, v in enumerate(each)] for each in values]  # 9 fails

@@ -73,7 +73,7 @@ def test_values_of_other_tasks_do_not_touch_the_labels_of_this_run():
     assert labelled[0].metrics == labelled[1].metrics
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.floats(0.01, 100), st.floats(-100, 100))
 def test_the_scale_of_a_tasks_values_does_not_matter(scale, shift):
     points = PLANE.sobol(20, seed=0)

@@ -98,7 +98,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_what_is_replayed_is_what_was_known_bit_by_bit(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("journal") / "run.jsonl"
     observations, generator = begun(path, ("minimize", "maximize")), torch.Generator().manual_seed(len(steps))

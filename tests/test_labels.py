@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 from scipy.integrate import quad
 
 from deepbore import KernelPLS, MLPClassifier, Real, SearchSpace, Study
@@ -38,7 +38,6 @@ def told(values):
 
 
 @given(st.lists(numbers, min_size=2, max_size=60, unique=True), gammas)
-@settings(deadline=None)
 def test_tau_is_the_smallest_value_that_gamma_of_all_reach(values, gamma):
     assume(gamma * len(values) <= len(values) - 1)  # else the guarantee of two classes lowers tau
     tau = threshold(np.sort(values), gamma)
@@ -49,7 +48,6 @@ def test_tau_is_the_smallest_value_that_gamma_of_all_reach(values, gamma):
 
 
 @given(st.lists(numbers, min_size=2, max_size=40, unique=True), gammas)
-@settings(deadline=None)
 def test_one_new_observation_flips_at_most_one_label(values, gamma):
     before = ThresholdLabels(gamma)(told(values[:-1])).z[:, 0]
     after = ThresholdLabels(gamma)(told(values)).z[:, 0]
@@ -58,7 +56,6 @@ def test_one_new_observation_flips_at_most_one_label(values, gamma):
 
 
 @given(st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=2, max_size=30), gammas)
-@settings(deadline=None)
 def test_both_classes_exist_however_many_ties(values, gamma):
     for labelling in (
         ThresholdLabels(gamma),
@@ -80,7 +77,6 @@ def test_failures_are_class_0_and_enough_to_learn_from():
 
 
 @given(st.lists(numbers, min_size=3, max_size=40, unique=True), gammas)
-@settings(deadline=None)
 def test_grades_by_value_are_the_mean_of_all_threshold_labels(values, gamma):
     tau, best = threshold(np.sort(values), gamma), min(values)
     assume(tau - best > 1e-3)
@@ -91,7 +87,6 @@ def test_grades_by_value_are_the_mean_of_all_threshold_labels(values, gamma):
 
 
 @given(st.lists(st.floats(-10, 10), min_size=3, max_size=40, unique=True), gammas, st.floats(0.05, 5))
-@settings(deadline=None)
 def test_thresholds_beyond_tau_thin_out_with_the_square_of_their_distance(values, gamma, tail):
     tau, best = threshold(np.sort(values), gamma), min(values)
     assume(tau - best > 0.5)

@@ -74,7 +74,7 @@ def search(nearby):
 
 
 @given(d=st.integers(1, 8), seed=st.integers(0, 1000), longest=st.floats(1e-6, 1e3))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_coordinates_along_the_axes_lead_back_to_the_points(d, seed, longest):
     stream = torch.Generator().manual_seed(seed)
     good = longest * torch.rand(20 + 2 * d, d, dtype=torch.float64, generator=stream)

@@ -113,7 +113,7 @@ VALUES = st.floats(-5, 5) | st.sampled_from([math.nan, 0.0, 1.0])  # NaN is a fa
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), VALUES, st.floats(0.5, 3)), min_size=1))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_rows_of_a_configuration_have_its_weighted_mean(rows):
     x, values, noise = map(np.array, zip(*rows, strict=True))
     found = evaluated(told(x, values, noise))

@@ -62,14 +62,12 @@ def beats(one, other):
 
 
 @given(tables)
-@settings(deadline=None)
 def test_the_front_is_what_no_row_beats(rows):
     expected = [not any(beats(other, row) for other in rows) for row in rows]
     assert non_dominated(np.array(rows, dtype=float)).tolist() == expected
 
 
 @given(tables)
-@settings(deadline=None)
 def test_the_hypervolume_counts_the_cells_that_some_row_dominates(rows):
     k = len(rows[0])
     cells = np.stack(np.meshgrid(*[SMALL] * k, indexing="ij"), -1).reshape(-1, k)
@@ -177,7 +175,7 @@ def test_the_best_labels_are_those_of_the_feasible_front():
 
 
 @given(st.floats(1e-3, 1e3), st.floats(-100, 100))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_the_units_of_an_objective_do_not_matter(scale, shift):
     values = np.random.default_rng(0).random((15, 2))
     moved = values * [1, scale] + [0, shift]

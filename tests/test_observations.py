@@ -27,7 +27,7 @@ def reserved(n, direction="minimize"):
 
 
 @given(st.lists(st.one_of(st.floats(), st.none()), min_size=1, max_size=40), st.sampled_from(["minimize", "maximize"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_sorted_values_and_best_follow_what_is_told(values, direction):
     observations = reserved(len(values), direction)
     for row, value in enumerate(values):
@@ -199,7 +199,7 @@ def test_rows_before_the_first_constraint_have_none():
     ),
     st.integers(0, 9),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_best_rows_take_turns_feasible_ones_first(rows, count):
     observations = Observations(SPACE, ["minimize", "maximize"])
     for one, two, bound, task in rows:

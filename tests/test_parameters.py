@@ -74,7 +74,7 @@ def test_predicates(parameter, says):
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 12), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_ticks_are_few_round_and_inside(low, width, most, log):
     low = abs(low) + 1e-3 if log else low
     high = low + max(width, 1e-4 * abs(low))
@@ -96,7 +96,7 @@ def test_ticks_of_integers_are_whole_values():
 
 
 @given(st.integers(-30, 24), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_arrays_are_rounded_as_python_rounds(decimals, seed):
     rng = np.random.default_rng(seed)
     values = rng.uniform(-1, 1, 500) * 10.0 ** (14 - decimals - 10 * rng.uniform(size=500))
@@ -106,7 +106,7 @@ def test_arrays_are_rounded_as_python_rounds(decimals, seed):
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_arrays_keep_digits_as_python_writes_them(seed):
     rng = np.random.default_rng(seed)
     values = 10.0 ** rng.uniform(-40, 40, 500)
@@ -117,7 +117,7 @@ def test_arrays_keep_digits_as_python_writes_them(seed):
 
 
 @given(st.booleans(), st.floats(1e-6, 1e6), st.floats(0.1, 1e6), st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_value_is_the_same_alone_and_among_many(log, low, width, seed):
     parameter = Real(low, low + max(width, 1e-4 * low), log=log)
     column = torch.rand(200, generator=generator(seed), dtype=torch.float64)
@@ -171,7 +171,7 @@ def test_log_step_and_when_are_keywords(kind):
 
 
 @given(st.sampled_from([False, True]), st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_largest_integers_are_kept_exactly(log, seed):
     rng = np.random.default_rng(seed)
     high = 10**13 if log else 5 * 10**14
@@ -212,7 +212,7 @@ scalars = st.one_of(
 
 
 @given(st.lists(scalars, min_size=2, max_size=9, unique_by=lambda c: (isinstance(c, bool), c)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_choices_come_back_from_json_and_are_told_apart(choices):
     parameter = Categorical(choices)
     again = SearchSpace.from_dict(json.loads(json.dumps(SearchSpace({"c": parameter}).to_dict(), allow_nan=False)))

@@ -46,7 +46,7 @@ def compared(study, n):
 
 
 @given(comparisons)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_utilities_are_those_of_choix(pairs):
     found = fitted_utilities(6, np.array(pairs, dtype=int).reshape(-1, 2))
     expected = choix.opt_pairwise(6, pairs, alpha=1 / (2 * SCALE**2), tol=1e-12)

@@ -49,7 +49,7 @@ spaces = st.lists(parameters(), min_size=1, max_size=6).map(
 
 
 @given(spaces, st.integers(0, 10_000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_decoded_configurations_survive_encoding_exactly(space, seed):
     points = space.sample(5, generator(seed))
     configurations = space.decode(points)
@@ -58,7 +58,6 @@ def test_decoded_configurations_survive_encoding_exactly(space, seed):
 
 
 @given(st.floats(1e-12, 1.0), st.booleans())
-@settings(deadline=None)
 def test_real_values_of_twelve_digits_are_kept_exactly(value, log):
     value = float(f"{value:.11e}") if log else round(value, 12)
     parameter = Real(1e-12, 1.0, log=True) if log else Real(0.0, 1.0)
@@ -72,7 +71,7 @@ def test_every_integer_is_kept_exactly(parameter):
 
 
 @given(spaces, st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_samples_sobol_and_neighbours_lie_in_the_space(space, seed):
     samples = space.sample(8, generator(seed))
     for points in (samples, space.sobol(8, seed), space.neighbours(samples, 20, generator(seed))):
@@ -201,7 +200,7 @@ def test_large_spaces_are_handled():
 
 
 @given(spaces)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_space_survives_plain_data(space):
     assert SearchSpace.from_dict(space.to_dict()) == space
 

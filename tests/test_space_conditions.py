@@ -63,7 +63,7 @@ def is_active(space, name, params):
 
 
 @given(conditional_spaces(), st.integers(0, 1000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_configuration_has_its_active_parameters_and_survives(space, seed):
     points = space.sample(20, generator(seed))
     configurations = space.decode(points)
@@ -79,7 +79,7 @@ def test_a_configuration_has_its_active_parameters_and_survives(space, seed):
 
 
 @given(conditional_spaces(), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_identities_are_equal_exactly_where_configurations_are(space, seed):
     points = space.sample(12, generator(seed))
     points = torch.cat([points, points + 1e-15, space.neighbours(points, 12, generator(seed)), -0.0 * points])
@@ -91,7 +91,7 @@ def test_identities_are_equal_exactly_where_configurations_are(space, seed):
 
 
 @given(conditional_spaces(), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_neighbours_and_snapped_points_lie_in_the_space(space, seed):
     samples = space.sample(8, generator(seed))
     raw = space.bounds[1] * torch.rand(30, len(space), generator=generator(seed), dtype=torch.float64)
@@ -103,7 +103,7 @@ def test_neighbours_and_snapped_points_lie_in_the_space(space, seed):
 
 
 @given(conditional_spaces(continuous=False))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_finite_space_is_enumerated_in_order_without_repetition(space):
     points = space.enumerate()
     assert len(points) == space.cardinality == len(set(space.identify(points)))
@@ -115,7 +115,7 @@ def test_a_finite_space_is_enumerated_in_order_without_repetition(space):
 
 
 @given(conditional_spaces())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_conditions_survive_plain_data_whatever_their_kind(space):
     assert SearchSpace.from_dict(space.to_dict()) == space
 

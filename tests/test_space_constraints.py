@@ -49,7 +49,7 @@ def brute_force(space, expressions):
 
 
 @given(constrained_spaces(), st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_constraints_are_brute_force(case, seed):
     """Counted, enumerated, sampled and moved as if all configurations were made and filtered."""
     space, expressions = case
@@ -83,7 +83,7 @@ def test_constraints_are_brute_force(case, seed):
 
 
 @given(conditional_spaces(continuous=False), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_fixed_values_are_brute_force(space, data):
     fixed = {}
     for name in data.draw(st.sets(st.sampled_from(space.names), max_size=3)):

@@ -35,7 +35,7 @@ def test_several_conditions_and_comparisons():
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["<", "<=", ">", ">="]), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_condition_on_a_real_parent_goes_by_its_native_value(micros, sign, log):
     bound = 0.1 + micros * 9e-7
     space = SearchSpace(
@@ -100,7 +100,7 @@ def test_conditions_on_parents_of_very_many_levels():
 
 
 @given(conditional_spaces(several=True), st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_several_conditions_are_brute_force(space, seed):
     for params in space.decode(space.sample(20, generator(seed))):
         assert list(params) == [name for name in space.names if is_active(space, name, params)]
