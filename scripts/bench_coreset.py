@@ -113,7 +113,7 @@ def search(rule: str, name: str, seed: int) -> dict[str, Any]:
     def shifted(params: dict[str, float]) -> float:
         return float(problem.formula(np.array(list(params.values())) - shift))
 
-    few = GreedyBatch(LocalSearch(samples=400, neighbours=200, climbers=4))
+    few = GreedyBatch(LocalSearch(samples=400, neighbours=200, climbers=4, nearby=False))
     head = deepbore.KernelPLS(rows=SEARCH_ROWS)
     result = deepbore.minimize(shifted, problem.space, TRIALS, classifier=head, candidates=few, seed=seed)
     regret = np.minimum.accumulate(result.values) - problem.optimum
