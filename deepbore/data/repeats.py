@@ -88,17 +88,22 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
 
 @dataclass(frozen=True)
 class Averages:
-    """What `evaluated` found where configurations come again, to go on from.
+    """What `evaluated` found of n rows where configurations come again, to go on from.
 
     Attributes:
-        found: the values of the first n rows.
-        worth: what they are worth, n.
-        waiting: those of these rows that were pending, each the only one of its configuration.
+        values, ranked, worth: as of `Evaluated`.
+        waiting: those of the rows that were pending, each the only one of its configuration.
     """
 
-    found: Evaluated
+    values: Tensor
+    ranked: np.ndarray
     worth: Tensor
     waiting: Tensor
+
+    @property
+    def found(self) -> Evaluated:
+        """The same without what is waiting."""
+        return Evaluated(self.values, self.ranked, self.worth)
 
     @classmethod
     def of_all(cls, found: Evaluated, observations: "ObservationsView") -> "Averages | None":
@@ -107,23 +112,26 @@ class Averages:
             return None
         waiting, first = observations.pending_rows, observations.first_rows
         with_them = torch.isin(first, first[waiting])
-        return cls(found, found.worth, waiting) if int(with_them.sum()) == len(waiting) else None
+        is_alone = int(with_them.sum()) == len(waiting)
+        return cls(found.values, found.ranked, found.worth, waiting) if is_alone else None
 
     def joined(self, observations: "ObservationsView") -> "Averages | None":
         """With the rows since then; None where one of them is of a configuration that was there."""
-        known, n, device = self.found, len(self.found.values), observations.points.device
+        device = observations.points.device
         if not _are_plain(observations) or device != self.waiting.device:
             return None
-        new = torch.cat([self.waiting, torch.arange(n, len(observations), device=device)])
+        new = torch.cat([self.waiting, torch.arange(len(self.values), len(observations), device=device)])
         if bool((observations.first_rows[new] != new).any()):
             return None
         values = observations.values[new, 0]
         joining = values[len(self.waiting) :]
         told = np.sort(values[~values.isnan()].cpu().numpy())
-        together = torch.cat([known.values, joining]).index_copy_(0, new, values)
-        ranked = np.insert(known.ranked, np.searchsorted(known.ranked, told), told)
-        worth = torch.cat([self.worth, torch.ones_like(joining)])
-        return Averages(Evaluated(together, ranked, worth), worth, new[observations.status[new] == Status.PENDING])
+        return Averages(
+            torch.cat([self.values, joining]).index_copy_(0, new, values),
+            np.insert(self.ranked, np.searchsorted(self.ranked, told), told),
+            torch.cat([self.worth, torch.ones_like(joining)]),
+            new[observations.status[new] == Status.PENDING],
+        )
 
 
 def _are_plain(observations: "ObservationsView") -> bool:
