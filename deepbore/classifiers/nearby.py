@@ -106,9 +106,9 @@ def n_good(d: int) -> int:
 def graded_anew(batch: LabelledBatch, values: Tensor) -> LabelledBatch:
     """The batch with values (n, NaN for failures) graded from their own median on."""
     known = values[~values.isnan()]
-    if not len(known) or known.min() == known.median():
+    if not len(known) or (best := known.min()) == (median := known.median()):
         return batch
-    return replace(batch, z=graded_by_value(values, known.min(), known.median(), TAIL)[:, None], best=1.0)
+    return replace(batch, z=graded_by_value(values, best, median, TAIL)[:, None], best=1.0)
 
 
 class Nearby:
@@ -124,22 +124,23 @@ class Nearby:
         self.head: NearbyHead | None = None
         self._is_due = False
 
-    def takes_turn(self, batch: LabelledBatch, values: Tensor, space: SearchSpace, q: int = 1) -> bool:
-        """Whether the next proposal, or half of the next ones, is the head's: then it has learned the batch.
+    def comes_up(self, batch: LabelledBatch, q: int) -> bool:
+        """Whether the next proposal, or half of the next q, is the head's if it knows the rows; counts the turns."""
+        told = int((batch.weight > NEGLIGIBLE).sum())
+        self._is_due = told >= 2 * n_good(batch.points.shape[1]) and (q > 1 or not self._is_due)
+        return self._is_due
+
+    def knows(self, batch: LabelledBatch, values: Tensor, space: SearchSpace) -> bool:
+        """Lets the head learn the rows near the best one; whether it then knows them.
 
         Args:
             batch: n rows.
             values: that their labels are grades of, to minimise, NaN where there is none (n).
             space: that their points are of; all parameters are continuous.
-            q: how many points are to be proposed.
 
         Raises:
             torch.linalg.LinAlgError: where a matrix has no factor.
         """
-        told = int((batch.weight > NEGLIGIBLE).sum())
-        self._is_due = told >= 2 * n_good(batch.points.shape[1]) and (q > 1 or not self._is_due)
-        if not self._is_due:
-            return False
         head = self._made(space).to(batch.points.device)
         head.learn_near(batch, values)
         return head.unexplained < UNKNOWN

@@ -119,10 +119,11 @@ class LightningCLIProblem(Problem):
             TrainingFailed: if there is no finite value.
         """
         folder = self._new_folder(trial.id if isinstance(trial, Trial) else trial)
-        self._forget_before(trial)
+        known = trial if isinstance(trial, Trial) else None
+        self._forget_before(known)
         (folder / "overrides.yaml").write_text(yaml.safe_dump(params, sort_keys=False), encoding="utf-8")
         with (folder / "log.txt").open("wb") as log:
-            status = _run(self._with(params, folder, trial if isinstance(trial, Trial) else None), log).returncode
+            status = _run(self._with(params, folder, known), log).returncode
         if status != 0:
             raise self._failure(folder, f"the program ended with status {status}")
         return self._value(folder)
@@ -144,13 +145,15 @@ class LightningCLIProblem(Problem):
         kept = self._checkpoint(trial.resume_from)
         return [*limit, f"--ckpt_path={kept.resolve()}"] if kept.exists() else limit
 
-    def _forget_before(self, trial: Trial | int | None) -> None:
+    def _forget_before(self, trial: Trial | None) -> None:
         """Deletes the checkpoint of the trial before the one that this one goes on from: nothing looks at it again."""
-        before = trial.resume_from.resume_from if isinstance(trial, Trial) and trial.resume_from else None
-        if before is not None and self._checkpoint(before).is_dir():  # where ranks hold parts of a model
-            shutil.rmtree(self._checkpoint(before))
-        elif before is not None:
-            self._checkpoint(before).unlink(missing_ok=True)
+        if trial is None or trial.resume_from is None or trial.resume_from.resume_from is None:
+            return
+        kept = self._checkpoint(trial.resume_from.resume_from)
+        if kept.is_dir():  # where ranks hold parts of a model
+            shutil.rmtree(kept)
+        else:
+            kept.unlink(missing_ok=True)
 
     def _checkpoint(self, trial: Trial) -> Path:
         return self.folder / str(trial.id) / CHECKPOINT

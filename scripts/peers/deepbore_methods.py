@@ -13,7 +13,7 @@ from peers.base import HandlePeer
 
 def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
     """A variant without the head of the near rows, which came after all of them."""
-    return lambda: {"candidates": db.GreedyBatch(db.LocalSearch(nearby=False))} | variant()
+    return lambda: ablation.by(db.LocalSearch()) | variant()
 
 
 VARIANTS = {  # docs/ablation.md
