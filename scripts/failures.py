@@ -68,7 +68,7 @@ def by_deepbore(crashing: Crashing, trials: int, seed: int) -> None:
 
 def by_tpe(crashing: Crashing, trials: int, seed: int) -> None:
     """Optuna's default sampler; ordinals and categories are its categorical parameters."""
-    import optuna  # noqa: PLC0415
+    import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 

@@ -58,9 +58,9 @@ def random(problem: Any, seed: int) -> Iterator[list[float]]:
 
 def optuna(problem: Any, sampler: Any) -> Iterator[list[float]]:
     """Values of one of Optuna's samplers."""
-    import optuna  # noqa: PLC0415
+    import optuna
 
-    from peers.optuna_samplers import suggest  # noqa: PLC0415
+    from peers.optuna_samplers import suggest
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=sampler, directions=problem.directions)
@@ -77,12 +77,12 @@ def botorch(problem: Any, seed: int) -> Iterator[list[float]]:
 
     Its reference point is the problem's own, which deepbore is not told.
     """
-    from botorch import fit_gpytorch_mll  # noqa: PLC0415
-    from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement  # noqa: PLC0415
-    from botorch.models import ModelListGP, SingleTaskGP  # noqa: PLC0415
-    from botorch.models.transforms import Standardize  # noqa: PLC0415
-    from botorch.optim import optimize_acqf  # noqa: PLC0415
-    from gpytorch.mlls import SumMarginalLogLikelihood  # noqa: PLC0415
+    from botorch import fit_gpytorch_mll
+    from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+    from botorch.models import ModelListGP, SingleTaskGP
+    from botorch.models.transforms import Standardize
+    from botorch.optim import optimize_acqf
+    from gpytorch.mlls import SumMarginalLogLikelihood
 
     torch.manual_seed(seed)
     space, d = problem.space, len(problem.space)
@@ -107,7 +107,7 @@ def botorch(problem: Any, seed: int) -> Iterator[list[float]]:
 
 def sampler(name: str, seed: int) -> Any:
     """One of Optuna's samplers."""
-    import optuna  # noqa: PLC0415
+    import optuna
 
     if name == "TPE":
         return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)

@@ -24,7 +24,7 @@ JITTER, SINGLE_JITTER = 1e-8, 1e-5  # on the diagonal of covariances; in single 
 NORMAL_SAMPLES = 128
 
 
-class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch is untyped
+class BoTorchAcquisition(AcquisitionFunction):
     """What any of BoTorch's optimisers can maximise: X (b x 1 x d) -> b.
 
     Args:
@@ -54,7 +54,7 @@ class BoTorchAcquisition(AcquisitionFunction):  # type: ignore[misc]  # BoTorch 
         return self.acquisition(posterior, self.model.best_label).to(X)
 
 
-class BoTorchClassifier(Model):  # type: ignore[misc]  # BoTorch is untyped
+class BoTorchClassifier(Model):
     """A trained classifier as a BoTorch model of its score, for any of BoTorch's acquisitions, with q > 1 too.
 
     The posterior over q points is joint. For heads with a deviation and without members it is their Gaussian N(mean,
@@ -146,7 +146,7 @@ def _scores(classifier: Classifier, points: Tensor) -> Tensor:
     return posterior.mean[None] if posterior.members is None else posterior.members
 
 
-class EveryMember(MCSampler):  # type: ignore[misc]  # BoTorch is untyped
+class EveryMember(MCSampler):
     """Takes every member of an `EnsemblePosterior` once, where BoTorch draws members at random, with replacement.
 
     So Monte Carlo acquisitions are exact means over the members.

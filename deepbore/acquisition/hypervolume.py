@@ -113,7 +113,7 @@ def boxes(reference: Tensor, front: Tensor) -> tuple[Tensor, Tensor]:
     if len(reference) == 1:
         best = torch.cat([reference[None], front]).max(0, keepdim=True).values
         return best, torch.full_like(best, torch.inf)
-    from botorch.utils.multi_objective.box_decompositions.non_dominated import (  # noqa: PLC0415  # takes a second
+    from botorch.utils.multi_objective.box_decompositions.non_dominated import (  # takes a second
         FastNondominatedPartitioning,
     )
 

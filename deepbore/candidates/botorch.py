@@ -75,7 +75,7 @@ class BoTorchBatch(Candidates):
 
     def monte_carlo(self, search: Search) -> "AcquisitionFunction":
         """The acquisition of q points together, one of BoTorch's."""
-        from deepbore.acquisition.botorch import joint_acquisition  # noqa: PLC0415  # takes a second to import
+        from deepbore.acquisition.botorch import joint_acquisition  # takes a second to import
 
         return joint_acquisition(search.classifier, int(torch.randint(2**31, (), generator=search.generator)))
 
@@ -153,7 +153,7 @@ class BoTorchBatch(Candidates):
         self, space: SearchSpace, acquisition: "AcquisitionFunction", constraints: Constraints, starts: Tensor
     ) -> tuple[Tensor, float] | None:
         """The best top of these starts (q x d) and its value, on the CPU; None without any."""
-        from botorch.optim import optimize_acqf  # noqa: PLC0415
+        from botorch.optim import optimize_acqf
 
         if not len(starts):
             return None

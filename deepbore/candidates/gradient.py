@@ -75,9 +75,9 @@ class MultiStartLBFGS(Candidates):
         return torch.cat([samples, own.points(own.ranks.part(best)), near])
 
     def _optimised(self, search: Search, starts: Tensor) -> Tensor:
-        from botorch.optim import optimize_acqf  # noqa: PLC0415  # takes a second to import
+        from botorch.optim import optimize_acqf  # takes a second to import
 
-        from deepbore.acquisition.botorch import BoTorchAcquisition  # noqa: PLC0415
+        from deepbore.acquisition.botorch import BoTorchAcquisition
 
         if not len(starts):
             return starts

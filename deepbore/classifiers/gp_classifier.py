@@ -68,7 +68,7 @@ class GPClassifier(Classifier):
     gp: "VariationalGP"
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        from deepbore.classifiers.variational import VariationalGP  # noqa: PLC0415  # imports GPyTorch
+        from deepbore.classifiers.variational import VariationalGP  # imports GPyTorch
 
         self.coordinates = Coordinates(space)
         self.register_buffer("design", self.coordinates(space.sobol(self.inducing, seed=0)), persistent=False)

@@ -168,7 +168,7 @@ class LaplaceGGN(MLPClassifier):
             network = self.net.members[0]
             size = sum(network.get_parameter(name).numel() for name in self._names)
             if self.structure != "full" or size <= MOST_FULL:
-                from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # noqa: PLC0415  # takes seconds
+                from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # takes seconds
 
                 return LaplaceTorchPosterior(network, self._names, self.structure, x, weight, delta)
         logit, factors = self._linearised(x)

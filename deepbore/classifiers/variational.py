@@ -16,7 +16,7 @@ from torch import Tensor, nn
 LENGTH_SCALE, AMPLITUDE, MEAN = (-0.8, 1.0), (1.5, 1.0), (0.0, 1.0)
 
 
-class VariationalGP(ApproximateGP):  # type: ignore[misc]  # GPyTorch is untyped
+class VariationalGP(ApproximateGP):
     """f ~ GP(c, a Matern-5/2 of scaled coordinates), with q(u) Gaussian at M inducing points, whitened.
 
     (Hensman, Matthews & Ghahramani, Scalable variational Gaussian process classification, 2015.)

@@ -26,7 +26,7 @@ def plot(args: Sequence[str]) -> None:
     """`deepbore plot RUN`."""
     run = _run(_Parser("plot", "a picture of a run: RUN/history.png"), args)
     record = run.record
-    from deepbore.plots.optimization_history import history  # noqa: PLC0415  # matplotlib takes its time
+    from deepbore.plots.optimization_history import history  # matplotlib takes its time
 
     target = run.beside("history.png")
     history(record, title=run.name, path=target)
@@ -39,8 +39,8 @@ def compare(args: Sequence[str]) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory or a journal")
     parser.add_argument("--output", default="comparison.png", metavar="FILE", help="the picture (comparison.png)")
     given = parser.parse_args(list(args))
-    from deepbore.cli.compare import grouped, table  # noqa: PLC0415
-    from deepbore.plots.run_comparison import comparison  # noqa: PLC0415
+    from deepbore.cli.compare import grouped, table
+    from deepbore.plots.run_comparison import comparison
 
     runs = [Run(Path(each)) for each in given.runs]
     groups, direction = grouped(runs), runs[0].record.direction
@@ -58,7 +58,7 @@ def list_runs(args: Sequence[str]) -> None:
     if not rows:
         print(f"no run in {folder}")
         return
-    from deepbore.cli.compare import aligned  # noqa: PLC0415
+    from deepbore.cli.compare import aligned
 
     print("\n".join(aligned([["run", "trials", "failed", "best", "state", "last event"], *rows])))
 
@@ -136,7 +136,7 @@ def _row(run: Run, folder: Path) -> list[str]:
 
 def _write(run: Run, *, quick: bool, every: float | None) -> None:
     """Writes the page of a run, once or as long as the run goes on."""
-    from deepbore.cli.report import write_report  # noqa: PLC0415
+    from deepbore.cli.report import write_report
 
     target = run.beside("report.html")
     seen: float | None = None

@@ -87,7 +87,7 @@ def _fit(args: list[str]) -> None:
     if args in ([], ["-h"], ["--help"]):
         print(FIT_HELP)
         return
-    from deepbore.cli.fit import run_fit  # noqa: PLC0415  # takes seconds to import: only for a run
+    from deepbore.cli.fit import run_fit  # takes seconds to import: only for a run
 
     run_fit(["--help" if arg == "--help-all" else arg for arg in args])
 
@@ -97,6 +97,6 @@ def _tune(args: list[str]) -> None:
         print(tune.HELP)
         return
     arguments = tune.fit_arguments(args)
-    from deepbore.cli.fit import run_fit  # noqa: PLC0415
+    from deepbore.cli.fit import run_fit
 
     run_fit(arguments)

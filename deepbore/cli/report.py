@@ -38,7 +38,7 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
         write(run.record, every if quick else every or SOON)
     if quick:
         return
-    from deepbore.cli.load import load_run  # noqa: PLC0415  # torch and Lightning
+    from deepbore.cli.load import load_run  # torch and Lightning
 
     try:
         study = load_run(run.path)

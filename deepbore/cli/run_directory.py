@@ -89,7 +89,7 @@ class Run:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The configuration as plain data; empty where there is none, or none that can be read."""
-        import yaml  # noqa: PLC0415  # only where there is something to read
+        import yaml  # only where there is something to read
 
         try:
             found = yaml.safe_load(self.configuration)
@@ -127,7 +127,7 @@ class Run:
         """
         lock = self.journal.with_name(f"{self.journal.name}.lock")
         try:
-            import fcntl  # noqa: PLC0415  # there is none on Windows
+            import fcntl  # there is none on Windows
 
             with refuse_link(lock).open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

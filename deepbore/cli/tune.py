@@ -101,9 +101,9 @@ def _problem(given: Namespace, arguments: Sequence[str], run: Path) -> dict[str,
 
 def _declared(path: str) -> dict[str, Any]:
     """The declaration of a space in a file."""
-    import yaml  # noqa: PLC0415
+    import yaml
 
-    from deepbore.cli.yaml_file import load_yaml  # noqa: PLC0415
+    from deepbore.cli.yaml_file import load_yaml
 
     try:
         declared = load_yaml(Path(path).read_text(encoding="utf-8"))

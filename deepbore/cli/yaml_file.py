@@ -10,7 +10,10 @@ MODE = "deepbore"  # the name of this way to read, for a parser's `parser_mode`
 BOOLEAN, FLOAT, DATE = (f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "timestamp"))
 
 
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # PyYAML is untyped here
+FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Loader(FASTEST):
     """PyYAML's own, without YAML 1.1's on, off, yes and no, and without dates; 1e-3 is a number."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  # as PyYAML has it

@@ -20,7 +20,7 @@ def as_frame(observations: Observations) -> "pd.DataFrame":
         MissingPackage: without pandas.
     """
     try:
-        import pandas as pd  # noqa: PLC0415
+        import pandas as pd
     except ImportError:
         raise MissingPackage("to_frame needs pandas: pip install 'deepbore[frames]'.") from None
     trials = [observations.trial(row) for row in range(len(observations))]

@@ -217,7 +217,7 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
 
 def _compare(record: Record) -> None:
     """Gives the trials that were compared their utilities."""
-    from deepbore.data.bradley_terry import compared_utilities  # noqa: PLC0415  # for these runs only: NumPy
+    from deepbore.data.bradley_terry import compared_utilities  # for these runs only: NumPy
 
     for pair in record.preferences:
         check_pair(pair)

@@ -37,7 +37,7 @@ class Evaluator(ABC):
 
     workers: int = 1
 
-    def open(self) -> None:  # noqa: B027  # most have nothing to make ready
+    def open(self) -> None:  # most have nothing to make ready
         """Makes the workers ready; the first `submit` does it, too."""
 
     @abstractmethod

@@ -134,7 +134,7 @@ class _Process:
 
 def _threads() -> int:
     """How many threads this process's numeric libraries have."""
-    import torch  # noqa: PLC0415  # evaluators are light to import, so that a job of one trial starts fast
+    import torch  # evaluators are light to import, so that a job of one trial starts fast
 
     return torch.get_num_threads()
 

@@ -32,7 +32,7 @@ from deepbore.study import Study
 GIVES_WAY = 4  # how often a process proposes anew because another has proposed the same in the same moment
 
 
-class DeepBoreSampler(BaseSampler):  # type: ignore[misc]  # Optuna is untyped here
+class DeepBoreSampler(BaseSampler):
     """An Optuna sampler: a classifier learns from the study's trials which configurations are good.
 
     All parameters are sampled together by one classifier, conditional ones included: which parameter depends on which

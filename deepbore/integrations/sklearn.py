@@ -22,7 +22,7 @@ Results = Mapping[str, Any]
 ALL_FAILED = "fits failed"  # what scikit-learn says, and ends a search, when no fit of a batch has worked
 
 
-class DeepBoreSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has no types
+class DeepBoreSearchCV(BaseSearchCV):
     """Cross-validated search by deepbore, with everything that scikit-learn's own searches have.
 
     `fit`, `predict`, `best_params_`, `best_estimator_`, `cv_results_`, `n_jobs`, pipelines (`"svc__C"`) and parameters

@@ -25,7 +25,7 @@ class StopRule(ABC):  # noqa: B024  # each rule has one of the two questions
 
     proposals: int = 1
 
-    def check(self, state: RunState) -> None:  # noqa: B027  # most go with everything
+    def check(self, state: RunState) -> None:  # most go with everything
         """Raises SettingError unless the rule makes sense for this run."""
 
     def is_met(self, state: RunState) -> bool:

@@ -74,7 +74,7 @@ def _sections(
 ) -> Iterator[Section]:
     learned: list[Section] = []
     if not isinstance(run, Record):
-        from deepbore.plots.page.learned import learned_sections  # noqa: PLC0415  # needs torch
+        from deepbore.plots.page.learned import learned_sections  # needs torch
 
         learned = learned_sections(run)
     yield history_section(record)

@@ -135,7 +135,7 @@ def _told(
 ) -> _Told:
     """What is drawn of a study, of a record or of plain values."""
     if gamma is not None:
-        from deepbore.labels.gamma import checked_gamma  # noqa: PLC0415  # only now: it needs torch
+        from deepbore.labels.gamma import checked_gamma  # only now: it needs torch
 
         checked_gamma(gamma)
     if isinstance(run, Record):
@@ -165,7 +165,7 @@ def _numbers(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _told_of_study(study: "Study", direction: Direction | None, gamma: "Gamma | None") -> _Told:
-    from deepbore.plots.predictions import is_good, labels_of, thresholds_of, values_of  # noqa: PLC0415
+    from deepbore.plots.predictions import is_good, labels_of, thresholds_of, values_of
 
     observations = study.observations
     told = (observations.status != Status.PENDING).cpu().numpy()

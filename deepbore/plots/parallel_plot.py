@@ -75,7 +75,7 @@ def _heights(study: "Study", names: Sequence[str], rows: Tensor) -> np.ndarray:
 
 def _draw_values(axes: "Axes", study: "Study", heights: np.ndarray, values: np.ndarray) -> None:
     """Lines through the parameters to the value's axis, the worst first; outliers end at its end."""
-    from matplotlib.collections import LineCollection  # noqa: PLC0415
+    from matplotlib.collections import LineCollection
 
     to_user = study.observations.to_user  # changes the sign, so it leads back, too
     best, most = usual_range(to_user(values))

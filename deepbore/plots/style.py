@@ -24,7 +24,7 @@ def new_figure(width: float, height: float) -> "Figure":
         MissingPackage: without matplotlib.
     """
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        from matplotlib.figure import Figure
     except ImportError:
         raise MissingPackage("plots need matplotlib: pip install 'deepbore[plots]'.") from None
     return Figure(figsize=(width, height), layout="constrained")
@@ -100,7 +100,7 @@ def greys() -> Any:
 
 def clear() -> Any:
     """The colour map of what only its hatching shows."""
-    from matplotlib.colors import ListedColormap  # noqa: PLC0415
+    from matplotlib.colors import ListedColormap
 
     return ListedColormap(["none"])
 
@@ -111,14 +111,14 @@ def good_to_bad() -> Any:
 
 
 def _colours(*stops: str) -> Any:
-    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
+    from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("deepbore", stops)
 
 
 def root_scale() -> Any:
     """The scale of colours for pi: its square root, as most of a space is near 0 late in a run."""
-    from matplotlib.colors import PowerNorm  # noqa: PLC0415
+    from matplotlib.colors import PowerNorm
 
     return PowerNorm(0.5, vmin=0, vmax=1)
 

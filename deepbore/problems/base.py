@@ -74,7 +74,7 @@ class Problem(ABC):
         value = self(params)
         return float(value.values[0]) if isinstance(value, Outcome) else float(value)
 
-    def prepare(self) -> None:  # noqa: B027  # most have nothing to look at
+    def prepare(self) -> None:  # most have nothing to look at
         """Looks before a run whether trials can be evaluated at all; raises SettingError if not."""
 
     @overload

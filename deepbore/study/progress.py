@@ -73,5 +73,5 @@ def _tqdm() -> Any:
     """The bar for where this runs; without ipywidgets a notebook gets one of text, and that is no reason to warn."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from tqdm.auto import tqdm  # noqa: PLC0415  # for runs that show one
+        from tqdm.auto import tqdm  # for runs that show one
     return tqdm

@@ -52,8 +52,8 @@ class DeepBoreSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Runs the jobs, and returns deepbore's result."""
-        from deepbore.errors import DeepBoreError  # noqa: PLC0415
-        from deepbore.integrations.hydra import Sweep  # noqa: PLC0415  # takes seconds to import: only for a sweep
+        from deepbore.errors import DeepBoreError
+        from deepbore.integrations.hydra import Sweep  # takes seconds to import: only for a sweep
 
         given = [f"{name}={values}" for name, values in self.params.items()]
         try:

@@ -26,7 +26,7 @@ def write(found: Optima, kept: Path) -> None:
 
 
 def _asked(name: str) -> float | None:
-    from deepbore.problems.suites import problem  # noqa: PLC0415
+    from deepbore.problems.suites import problem
 
     try:
         made = problem(name)

@@ -83,7 +83,7 @@ def compute_on(figure: Demonstration, size: Size, processes: int | None, results
 
 def compute(each: Computation) -> dict[str, object]:
     """One seed of a demonstration, in a process of the pool."""
-    from figures.catalogue import FIGURES  # noqa: PLC0415  # which imports what computes
+    from figures.catalogue import FIGURES  # which imports what computes
 
     figure = FIGURES[each.figure]
     assert isinstance(figure, Demonstration)
@@ -103,7 +103,7 @@ def lacking(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 @cache
 def why_no_problem(name: str) -> str:
     """Why a problem can't be made; empty if it can."""
-    from deepbore.problems.suites import problem  # noqa: PLC0415  # a report does without torch
+    from deepbore.problems.suites import problem  # a report does without torch
 
     return _why(f"the problem {name} is left out", lambda: problem(name))
 
@@ -111,7 +111,7 @@ def why_no_problem(name: str) -> str:
 @cache
 def why_no_method(name: str) -> str:
     """Why a method can't be run; empty if there is one of the name."""
-    from peers import methods  # noqa: PLC0415
+    from peers import methods
 
     return "" if name in methods.names() else f"the method {name} is left out: there is none of this name"
 

@@ -71,7 +71,7 @@ class Peer(ABC):
         """Seconds of processor time so far: what else runs on the machine does not count."""
         return time.process_time()
 
-    def close(self) -> None:  # noqa: B027  # most have started nothing
+    def close(self) -> None:  # most have started nothing
         """Ends what it has started."""
 
     def filled(self) -> list[float]:

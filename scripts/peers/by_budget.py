@@ -39,9 +39,9 @@ def in_full(account: Any, **settings: Any) -> Iterator[None]:
 
 def optuna(account: Any, seed: int, pruner: str) -> Iterator[None]:
     """Optuna's TPE, with a pruner that hears of every epoch."""
-    import optuna  # noqa: PLC0415
+    import optuna
 
-    from peers.optuna_samplers import suggest  # noqa: PLC0415
+    from peers.optuna_samplers import suggest
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     pruners = {
@@ -70,9 +70,9 @@ def tpe_by_rungs(account: Any, seed: int) -> Iterator[None]:
 
     That is how BOHB chooses what its density estimates learn from (Falkner et al., 2018): d + 3 results at least.
     """
-    import optuna  # noqa: PLC0415
+    import optuna
 
-    from peers.optuna_samplers import suggest  # noqa: PLC0415
+    from peers.optuna_samplers import suggest
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space, rungs = account.trainings.space, account.trainings.budget.rungs
@@ -110,7 +110,7 @@ def promotable(told: list[Any], promoted: list[set[int]]) -> Iterator[tuple[int,
 
 def smac(account: Any, seed: int) -> Iterator[None]:
     """SMAC3's multi-fidelity facade: Hyperband, with a forest of the highest budget that has enough results."""
-    from peers.process import ProcessPeer  # noqa: PLC0415
+    from peers.process import ProcessPeer
 
     budget = account.trainings.budget
     peer = ProcessPeer("smac-by-budget", "smac", account.trainings.space, seed)

@@ -89,10 +89,10 @@ class Trees(DensityRatio):
         """A new classifier, as the papers set it."""
         seed = int(torch.randint(2**31, (), generator=self.generator))
         if self.classifier == "rf":
-            from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
+            from sklearn.ensemble import RandomForestClassifier
 
             return RandomForestClassifier(n_estimators=TREES, min_samples_split=2, random_state=seed, n_jobs=1)
-        from xgboost import XGBClassifier  # noqa: PLC0415
+        from xgboost import XGBClassifier
 
         return XGBClassifier(n_estimators=TREES, learning_rate=0.3, min_child_weight=1, random_state=seed, n_jobs=1)
 

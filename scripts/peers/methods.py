@@ -54,7 +54,7 @@ BY_BUDGET = {"smac-by-budget": Method("smac_facade:SMACByBudget", venv="smac")} 
 
 def names() -> list[str]:
     """All methods, deepbore's first."""
-    from peers.deepbore_methods import METHODS  # noqa: PLC0415  # the processes of peers do without
+    from peers.deepbore_methods import METHODS  # the processes of peers do without
 
     return [*METHODS, *PEERS]
 
@@ -74,6 +74,6 @@ def make(name: str, space: SearchSpace, seed: int, **how: int | bool) -> Peer:
     method = PEERS.get(name) or Method("deepbore_methods:DeepBore", {"settings": name})
     if method.venv is None:
         return method.make(space, seed, **how)
-    from peers.process import ProcessPeer  # noqa: PLC0415
+    from peers.process import ProcessPeer
 
     return ProcessPeer(name, method.venv, space, seed, **how)

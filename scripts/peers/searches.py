@@ -19,8 +19,8 @@ def name_of(recipe: str, search: str, limit: int) -> str:
 
 def searched(recipe: str, search: str, limit: int) -> dict[str, object]:
     """A paper's recipe with another search."""
-    import deepbore as db  # noqa: PLC0415  # the names are read without it
-    from peers.papers import CONFIGS, settings  # noqa: PLC0415
+    import deepbore as db  # the names are read without it
+    from peers.papers import CONFIGS, settings
 
     evolution = db.DifferentialEvolution(limit, population=min(50, limit // 2))
     candidates = db.RandomSearch(limit) if search == "random search" else evolution

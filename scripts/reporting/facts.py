@@ -100,7 +100,7 @@ def _fact(problem: str) -> Fact:
 
 def _told(problem: str) -> Fact:
     """The fact as deepbore tells it."""
-    from deepbore.problems import suites  # noqa: PLC0415  # most reports do without
+    from deepbore.problems import suites  # most reports do without
 
     suite = suite_of(problem)
     half = next(half for half in ("development", "held_out") if problem in suites.suite(suite, half=half))
