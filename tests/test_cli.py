@@ -60,6 +60,16 @@ def deepbore(*args, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.parametrize("args", [["--help"], ["fit", "--help"]])
+def test_a_reader_that_has_seen_enough_is_no_error(args):
+    reader, writer = os.pipe()
+    os.close(reader)  # as `| head` does
+    command = [sys.executable, "-m", "deepbore.cli", *args]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """One run of `deepbore fit` and its directory."""

@@ -1,13 +1,12 @@
 """`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory."""
 
 import logging
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from jsonargparse import ArgumentError
 
-from deepbore.cli.main import FIT_HELP
+from deepbore.cli import fit_help
 from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, JOURNAL, TIMES
@@ -23,7 +22,6 @@ from deepbore.study import Study
 from deepbore.study.opening import holds_run
 from deepbore.study.view import Parts
 
-FIT_OPTIONS = re.findall(r"--([\w.]*\w)", FIT_HELP)
 log = logging.getLogger(__name__)
 
 
@@ -83,7 +81,7 @@ def _parsed(args: Sequence[str]) -> RunCLI:
         with quiet():
             return RunCLI(args)
     except ArgumentError as error:
-        said = explained(str(error), FIT_OPTIONS)
+        said = explained(str(error), fit_help.OPTIONS)
         raise SettingError(f"{said}\n`deepbore fit --help-all` lists every setting.") from None
     except ValueError as error:
         raise _ours(error) from None
