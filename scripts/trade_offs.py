@@ -3,9 +3,9 @@
     python scripts/trade_offs.py --output docs/results/trade_offs.jsonl --seeds 2
     python scripts/trade_offs.py --output docs/results/trade_offs.jsonl --show
 
-A row has the hypervolume after 25, 50 and 100 evaluations, above the reference point that it names, and the seconds of
-processor time that the method took, evaluations included (they are next to nothing, but for digits). A run that is in
-the file is not run again.
+A row has the hypervolume after 25, 50, 100 and 200 evaluations, above the reference point that it names, and the
+seconds of processor time that the method took, evaluations included (they are next to nothing, but for digits). A run
+that is in the file is not run again.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from deepbore.data.pareto import hypervolume
 from deepbore.problems.trade_offs import DTLZ2, WFG, ZDT, CocoBiobjective, DigitsTradeOff
 from harness.measuring import Row, complete, grid, longest
 
-MARKS = (25, 50, 100)
+MARKS = (25, 50, 100, 200)
 PROBLEMS: dict[str, Callable[[], Any]] = {
     "zdt1": lambda: ZDT(1),
     "zdt2": lambda: ZDT(2),
@@ -148,7 +148,7 @@ def show(path: Path) -> None:
     print("| problem (seeds) | " + " | ".join(methods) + " |")
     print("|---" * (1 + len(methods)) + "|")
     for name in problems:
-        best = max(value for (problem, _), rows in by.items() if problem == name for value in volumes(rows).max(0))
+        best = max(np.nanmax(volumes(rows)) for (problem, _), rows in by.items() if problem == name)
         cells = [cell(by[name, method], best) for method in methods]
         seeds = sorted({len(by[name, method]) for method in methods} - {0})
         print(f"| {name} ({' or '.join(map(str, seeds))}) | " + " | ".join(cells) + " |")
@@ -163,7 +163,9 @@ def cell(rows: list[Row], best: float) -> str:
     """The medians of a method on a problem, and its seconds; empty where there are no runs."""
     if not rows:
         return ""
-    shares = ", ".join(f"{share:.3f}".replace("0.", ".") for share in np.median(volumes(rows), axis=0) / best)
+    found = volumes(rows)
+    medians = [np.nanmedian(at) for at in found[:, ~np.isnan(found).all(0)].T]
+    shares = ", ".join(f"{median / best:.3f}".replace("0.", ".") for median in medians)
     return f"{shares} ({np.median([row['seconds'] for row in rows]):.0f} s)"
 
 
