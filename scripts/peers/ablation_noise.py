@@ -26,11 +26,12 @@ class OverTheMean(db.KernelPLS):
     Args:
         deviations: standard deviations that are added to the mean of each row before the greatest is taken.
         by_noise: goes only part of the way, as far as lambda explains the variance of the labels.
+        above: goes nowhere unless lambda explains more of it than this.
     """
 
-    def __init__(self, deviations: float = 0.0, by_noise: bool = False):
+    def __init__(self, deviations: float = 0.0, by_noise: bool = False, above: float = 0.0):
         super().__init__()
-        self.deviations, self.by_noise = deviations, by_noise
+        self.deviations, self.by_noise, self.above = deviations, by_noise, above
 
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
         super().training_step(batch, batch_idx)
@@ -44,8 +45,9 @@ class OverTheMean(db.KernelPLS):
         explained = (covariance @ self._root.mT).square().sum(-1)
         std = (self.theta[-2].exp() - explained).clamp(min=0).sqrt()
         expected = float((covariance @ self._coefficients + self.deviations * std).max())
-        noise = float(self.theta[-1].exp() / self._data[:, 0].var().clamp(min=1e-12)) if self.by_noise else 1.0
-        return min(0.0, expected - float(self.best_label)) * min(1.0, noise)
+        noise = float(self.theta[-1].exp() / self._data[:, 0].var().clamp(min=1e-12))
+        way = min(1.0, noise) if self.by_noise else float(noise > self.above)
+        return min(0.0, expected - float(self.best_label)) * way
 
 
 class TwoStarts(OverTheMean):
@@ -150,6 +152,7 @@ class ReachingLabels(db.ValueGradedLabels):
 VARIANTS: dict[str, Callable[[], dict[str, object]]] = {
     "deepbore:posterior-mean": lambda: {"classifier": OverTheMean()},
     "deepbore:posterior-mean-by-noise": lambda: {"classifier": OverTheMean(by_noise=True)},
+    "deepbore:posterior-mean-where-noisy": lambda: {"classifier": OverTheMean(above=0.5)},
     "deepbore:posterior-mean+1-deviation": lambda: {"classifier": OverTheMean(deviations=1.0)},
     "deepbore:two-starts": lambda: {"classifier": TwoStarts()},
     "deepbore:two-starts+posterior-mean-by-noise": lambda: {"classifier": TwoStarts(over_mean=True)},
