@@ -325,7 +325,9 @@ def test_cocos_instances_above_5_are_held_out():
             suites.suite("bbob", half=half, instances=[instance])
 
 
-@pytest.mark.parametrize("name", ["bob/f01/i01/d05", "bbob/f1/i1/d5", "bbob/f01/i01/d04", "tables", "hpobench/x"])
+@pytest.mark.parametrize(
+    "name", ["bob/f01/i01/d05", "bbob/f1/i1/d5", "bbob/f01/i01/d005", "bbob/f01/i01/d04", "tables", "hpobench/x"]
+)
 def test_a_name_that_no_problem_has_is_refused(name):
     with pytest.raises(SettingError):
         suites.problem(name)

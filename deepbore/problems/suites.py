@@ -56,7 +56,8 @@ Half = Literal["development", "held_out", "all"]
 
 DEVELOPMENT_INSTANCES = range(1, 6)
 HELD_OUT_INSTANCES = range(6, 16)  # with those for development the 15 that COCO's experiments take
-COCO_NAME = re.compile(r"(?P<suite>[a-z-]+)/f(?P<function>\d{2,3})/i(?P<instance>\d{2,})/d(?P<dimension>\d{2,3})")
+NUMBER = r"\d\d|[1-9]\d\d+"  # in one way only: rows of results are found again by names
+COCO_NAME = re.compile(rf"(?P<suite>[a-z-]+)/f(?P<function>{NUMBER})/i(?P<instance>{NUMBER})/d(?P<dimension>{NUMBER})")
 
 FUNCTIONS: dict[str, Callable[[], Problem]] = {
     "branin": Branin,
