@@ -11,6 +11,7 @@ SPACE = {
     "optimizer": {"type": "categorical", "choices": ["sgd", "<b>adam</b>"]},
     "momentum": {"type": "real", "low": 0, "high": 0.99, "log": False, "when": {"optimizer": ["sgd"]}},
 }
+VALUES = [3.0, None, 1.0, 2.0]
 RECIPE = {
     "labels": {"class_path": "deepbore.labels.ValueGradedLabels", "init_args": {}},
     "classifier": {"class_path": "deepbore.classifiers.KernelPLS", "init_args": {}},
