@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 
 from deepbore import KernelPLS, Study
 from deepbore.data.pareto import hypervolume
@@ -25,6 +26,7 @@ from deepbore.problems.trade_offs import DTLZ2, WFG, ZDT, CocoBiobjective, Digit
 from harness.measuring import Row, complete, grid, longest
 
 MARKS = (25, 50, 100, 200)
+RANKED = ("deepbore", "optuna-tpe", "optuna-nsga2", "random")  # those with runs on every problem
 PROBLEMS: dict[str, Callable[[], Any]] = {
     "zdt1": lambda: ZDT(1),
     "zdt2": lambda: ZDT(2),
@@ -139,7 +141,7 @@ def run(problem: str, method: str, seed: int, trials: int) -> Row:
 
 
 def show(path: Path) -> None:
-    """Medians of the hypervolumes over the seeds, as shares of the greatest of the problem, as a table in Markdown."""
+    """Medians of the hypervolumes over the seeds, as shares of the greatest of the problem; average ranks."""
     by = defaultdict(list)
     for row in longest(path, "trials", "problem", "method", "seed"):
         by[row["problem"], row["method"]].append(row)
@@ -152,6 +154,21 @@ def show(path: Path) -> None:
         cells = [cell(by[name, method], best) for method in methods]
         seeds = sorted({len(by[name, method]) for method in methods} - {0})
         print(f"| {name} ({' or '.join(map(str, seeds))}) | " + " | ".join(cells) + " |")
+    print(f"\nAverage ranks after {', '.join(map(str, MARKS))} evaluations:\n")
+    for method, found in zip(RANKED, ranks(by, problems), strict=True):
+        print(f"{method}: " + ", ".join(f"{rank:.2f}" for rank in found))
+
+
+def ranks(by: dict[tuple[str, str], list[Row]], problems: list[str]) -> np.ndarray:
+    """Average ranks of the RANKED at the marks: over the seeds that all of them have, then over problems."""
+    of_problems = []
+    for name in problems:
+        of_seeds = [{row["seed"]: volumes([row])[0] for row in by[name, method]} for method in RANKED]
+        seeds = set.intersection(*map(set, of_seeds))
+        found = np.array([[each[seed] for each in of_seeds] for seed in sorted(seeds)])  # seeds x methods x marks
+        with_nan = rankdata(-found, axis=1, nan_policy="propagate")
+        of_problems.append(np.nanmean(with_nan, axis=0))
+    return np.nanmean(of_problems, axis=0)
 
 
 def volumes(rows: list[Row]) -> np.ndarray:
