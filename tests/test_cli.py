@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from deepbore import KernelPLS, Ordinal, SearchSpace, Study
+from deepbore.cli import looking
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
 from deepbore.cli.summary import summary
@@ -68,6 +69,15 @@ def test_a_reader_that_has_seen_enough_is_no_error(args):
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_pipe_that_breaks_elsewhere_is_an_error(monkeypatch):
+    def breaking(args):
+        raise BrokenPipeError("of a worker")
+
+    monkeypatch.setitem(looking.COMMANDS, "best", breaking)
+    with pytest.raises(BrokenPipeError, match="of a worker"):
+        main(["best", "run"])
 
 
 @pytest.fixture(scope="module")

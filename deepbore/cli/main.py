@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 
@@ -33,24 +34,30 @@ def main(args: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as shells have it
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:
+        if sys.platform == "win32" or _is_read():  # it was another pipe
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where what is still buffered goes at the end
         return 141  # 128 + SIGPIPE
     return 0
 
 
+def _is_read() -> bool:
+    """Whether somebody still reads what is printed; `| head` may have seen enough."""
+    output = select.poll()
+    output.register(sys.stdout, 0)  # which asks for errors alone
+    return not output.poll(0)
+
+
 def _run(command: str, *args: str) -> None:
-    commands: dict[str, Callable[[list[str]], None]] = {
-        **dict.fromkeys(("-h", "--help"), lambda _: print(HELP)),
-        "fit": _fit,
-        "tune": _tune,
-        **looking.COMMANDS,
-    }
+    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "tune": _tune, **looking.COMMANDS}
+    if command in ("-h", "--help"):
+        print(HELP)
+        return
     if command not in commands:
         near = difflib.get_close_matches(command, commands, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        known = ", ".join(name for name in commands if not name.startswith("-"))
-        raise DeepBoreError(f"the command must be one of {known}, but got {command!r}.{hint}\n\n{HELP}")
+        raise DeepBoreError(f"the command must be one of {', '.join(commands)}, but got {command!r}.{hint}\n\n{HELP}")
     commands[command](list(args))
 
 
