@@ -164,11 +164,11 @@ def ranks(by: dict[tuple[str, str], list[Row]], problems: list[str]) -> np.ndarr
     of_problems = []
     for name in problems:
         of_seeds = [{row["seed"]: volumes([row])[0] for row in by[name, method]} for method in RANKED]
-        seeds = set.intersection(*map(set, of_seeds))
-        found = np.array([[each[seed] for each in of_seeds] for seed in sorted(seeds)])  # seeds x methods x marks
-        with_nan = rankdata(-found, axis=1, nan_policy="propagate")
-        of_problems.append(np.nanmean(with_nan, axis=0))
-    return np.nanmean(of_problems, axis=0)
+        seeds = sorted(set.intersection(*map(set, of_seeds)))
+        if seeds:
+            found = np.array([[each[seed] for each in of_seeds] for seed in seeds])  # seeds x methods x marks
+            of_problems.append(np.nanmean(rankdata(-found, axis=1), axis=0))  # NaN where one of them was shorter
+    return np.nanmean(of_problems, axis=0) if of_problems else np.full((len(RANKED), len(MARKS)), np.nan)
 
 
 def volumes(rows: list[Row]) -> np.ndarray:
