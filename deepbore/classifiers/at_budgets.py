@@ -64,9 +64,12 @@ class AtBudgets(Classifier):
         return self.base.configure_optimizers()
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        logged = self.base.fit(self._spent(batch))
-        self.base.keep_best(batch.best)
-        return logged
+        return self.base.fit(self._spent(batch))
+
+    def keep_best(self, best: float | Tensor) -> None:
+        """That of the base."""
+        self.base.keep_best(best)
+        super().keep_best(self.base.best_label)
 
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
         """That of the base, each row at its own budget."""

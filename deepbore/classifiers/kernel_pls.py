@@ -20,6 +20,7 @@ from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
 JITTER = 1e-10
+MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains where the best label is taken for luck
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
@@ -39,7 +40,8 @@ class KernelPLS(Classifier):
 
     Of labels by one threshold pi_t estimates the class probability, of labels graded by value improvement over many
     thresholds. With the latter and `LogExpectedImprovement`, the default, this is GP-EI on values that saturate beyond
-    the median; docs/theory.md says how, and why it is still BORE's idea.
+    the median; docs/theory.md says how, and why it is still BORE's idea. Improvement is over the best label, but where
+    lambda explains more than half of what labels vary by, over the greatest pi_t of a row: the best label is luck there.
 
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
     log-normal priors keep what is learned within reason; `prior=False` leaves them out.
@@ -125,6 +127,18 @@ class KernelPLS(Classifier):
         measured = self.learn(batch)
         self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
         return measured
+
+    def keep_best(self, best: float | Tensor) -> None:
+        """Keeps what improvement is measured against: the best label, or what it is without luck, where that is less."""
+        best = torch.as_tensor(best)
+        chance = self.theta[-1].exp() / self._data[:, 0].var()
+        lucky = best.ndim == 0 and float(chance) > MOSTLY_CHANCE
+        super().keep_best(best.to(self.theta).minimum(self._fitted.max()) if lucky else best)
+
+    @property
+    def _fitted(self) -> Tensor:
+        """pi_t at the rows (n): K_t a = z_t - lambda a, of the coefficients a."""
+        return self._data[:, 0] - (self._noise(self.theta) + JITTER) * self._coefficients
 
     @torch.no_grad()
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:

@@ -59,9 +59,12 @@ class Relaxed(Classifier):
         return self.base.configure_optimizers()
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        logged = self.base.fit(replace(batch, points=self.relaxation.vectors(batch.points)))
-        self.base.keep_best(batch.best)
-        return logged
+        return self.base.fit(replace(batch, points=self.relaxation.vectors(batch.points)))
+
+    def keep_best(self, best: float | Tensor) -> None:
+        """That of the base."""
+        self.base.keep_best(best)
+        super().keep_best(self.base.best_label)
 
     def posterior(self, points: Tensor) -> Posterior:
         """That of the base."""

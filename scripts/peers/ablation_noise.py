@@ -26,17 +26,15 @@ class OverTheMean(db.KernelPLS):
     Args:
         deviations: standard deviations that are added to the mean of each row before the greatest is taken.
         by_noise: goes only part of the way, as far as lambda explains the variance of the labels.
-        above: goes nowhere unless lambda explains more of it than this.
     """
 
-    def __init__(self, deviations: float = 0.0, by_noise: bool = False, above: float = 0.0):
+    def __init__(self, deviations: float = 0.0, by_noise: bool = False):
         super().__init__()
-        self.deviations, self.by_noise, self.above = deviations, by_noise, above
+        self.deviations, self.by_noise = deviations, by_noise
 
-    def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
-        super().training_step(batch, batch_idx)
-        if self.ready:
-            self.best_label.add_(self.correction())
+    def keep_best(self, best: float | Tensor) -> None:
+        super(db.KernelPLS, self).keep_best(best)
+        self.best_label.add_(self.correction())
 
     @torch.no_grad()
     def correction(self) -> float:
@@ -46,8 +44,15 @@ class OverTheMean(db.KernelPLS):
         std = (self.theta[-2].exp() - explained).clamp(min=0).sqrt()
         expected = float((covariance @ self._coefficients + self.deviations * std).max())
         noise = float(self.theta[-1].exp() / self._data[:, 0].var().clamp(min=1e-12))
-        way = min(1.0, noise) if self.by_noise else float(noise > self.above)
+        way = min(1.0, noise) if self.by_noise else 1.0
         return min(0.0, expected - float(self.best_label)) * way
+
+
+class OverTheBestLabel(OverTheMean):
+    """Improvement over the best label always, however much of it may be luck."""
+
+    def correction(self) -> float:
+        return 0.0
 
 
 class TwoStarts(OverTheMean):
@@ -152,7 +157,7 @@ class ReachingLabels(db.ValueGradedLabels):
 VARIANTS: dict[str, Callable[[], dict[str, object]]] = {
     "deepbore:posterior-mean": lambda: {"classifier": OverTheMean()},
     "deepbore:posterior-mean-by-noise": lambda: {"classifier": OverTheMean(by_noise=True)},
-    "deepbore:posterior-mean-where-noisy": lambda: {"classifier": OverTheMean(above=0.5)},
+    "deepbore:over-the-best-label": lambda: {"classifier": OverTheBestLabel(), "candidates": db.GreedyBatch()},
     "deepbore:posterior-mean+1-deviation": lambda: {"classifier": OverTheMean(deviations=1.0)},
     "deepbore:two-starts": lambda: {"classifier": TwoStarts()},
     "deepbore:two-starts+posterior-mean-by-noise": lambda: {"classifier": TwoStarts(over_mean=True)},
