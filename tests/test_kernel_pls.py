@@ -10,7 +10,19 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.kernel_ridge import KernelRidge
 
-from deepbore import Categorical, Condition, KernelPLS, Ordinal, Real, SearchSpace, ThresholdLabels, ValueGradedLabels
+from deepbore import (
+    Budget,
+    Categorical,
+    Condition,
+    KernelPLS,
+    Ordinal,
+    Real,
+    SearchSpace,
+    ThresholdLabels,
+    ValueGradedLabels,
+)
+from deepbore.classifiers import Relaxed
+from deepbore.classifiers.at_budgets import AtBudgets
 from deepbore.errors import SettingError
 from deepbore.space.coordinates import Coordinates
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -121,6 +133,46 @@ def test_uncertainty_grows_away_from_the_data():
     points = torch.tensor([[0.05], [0.3], [1.0]], dtype=torch.float64)
     std = fit(KernelPLS(), data, epochs=2).posterior(points).std
     assert std[0] < std[1] < std[2]
+
+
+def learned(chance, classifier=None, n=60):
+    """A classifier after n values of a slope with so much chance, and what it learned from."""
+    data = toy_data(SPACE, 0, ValueGradedLabels())
+    configurations = SPACE.decode(SPACE.sample(n, torch.Generator().manual_seed(4)))
+    x = np.array([list(each.values()) for each in configurations])
+    values = x[:, 0] + chance * np.random.default_rng(3).normal(size=n)
+    data.observations.add({name: x[:, i] for i, name in enumerate(SPACE.names)}, values)
+    return fit(classifier or KernelPLS(), data, epochs=3), data.labelled()
+
+
+def share_of_chance(classifier, batch):
+    return float(classifier.theta[-1].exp() / batch.z.var())
+
+
+def test_improvement_is_over_the_best_label_where_values_follow_from_the_points():
+    classifier, batch = learned(chance=0.0)
+    assert share_of_chance(classifier, batch) < 0.1
+    assert float(classifier.best_label) == batch.best == 1
+
+
+def test_improvement_is_over_the_best_expected_label_where_most_is_chance():
+    classifier, batch = learned(chance=3.0)
+    assert share_of_chance(classifier, batch) > 0.5
+    expected = classifier.posterior(batch.points).mean.max()
+    assert float(classifier.best_label) == pytest.approx(float(expected), abs=1e-6)
+    assert float(expected) < batch.best
+
+
+def test_what_is_expected_beyond_the_best_label_does_not_lift_it():
+    classifier, _ = learned(chance=3.0)
+    classifier.keep_best(0.01)
+    assert float(classifier.best_label) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("wrapped", [lambda: Relaxed(KernelPLS()), lambda: AtBudgets(KernelPLS(), Budget("n", 1, 9))])
+def test_a_classifier_of_a_wrapped_one_measures_improvement_as_that_does(wrapped):
+    classifier, batch = learned(chance=3.0, classifier=wrapped())
+    assert float(classifier.best_label) == float(classifier.base.best_label) < batch.best
 
 
 def test_coordinates_put_categories_one_apart_and_mark_what_is_active():

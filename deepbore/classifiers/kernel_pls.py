@@ -40,8 +40,9 @@ class KernelPLS(Classifier):
 
     Of labels by one threshold pi_t estimates the class probability, of labels graded by value improvement over many
     thresholds. With the latter and `LogExpectedImprovement`, the default, this is GP-EI on values that saturate beyond
-    the median; docs/theory.md says how, and why it is still BORE's idea. Improvement is over the best label, but where
-    lambda explains more than half of what labels vary by, over the greatest pi_t of a row: the best label is luck there.
+    the median; docs/theory.md says how, and why it is still BORE's idea. Improvement is over the best label; but where
+    lambda explains more than half of what the labels vary by that one is mostly luck, and the greatest pi_t of a row
+    takes its place.
 
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
     log-normal priors keep what is learned within reason; `prior=False` leaves them out.
@@ -129,7 +130,7 @@ class KernelPLS(Classifier):
         return measured
 
     def keep_best(self, best: float | Tensor) -> None:
-        """Keeps what improvement is measured against: the best label, or what it is without luck, where that is less."""
+        """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
         best = torch.as_tensor(best)
         chance = self.theta[-1].exp() / self._data[:, 0].var()
         lucky = best.ndim == 0 and float(chance) > MOSTLY_CHANCE
