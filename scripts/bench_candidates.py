@@ -16,12 +16,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from torch import distributed, multiprocessing
+from torch import Tensor, distributed, multiprocessing
 
 from deepbore import DeepEnsemble, GreedyBatch, LocalSearch, Real, SearchSpace, UpperConfidenceBound
 from deepbore.candidates import BoTorchBatch, Candidates, RandomSearch, Search
@@ -62,7 +63,7 @@ def measure(rank: int, world: int, rounds: int, folder: str) -> None:
         distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=world)
     search, rows = new_search(Ranks.found()), []
     for name, (candidates, q) in SEARCHES.items():
-        (low, median, high), cpu = seconds(rounds, lambda c=candidates, q=q: c.propose(search, q))  # type: ignore[misc]
+        (low, median, high), cpu = seconds(rounds, partial(candidates.propose, search, q))
         cpu = max(search.ranks.gather(cpu))
         row = {"search": name, "ranks": world, "q": q, "seconds": median, "quartiles": [low, high], "cpu_seconds": cpu}
         rows.append({key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()})
@@ -74,6 +75,11 @@ def measure(rank: int, world: int, rounds: int, folder: str) -> None:
         distributed.destroy_process_group()
 
 
+def greatest(search: Search, points: Tensor) -> float:
+    """The best value of the points, which only a finished computation has."""
+    return float(search.values(points).max())
+
+
 def compare_gpu(rounds: int) -> None:
     """Scoring on the CPU and on the GPU."""
     print(f"\n{'scoring on':16} {'points':>9} {'evaluations/s':>15}")
@@ -81,8 +87,7 @@ def compare_gpu(rounds: int) -> None:
     points = SPACE.sample(200_000, torch.Generator().manual_seed(0))
     for device in ("cpu", "cuda"):
         search.classifier.to(device)
-        here = points.to(device)
-        (_, median, _), _ = seconds(rounds, lambda here=here: float(search.values(here).max()))  # type: ignore[misc]
+        (_, median, _), _ = seconds(rounds, partial(greatest, search, points.to(device)))
         print(f"{device:16} {len(points):9,} {len(points) / median:15,.0f}")
 
 
@@ -97,7 +102,7 @@ def main() -> None:
     for world in options.ranks:
         load[world] = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
-            multiprocessing.spawn(measure, (world, options.rounds, folder), nprocs=world)  # type: ignore[no-untyped-call, attr-defined]
+            multiprocessing.spawn(measure, (world, options.rounds, folder), nprocs=world)
             rows += json.loads(Path(folder, "rows.json").read_text())
     if options.out is not None:
         ranks = " ".join(map(str, options.ranks))

@@ -17,6 +17,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def install(rule: str) -> None:
         assert choice is not None
         return self.take(rows if len(rows) <= size else rows[choice(self.z[rows], size, generator)])
 
-    LabelledBatch.coreset = SHIPPED if choice is None else coreset  # type: ignore[method-assign]
+    LabelledBatch.coreset = SHIPPED if choice is None else coreset
 
 
 # --- measurements ----------------------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def search(rule: str, name: str, seed: int) -> dict[str, Any]:
     """log10 of the regret after some numbers of evaluations."""
     install(rule)
     problem = FUNCTIONS[name]
-    width = np.array([p.high - p.low for p in problem.space.parameters.values()])  # type: ignore[attr-defined]  # Reals
+    width = np.array([p.high - p.low for p in problem.space.parameters.values()])
     shift = np.random.default_rng(seed).uniform(-0.2, 0.2, len(width)) * width
 
     def shifted(params: dict[str, float]) -> float:
@@ -125,11 +126,11 @@ def cases() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     for seed in NOISE_SEEDS:
         for rule in RULES:
             for n in SIZES:
-                yield f"noise {rule} {n} {seed}", lambda r=rule, n=n, s=seed: noise(r, n, s)  # type: ignore[misc]
+                yield f"noise {rule} {n} {seed}", partial(noise, rule, n, seed)
     for seed in SEARCH_SEEDS:
         for name in FUNCTIONS:
             for rule in ("shipped", "repeats"):
-                yield f"search {rule} {name} {seed}", lambda r=rule, p=name, s=seed: search(r, p, s)  # type: ignore[misc]
+                yield f"search {rule} {name} {seed}", partial(search, rule, name, seed)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

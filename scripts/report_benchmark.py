@@ -13,8 +13,6 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from reporting import ablation, facts as known, pages, pictures, regrets, rows
 from reporting.sections import Comparisons
 

@@ -1,7 +1,6 @@
 """scripts/peers/ablation.py: every variant is a Study that suggests; docs/ablation.md and its runs name them all."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +8,11 @@ import pytest
 import torch
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
+from peers import ablation, ablation_averaged, ablation_noise, methods
+from peers.ablation_averaged import elliptical_slice
+from peers.deepbore_methods import VARIANTS
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "scripts"))
-
-from peers import ablation, ablation_averaged, ablation_noise, methods  # noqa: E402
-from peers.ablation_averaged import elliptical_slice  # noqa: E402
-from peers.deepbore_methods import VARIANTS  # noqa: E402
-
 REAL = SearchSpace({"a": Real(-1, 2), "b": Real(1e-3, 1, log=True)})
 MIXED = SearchSpace(
     {

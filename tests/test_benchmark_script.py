@@ -1,6 +1,5 @@
 """scripts/benchmark.py: what a run's row says, and what is not run again."""
 
-import importlib.util
 import json
 import math
 import subprocess
@@ -9,23 +8,22 @@ from pathlib import Path
 
 import pytest
 
+import benchmark
+import failures
 from deepbore import Real, SearchSpace
 from deepbore.data.outcomes import Outcome
 from deepbore.problems import Problem
 from deepbore.problems.suites import problem as problem_of
+from harness.files import append, left
+from harness.job import Job
+from harness.ledger import Ledger
+from harness.measuring import complete, longest, rows
+from harness.running import optimise, run
+from peers.base import Peer
 from processes import is_gone
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "scripts"
-sys.path.append(str(SCRIPTS))
-
-import benchmark  # noqa: E402
-from harness.files import append, left  # noqa: E402
-from harness.job import Job  # noqa: E402
-from harness.ledger import Ledger  # noqa: E402
-from harness.measuring import complete, longest, rows  # noqa: E402
-from harness.running import optimise, run  # noqa: E402
-from peers.base import Peer  # noqa: E402
 
 
 class Told(Peer):
@@ -220,9 +218,6 @@ def test_a_measurement_goes_on_where_it_was_interrupted(tmp_path):
 
 
 def test_other_scripts_find_what_they_need():
-    spec = importlib.util.spec_from_file_location("failures", SCRIPTS / "failures.py")
-    failures = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(failures)
     crashing = failures.Crashing(problem_of("branin"), 0)
     failures.by_chance(crashing, 10, 0)
     assert len(crashing.regrets) == 10

@@ -1,8 +1,6 @@
 """Problems under black-box constraints, and the peers of the benchmark that are told them."""
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +10,6 @@ from scipy.optimize import minimize
 from deepbore import Outcome, Real, SearchSpace
 from deepbore.problems import Coco, DigitsUnderLimit, PressureVessel, Problem, WeldedBeam, suites
 from deepbore.testing import check_problem
-
-sys.path.append(str(Path(__file__).parent.parent / "scripts"))
-
 from harness.job import Job
 from harness.ledger import Ledger
 from harness.running import optimise

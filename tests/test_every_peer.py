@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
+from peers import methods, process, venvs
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
-sys.path.append(str(SCRIPTS))
-
-from peers import methods, process, venvs  # noqa: E402
-
 REAL = SearchSpace({"a": Real(-1, 2), "b": Real(1e-3, 1, log=True)})
 MIXED = SearchSpace(
     {

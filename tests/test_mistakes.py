@@ -240,7 +240,7 @@ def test_what_the_first_evaluation_returns_is_told_with_one_full_stop():
 
 def test_a_misspelt_name_is_told_what_was_meant():
     with pytest.raises(AttributeError, match="Did you mean 'minimize'"):
-        deepbore.minimise  # noqa: B018
+        deepbore.minimise  # noqa: B018  # asking is the test
 
 
 @pytest.mark.parametrize(("text", "options", "says"), FITS)

@@ -1,7 +1,6 @@
 """scripts/peers: the papers' recipes, and the methods that they compare with."""
 
 import math
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -12,13 +11,10 @@ import yaml
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
 from deepbore.errors import SettingError
+from peers import methods, papers
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "scripts"
-sys.path.append(str(SCRIPTS))
-
-from peers import methods, papers  # noqa: E402
-
 LINE = SearchSpace({"x": Real(0, 2)})
 SQUARE = SearchSpace({"a": Real(-5, 5), "b": Real(-5, 5)})
 LEVELS = SearchSpace({"kind": Categorical(["x", "y", "z"]), "width": Integer(2, 200, log=True), "rate": Real(0, 1)})

@@ -56,8 +56,7 @@ def test_importance_is_the_total_effect_index_where_trials_are_uniform(formula, 
 
 
 def test_importance_of_conditional_parameters():
-    active = lambda x: MIXED.active(x)[:, 3]  # noqa: E731
-    momentum = known(lambda x: torch.where(active(x), x[:, 3], 0.0), MIXED)
+    momentum = known(lambda x: torch.where(MIXED.active(x)[:, 3], x[:, 3], 0.0), MIXED)
     found = pictures.importances(momentum)
     assert found["lr"] == found["units"] == found["nesterov"] == 0
     assert found["momentum"] > 0.1

@@ -189,13 +189,13 @@ def test_the_ratio_of_known_densities_is_estimated_better_than_by_kernel_density
         rng = np.random.default_rng(seed)
         k = int(gamma * n)
         centre, spread = np.where(rng.random(k)[:, None] < 0.3, [2.0, 1.0], [-3.0, 0.5]).T
-        l, g = rng.normal(centre, spread).clip(-8, 8), rng.normal(0, 2, n - k).clip(-8, 8)  # noqa: E741
+        low, high = rng.normal(centre, spread).clip(-8, 8), rng.normal(0, 2, n - k).clip(-8, 8)
         data = toy_data(space, 0, ThresholdLabels(gamma))
-        data.observations.add({"x": np.r_[l, g]}, np.r_[np.zeros(k), np.ones(n - k)])
+        data.observations.add({"x": np.r_[low, high]}, np.r_[np.zeros(k), np.ones(n - k)])
         classifier = fit(RelativeRatio(rows=n), data, epochs=1)
         ours = classifier.density_ratio(space.encode_columns({"x": grid}), gamma).numpy()
-        of_l, of_g = (stats.gaussian_kde(sample, 1.06 * len(sample) ** -0.2)(grid) for sample in (l, g))
-        theirs = of_l / (gamma * of_l + (1 - gamma) * of_g)
+        of_low, of_high = (stats.gaussian_kde(sample, 1.06 * len(sample) ** -0.2)(grid) for sample in (low, high))
+        theirs = of_low / (gamma * of_low + (1 - gamma) * of_high)
         errors.append([np.sqrt(np.mean((curve - exact) ** 2)) for curve in (ours, theirs)])
     ours, theirs = np.mean(errors, 0)
     assert ours < 0.3

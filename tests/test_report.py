@@ -1,6 +1,5 @@
 """scripts/report_benchmark.py: what it says of runs whose results are known, and that the documents agree with it."""
 
-import importlib.util
 import json
 import math
 import sys
@@ -10,23 +9,15 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+import report_benchmark
 from deepbore.problems import suites
+from reporting import ablation, bootstrap, facts as known, pages, pictures, regrets, rows, tables
+from reporting.comparison import Comparison
+from reporting.facts import Fact
+from reporting.runs_table import commands
+from reporting.sections import Comparisons
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "scripts"))
-
-from reporting import ablation, bootstrap, facts as known, pages, pictures, regrets, rows, tables  # noqa: E402
-from reporting.comparison import Comparison  # noqa: E402
-from reporting.facts import Fact  # noqa: E402
-from reporting.runs_table import commands  # noqa: E402
-from reporting.sections import Comparisons  # noqa: E402
-
-
-def load_script():
-    spec = importlib.util.spec_from_file_location("report_benchmark", ROOT / "scripts" / "report_benchmark.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def row(problem="bbob/f01/i01/d05", method="deepbore", seed=0, best=((1, 1.0),), **others):
@@ -82,7 +73,7 @@ def repository(tmp_path, synthetic):
 
 def report(monkeypatch, *given):
     monkeypatch.setattr(sys, "argv", ["report_benchmark.py", *map(str, given)])
-    return load_script().main()
+    return report_benchmark.main()
 
 
 # --- the runs --------------------------------------------------------------------------------------------------------

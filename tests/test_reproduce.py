@@ -11,25 +11,22 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+import reproduce
 from deepbore.problems.suites import problem as problem_of
+from figures import drawing, page, running
+from figures.catalogue import FIGURES, RACES
+from figures.kinds import Claim, Demonstration, Finding, Panel, Race
+from figures.looks import shown
+from figures.places import Results
+from figures.running import Size, jobs, race_on
+from figures.scores import Scores, verdict
+from figures.statistics import Interval, Paired, best_so_far, cumulative_regret_of, paired
+from harness.job import Job
+from harness.running import run
+from peers import methods
+from reporting.rows import Run
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "scripts"))
-
-import reproduce  # noqa: E402
-from figures import drawing, page, running  # noqa: E402
-from figures.catalogue import FIGURES, RACES  # noqa: E402
-from figures.kinds import Claim, Demonstration, Finding, Panel, Race  # noqa: E402
-from figures.looks import shown  # noqa: E402
-from figures.places import Results  # noqa: E402
-from figures.running import Size, jobs, race_on  # noqa: E402
-from figures.scores import Scores, verdict  # noqa: E402
-from figures.statistics import Interval, Paired, best_so_far, cumulative_regret_of, paired  # noqa: E402
-from harness.job import Job  # noqa: E402
-from harness.running import run  # noqa: E402
-from peers import methods  # noqa: E402
-from reporting.rows import Run  # noqa: E402
-
 TINY = Race(
     name="bore-3",  # rows go where those of a real figure go, so that they are found
     paper="A paper",

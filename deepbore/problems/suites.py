@@ -23,6 +23,7 @@ noise, and all of the papers' problems: they are too well known to hold any out.
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 from itertools import product
 from typing import Literal
@@ -84,13 +85,10 @@ NOISY: dict[str, tuple[str, Kind, float]] = {  # function, kind and scale of the
     "noisy/levy10-student": ("levy10", "student", 0.2),
 }
 TABLES: dict[str, Callable[[], Problem]] = {
-    **{f"hpolib/{name}": lambda name=name: HPOLib(name) for name in HPOLib.names},  # type: ignore[misc]
-    **{f"nasbench201/{name}": lambda name=name: NASBench201(name) for name in NASBench201.names},  # type: ignore[misc]
+    **{f"hpolib/{name}": partial(HPOLib, name) for name in HPOLib.names},
+    **{f"nasbench201/{name}": partial(NASBench201, name) for name in NASBench201.names},
 }
-TRAINING: dict[str, Callable[[], Problem]] = {
-    f"training/{name}": lambda name=name: TrainingRun(name)  # type: ignore[misc]
-    for name in RUNS
-}
+TRAINING: dict[str, Callable[[], Problem]] = {f"training/{name}": partial(TrainingRun, name) for name in RUNS}
 PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "robot-pushing": lambda _: RobotPushing(),
     "racing/ucb": lambda _: RacingLine("ucb"),

@@ -20,7 +20,7 @@ SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 100
 
 
-def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa: ARG001
+def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa: ARG001  # for the engine
     """What the objective gives: an exception becomes words, which any engine can carry home.
 
     The objective gets a copy of the configuration: if it changes it, a retry begins with the original all the same.

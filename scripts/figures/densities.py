@@ -44,7 +44,7 @@ def compute_observed(seed: int, n: int) -> Numbers:
     x, y = observed(seed, n)
     tau = float(np.quantile(y, GAMMA))
     pi = stats.norm.cdf((tau - F) / NOISE)  # the exact class probability: x is uniform
-    improvement, (l, g) = expected_improvement(tau), densities(x, y)  # noqa: E741
+    improvement, (l, g) = expected_improvement(tau), densities(x, y)  # noqa: E741  # as above
     found = {
         "exact": stats.spearmanr(pi, improvement).statistic,
         "estimated": stats.spearmanr(l / g, improvement).statistic,
@@ -56,7 +56,7 @@ def compute_observed(seed: int, n: int) -> Numbers:
 def draw_observed(numbers: Mapping[int, Numbers]) -> Picture:
     """The function with the observations of the first seed; above it the two densities."""
     x, y = observed(min(numbers), 27)
-    good, (l, g) = y <= np.quantile(y, GAMMA), densities(x, y)  # noqa: E741
+    good, (l, g) = y <= np.quantile(y, GAMMA), densities(x, y)  # noqa: E741  # as above
     picture, axes = panels(2, 1, 5, 1.8, sharex=True)
     axes[0, 0].plot(X, l, color=ORANGE, label="l, of the good")
     axes[0, 0].plot(X, g, color=BLUE, label="g, of the others")

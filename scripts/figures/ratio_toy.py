@@ -74,7 +74,7 @@ def drawn(seed: int, n: int) -> tuple[Array, Array]:
 
 def by_kde(positives: Array, negatives: Array) -> Estimate:
     """The ratio of two kernel density estimates, bandwidths by the normal reference rule."""
-    l, g = (stats.gaussian_kde(x, bw_method=1.06 * len(x) ** -0.2) for x in (positives, negatives))  # noqa: E741
+    l, g = (stats.gaussian_kde(x, bw_method=1.06 * len(x) ** -0.2) for x in (positives, negatives))  # noqa: E741  # as above
     return lambda x: ratio(l(x), g(x))
 
 

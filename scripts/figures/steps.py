@@ -27,7 +27,7 @@ def studies(recipe: str, steps: int, seed: int) -> Iterator[Study]:
 def stepped(parts: dict[str, object], steps: int, seed: int) -> Iterator[Study]:
     """The same with given parts."""
     problem = Noisy(Forrester(), NOISE, seed=seed)
-    study = Study(problem.space, seed=seed, **parts)  # type: ignore[arg-type]  # parts by name
+    study = Study(problem.space, seed=seed, **parts)
     study.optimize(problem, INITIAL)
     for _ in range(steps):
         (trial,) = study.ask()

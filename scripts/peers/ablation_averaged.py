@@ -131,7 +131,7 @@ class AveragedPosterior(KernelPosterior):
         return self._means.mean(0)
 
     @property
-    def std(self) -> Tensor:  # type: ignore[override]  # there it is computed once
+    def std(self) -> Tensor:
         variance = torch.stack([part.std.square() for part in self.parts]).mean(0)
         return (variance + self._means.var(0, correction=0)).sqrt()
 

@@ -48,7 +48,7 @@ class Integer(Parameter):
     when: When | None = field(default=None, kw_only=True)
     kind = "integer"
 
-    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004
+    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004  # for __init__
         refuse_more_positions("Integer", args)
         return super().__new__(cls)
 

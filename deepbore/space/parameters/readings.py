@@ -27,7 +27,7 @@ class Reading:
     at: float = 0.0
 
 
-def scaled(column: Tensor, at: Tensor) -> Tensor:  # noqa: ARG001
+def scaled(column: Tensor, at: Tensor) -> Tensor:  # noqa: ARG001  # as the others take it
     """Entries of [0, 1] in [-1, 1]; `at` is not asked."""
     return 2 * column - 1
 

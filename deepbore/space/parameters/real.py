@@ -58,7 +58,7 @@ class Real(Parameter):
     when: When | None = field(default=None, kw_only=True)
     kind = "real"
 
-    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004
+    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004  # for __init__
         refuse_more_positions("Real", args)
         return super().__new__(cls)
 
