@@ -1,11 +1,14 @@
 """What all tests need, and fixtures of several files."""
 
+import multiprocessing
 import os
 import signal
 import warnings
 
 import pytest
 from hypothesis import settings
+
+from processes import is_gone
 
 settings.register_profile("timeless", deadline=None)  # on a busy machine anything takes long at times
 settings.load_profile("timeless")
@@ -28,3 +31,10 @@ def quiet_optuna():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         yield
+
+
+@pytest.fixture
+def no_process_is_left():
+    """What the test has begun has ended with it."""
+    yield
+    assert all(is_gone(process.pid) for process in multiprocessing.active_children())
