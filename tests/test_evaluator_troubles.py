@@ -21,9 +21,8 @@ from deepbore.data.outcomes import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError
 from processes import is_gone
-from workers import PLANE, events, levels, outcomes
+from workers import PLANE, SQUARES, events, levels, outcomes
 
-SQUARES = {k: (k - 4) ** 2 for k in range(8)}
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
 
 

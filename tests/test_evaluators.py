@@ -20,9 +20,8 @@ import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, Study, minimize
 from deepbore.errors import SettingError
 from deepbore.loop.lightning import quiet
-from workers import PLANE, events, levels, outcomes
+from workers import PLANE, SQUARES, events, levels, outcomes
 
-SQUARES = {k: (k - 4) ** 2 for k in range(8)}
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
 
 
