@@ -8,14 +8,14 @@ from torch import Tensor
 
 from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.on_another_space import OnAnotherSpace
 from deepbore.classifiers.posterior import Posterior
 from deepbore.data.budget import Budget
-from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
 
 
-class AtBudgets(Classifier):
+class AtBudgets(OnAnotherSpace):
     """One classifier of all rungs: it learns the label of a configuration on a budget, and answers for the highest.
 
     The logarithm of the budget is one more real parameter of the space that the base learns. So what is good after one
@@ -42,34 +42,21 @@ class AtBudgets(Classifier):
         rungs beside asynchronous promotions.
     """
 
+    learns = "one parameter more"
+
     def __init__(self, classifier: Classifier, budget: Budget):
-        super().__init__()
         required(classifier=classifier, budget=budget)
-        of_kind(Classifier, classifier=classifier)
+        super().__init__(classifier)
         of_kind(Budget, budget=budget)
-        if classifier.space is not None:
-            raise SettingError("the base learns one parameter more, but it is bound already. Make a new one.")
-        self.base, self.budget = classifier, budget
-        self.link, self.kappa, self.capabilities = classifier.link, classifier.kappa, classifier.capabilities
-        self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
-        self.generator = classifier.generator
+        self.budget = budget
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         name = next(name for k in range(len(space) + 1) if (name := "budget" + "_" * k) not in space.names)
         spent = Real(self.budget.low, self.budget.top, log=True)
         self.base.bind(SearchSpace({**space.parameters, name: spent}), outputs)
 
-    def configure_optimizers(self) -> Any:
-        """That of the base, which steps it."""
-        return self.base.configure_optimizers()
-
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         return self.base.fit(self._spent(batch))
-
-    def keep_best(self, best: float | Tensor) -> None:
-        """That of the base."""
-        self.base.keep_best(best)
-        super().keep_best(self.base.best_label)
 
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
         """That of the base, each row at its own budget."""

@@ -5,16 +5,16 @@ from typing import Any
 
 from torch import Tensor
 
-from deepbore.checks import of_kind, required
+from deepbore.checks import required
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.on_another_space import OnAnotherSpace
 from deepbore.classifiers.posterior import Posterior
-from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.relaxation import Relaxation
 
 
-class Relaxed(Classifier):
+class Relaxed(OnAnotherSpace):
     """A classifier that sees categories one-hot and ordinals as one number, each of them real (BORE section 5).
 
     So it has values between configurations, and gradients there, by which `RelaxedSearch` climbs. In spaces of real
@@ -37,16 +37,11 @@ class Relaxed(Classifier):
         Tiao et al., BORE: Bayesian optimization by density-ratio estimation, 2021.
     """
 
+    learns = "another space"
+
     def __init__(self, classifier: Classifier):
-        super().__init__()
         required(classifier=classifier)
-        of_kind(Classifier, classifier=classifier)
-        if classifier.space is not None:
-            raise SettingError("the base learns another space, but it is bound already. Make a new one.")
-        self.base = classifier
-        self.link, self.kappa, self.capabilities = classifier.link, classifier.kappa, classifier.capabilities
-        self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
-        self.generator = classifier.generator
+        super().__init__(classifier)
 
     relaxation: Relaxation
 
@@ -54,17 +49,8 @@ class Relaxed(Classifier):
         self.relaxation = Relaxation(space)
         self.base.bind(self.relaxation.box, outputs)
 
-    def configure_optimizers(self) -> Any:
-        """That of the base, which steps it."""
-        return self.base.configure_optimizers()
-
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         return self.base.fit(replace(batch, points=self.relaxation.vectors(batch.points)))
-
-    def keep_best(self, best: float | Tensor) -> None:
-        """That of the base."""
-        self.base.keep_best(best)
-        super().keep_best(self.base.best_label)
 
     def posterior(self, points: Tensor) -> Posterior:
         """That of the base."""
