@@ -169,6 +169,14 @@ def test_what_is_expected_beyond_the_best_label_does_not_lift_it():
     assert float(classifier.best_label) == pytest.approx(0.01)
 
 
+@pytest.mark.filterwarnings("error")
+def test_of_one_row_nobody_knows_how_much_is_chance():
+    classifier, batch = learned(chance=0.0)
+    classifier.learn(batch.take(torch.tensor([3])))
+    classifier.keep_best(1.0)
+    assert float(classifier.best_label) == 1
+
+
 @pytest.mark.parametrize("wrapped", [lambda: Relaxed(KernelPLS()), lambda: AtBudgets(KernelPLS(), Budget("n", 1, 9))])
 def test_a_classifier_of_a_wrapped_one_measures_improvement_as_that_does(wrapped):
     classifier, batch = learned(chance=3.0, classifier=wrapped())

@@ -14,6 +14,7 @@ from deepbore.checks import between
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
 from deepbore.compute.distributed import leave_apart
+from deepbore.compute.linalg import LinAlgError
 from deepbore.compute.threads import one_thread
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, default_labels
@@ -161,7 +162,7 @@ class Classifier(Part, LightningModule, ABC):
         try:
             with one_thread():
                 measured = {**self.fit(self._with_earlier(batch)), **self.quality(batch)}
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
+        except LinAlgError as error:
             self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
             return
         self.keep_best(batch.best)

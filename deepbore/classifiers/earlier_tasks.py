@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.compute.linalg import LinAlgError
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
@@ -152,7 +153,7 @@ class EarlierTasks:
         head.bind(self.observations.space.released)
         try:
             head.to(own.points.device).learn(batch)
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
+        except LinAlgError as error:
             log.warning("the earlier task %s could not be learned: %s", self.observations.task_names[number - 1], error)
             return Task(rows, batch)
         return Task(rows, batch, head)

@@ -131,9 +131,8 @@ class KernelPLS(Classifier):
 
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
-        best = torch.as_tensor(best)
-        chance = self.theta[-1].exp() / self._data[:, 0].var()
-        lucky = best.ndim == 0 and float(chance) > MOSTLY_CHANCE
+        best, z = torch.as_tensor(best), self._data[:, 0]
+        lucky = best.ndim == 0 and len(z) > 1 and float(self.theta[-1].exp() / z.var()) > MOSTLY_CHANCE
         super().keep_best(best.to(self.theta).minimum(self._fitted.max()) if lucky else best)
 
     @property

@@ -13,6 +13,7 @@ from deepbore.candidates import Search, distinct
 from deepbore.candidates.walk import fresh, require_room
 from deepbore.classifiers import Classifier
 from deepbore.compute.distributed import Ranks
+from deepbore.compute.linalg import LinAlgError
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status, WrongReturn
@@ -140,7 +141,7 @@ class Engine:
         try:
             with one_thread():
                 learned = learn()
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # torch's types lack it
+        except LinAlgError as error:
             log.warning(failure, error)
             learned = False
         return all(self.ranks.gather(learned))
