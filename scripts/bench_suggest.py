@@ -1,21 +1,21 @@
 #!/usr/bin/env python
 """What a suggestion (relabel, train, propose) costs, on one thread: against a bare loop, and against n.
 
-    python scripts/bench_suggest.py [--rounds 15] [--heads KernelPLS RandomForest ...] [--many 1000000]
+    python scripts/bench_suggest.py docs/results/suggest.jsonl            # what is not there yet
+    python scripts/bench_suggest.py docs/results/suggest.jsonl --show     # the table only
 
-1. Lightning's share: `Study.ask` with one 2 x 32 network (100 steps of batch 64) and random candidates, beside the same
-   steps and candidates in a bare torch loop.
-2. The cost of classifiers at n = 100 and at many observations, in the same process.
-
-Problems: nine ordinals of six levels, and twenty real numbers. Medians in milliseconds.
+A row has the medians in milliseconds of `Study.ask` and `tell` with one head at several numbers of observations, and
+that of a bare torch loop, all taken in turns: 100 steps of batch 64 on a 2 x 32 network, and the best of 2000 random
+points. `one network` is the same steps and points by a study, so it shows what deepbore and Lightning add. Spaces: nine
+ordinals of six levels, and twenty real numbers. Best on an idle machine.
 """
 
-import argparse
 import gc
 import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -24,13 +24,18 @@ import torch
 from torch import nn
 
 import deepbore as db
-from deepbore import MLPClassifier, Ordinal, RandomSearch, Real, SearchSpace, Study
+from deepbore import Ordinal, RandomSearch, Real, SearchSpace, Study
+from deepbore.classifiers import Classifier
+from harness.measuring import Row, grid, measure_or_show
 
+NUMBERS = (100, 1000, 10_000, 1_000_000)  # of observations
+ROUNDS = 9
+BARE = "the bare loop"
 SPACES = {
-    "d = 9 table": SearchSpace({f"x{i}": Ordinal(list(range(6))) for i in range(9)}),
-    "d = 20 continuous": SearchSpace({f"x{i}": Real(0, 1) for i in range(20)}),
+    "nine ordinals": SearchSpace({f"x{i}": Ordinal(list(range(6))) for i in range(9)}),
+    "twenty reals": SearchSpace({f"x{i}": Real(0, 1) for i in range(20)}),
 }
-CLASSIFIERS = {
+HEADS: dict[str, Callable[[], Classifier]] = {
     "KernelPLS": db.KernelPLS,  # the default
     "DeepPLS": db.DeepPLS,
     "MLPClassifier": db.MLPClassifier,
@@ -47,14 +52,28 @@ CLASSIFIERS = {
 }
 
 
-def median_ms(call: Callable[[], object], rounds: int) -> float:
-    """Median wall time of a call, after two to warm up."""
-    times = []
-    for _ in range(rounds + 2):
-        started = time.perf_counter()
-        call()
-        times.append(1e3 * (time.perf_counter() - started))
-    return statistics.median(times[2:])
+def settings(head: str) -> dict[str, object]:
+    """Those of a study with a head; of `one network`, all that it takes to do what the bare loop does."""
+    if head in HEADS:
+        return {"classifier": HEADS[head]()}
+    labels, acquisition = db.ThresholdLabels(1 / 3), db.ClassProbability()
+    classifier, candidates = db.MLPClassifier(), RandomSearch()
+    return {"classifier": classifier, "labels": labels, "acquisition": acquisition, "candidates": candidates}
+
+
+METHODS = ["one network", *HEADS]
+WANTED = grid(space=list(SPACES), head=METHODS)
+
+
+def in_turns(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Median wall times in ms of calls that take turns, after two rounds to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS + 2):
+        for name, call in calls.items():
+            started = time.perf_counter()
+            call()
+            times[name].append(1e3 * (time.perf_counter() - started))
+    return {name: round(statistics.median(each[2:]), 1) for name, each in times.items()}
 
 
 def study_with(space: SearchSpace, n: int, **settings: object) -> Study:
@@ -82,8 +101,8 @@ def bare_suggestion(space: SearchSpace, n: int) -> Callable[[], object]:
     adam = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
 
     def suggest() -> torch.Tensor:
-        for rows in torch.randint(n, (100, 64), generator=generator):
-            loss = nn.functional.binary_cross_entropy_with_logits(net(x[rows]), z[rows])
+        for drawn in torch.randint(n, (100, 64), generator=generator):
+            loss = nn.functional.binary_cross_entropy_with_logits(net(x[drawn]), z[drawn])
             adam.zero_grad(set_to_none=True)
             loss.backward()
             adam.step()
@@ -94,38 +113,34 @@ def bare_suggestion(space: SearchSpace, n: int) -> Callable[[], object]:
     return suggest
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--heads", nargs="+", choices=CLASSIFIERS, default=["KernelPLS", "DeepPLS", "DeepEnsemble"])
-    parser.add_argument("--many", type=int, default=1_000_000, help="observations, beside 100")
-    arguments = parser.parse_args()
-    rounds, many_rows = arguments.rounds, arguments.many
+def measured(space: str, head: str) -> Row:
+    """Milliseconds by the number of observations, and of the bare loop."""
     torch.set_num_threads(1)
-    print("1. Lightning's share: one 2 x 32 network, 100 steps, 2000 random candidates, n = 100")
-    for name, space in SPACES.items():
-        bare = median_ms(bare_suggestion(space, 100), rounds)
-        study = study_with(
-            space,
-            100,
-            classifier=MLPClassifier(),
-            labels=db.ThresholdLabels(1 / 3),
-            acquisition=db.ClassProbability(),
-            candidates=RandomSearch(),
-        )
-        ours = median_ms(lambda study=study: suggest_and_tell(study), rounds)
-        print(f"   {name:18s} bare {bare:6.1f} ms, ask + tell {ours:6.1f} ms: {ours / bare:.2f} times")
-    print(f"2. A suggestion at n = 100 and n = {many_rows:,}, and times the bare loop of part 1 at n = 100")
-    for name, space in SPACES.items():
-        bare = median_ms(bare_suggestion(space, 100), rounds)
-        for label in arguments.heads:
-            studies = [study_with(space, n, classifier=CLASSIFIERS[label]()) for n in (100, many_rows)]
-            few, many = [median_ms(lambda study=study: suggest_and_tell(study), rounds) for study in studies]
-            del studies
-            gc.collect()  # a study is a cycle, and a large one would stay for long
-            ratios = f"{many / few:.2f} times; {few / bare:.2f} bare"
-            print(f"   {name:18s} {label:20s} {few:6.1f} ms, {many:6.1f} ms: {ratios}")
+    studies = [study_with(SPACES[space], n, **settings(head)) for n in NUMBERS]
+    calls: dict[str, Callable[[], object]] = {
+        str(n): partial(suggest_and_tell, study) for n, study in zip(NUMBERS, studies, strict=True)
+    }
+    found = in_turns({**calls, BARE: bare_suggestion(SPACES[space], 100)})
+    del studies, calls
+    gc.collect()  # a study is a cycle, and a large one would stay for long
+    return {"ms": found}
+
+
+def show(kept: list[Row]) -> None:
+    times = {(row["space"], row["head"]): row["ms"] for row in kept}
+    numbers = [str(n) for n in NUMBERS]
+    columns = [f"{space}, n = {f'{int(n):,}'.replace(',', ' ')}" for space in SPACES for n in numbers]
+    print(f"| | {' | '.join(columns)} |")
+    print("|---|" + "---|" * len(columns))
+    for head in METHODS:
+        of_all = [times.get((space, head), {}) for space in SPACES]
+        if not any(of_all):
+            continue
+        print(f"| {head} | " + " | ".join(f"{ms[n]:.0f}" if n in ms else "" for ms in of_all for n in numbers) + " |")
+    for space in SPACES:
+        mine = [ms for (place, _), ms in times.items() if place == space]
+        print(f"{BARE}, {space}: {statistics.median(ms[BARE] for ms in mine):.0f} ms" if mine else "")
 
 
 if __name__ == "__main__":
-    main()
+    measure_or_show(__doc__, WANTED, measured, show)

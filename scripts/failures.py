@@ -1,16 +1,15 @@
 #!/usr/bin/env python
 """Counts the evaluations that are lost where 30 % of the space crashes: deepbore, Optuna's TPE and random search.
 
-    python scripts/failures.py --problems branin hartmann3 hartmann6 hpolib/protein_structure --seeds 5
+    python scripts/failures.py docs/results/failures.jsonl            # goes on where it stopped
+    python scripts/failures.py docs/results/failures.jsonl --show     # the table only
 
 The crashing region is a half space of the unit cube, {u: w.u > t}, with a random direction w for each seed and t such
 that 30 % crash; of w and -w it is the one that spares the best point. A crash is an exception, as in a training run
-that ends out of memory: a failed trial to deepbore, one that `catch` lets pass to Optuna. Printed for each method: how
-many of 100 evaluations crashed (mean, and every seed), how many of the last 50, and the regret of the others.
+that ends out of memory: a failed trial to deepbore, one that `catch` lets pass to Optuna. A row says of each run how
+many of 100 evaluations crashed, how many of the last 50, and the least regret of the others.
 """
 
-import argparse
-import multiprocessing
 import os
 import statistics
 import warnings
@@ -25,8 +24,10 @@ from deepbore import Study
 from deepbore.problems import Problem
 from deepbore.problems.suites import problem as problem_of
 from deepbore.space import Params
-from harness.job import Job
+from harness.measuring import Row, grid, measure_or_show
 
+PROBLEMS = ["branin", "hartmann3", "hartmann6", "hpolib/protein_structure"]
+SEEDS, TRIALS = 5, 100
 SHARE = 0.3
 POOL = 20_000  # points that the region is laid out on
 
@@ -105,36 +106,32 @@ METHODS: dict[str, Callable[[Crashing, int, int], None]] = {
 }
 
 
-def run(job: Job) -> list[float]:
-    """The regret of each evaluation, NaN where it crashed."""
+WANTED = grid(problem=PROBLEMS, method=list(METHODS), seed=range(SEEDS), trials=[TRIALS])
+
+
+def run(problem: str, method: str, seed: int, trials: int) -> Row:
+    """How many evaluations crash, and how good the best of the others is."""
     torch.set_num_threads(1)
-    crashing = Crashing(problem_of(job.problem), job.seed)
-    METHODS[job.method](crashing, job.trials, job.seed)
-    return crashing.regrets
+    crashing = Crashing(problem_of(problem), seed)
+    METHODS[method](crashing, trials, seed)
+    crashed = np.isnan(crashing.regrets)
+    late = int(crashed[trials // 2 :].sum())
+    return {"crashed": int(crashed.sum()), "late": late, "regret": float(f"{np.nanmin(crashing.regrets):.4g}")}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", nargs="+", default=["branin"], help="by name")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
-    arguments = parser.parse_args()
-    print(f"| problem | method | crashed of {arguments.trials} | every seed | of the last half | regret |")
+def show(kept: list[Row]) -> None:
+    print(f"| problem | method | crashed of {TRIALS} | every seed | of the last half | regret (median) |")
     print("|---|---|---|---|---|---|")
-    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-        for problem in arguments.problems:
-            for method in METHODS:
-                jobs = [Job(problem, method, seed, arguments.trials) for seed in range(arguments.seeds)]
-                regrets = np.array(pool.map(run, jobs, chunksize=1))
-                crashed = np.isnan(regrets).sum(1)
-                late = np.isnan(regrets[:, regrets.shape[1] // 2 :]).sum(1)
-                print(
-                    f"| {problem} | {method} | {statistics.mean(crashed.tolist()):.1f} | {' '.join(map(str, crashed))} "
-                    f"| {statistics.mean(late.tolist()):.1f} | {np.nanmin(regrets, axis=1).mean():.2g} |",
-                    flush=True,
-                )
+    for problem in PROBLEMS:
+        for method in METHODS:
+            mine = [row for row in kept if (row["problem"], row["method"]) == (problem, method)]
+            if not mine:
+                continue
+            crashed = [row["crashed"] for row in mine]
+            late, regret = (statistics.median(row[name] for row in mine) for name in ("late", "regret"))
+            every = " ".join(map(str, crashed))
+            print(f"| {problem} | {method} | {statistics.mean(crashed):.1f} | {every} | {late:g} | {regret:.2g} |")
 
 
 if __name__ == "__main__":
-    main()
+    measure_or_show(__doc__, WANTED, run, show)

@@ -14,11 +14,8 @@ each evaluation, between a tenth of it and three times as much, as of means over
 of `study.recommended`, without noise, after 50 and 100 evaluations.
 """
 
-import argparse
 import os
 import time
-import warnings
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -27,7 +24,7 @@ import numpy as np
 import deepbore
 from deepbore import Outcome, Study
 from deepbore.problems import Branin, Hartmann, Problem
-from harness.measuring import Row, complete, grid, rows
+from harness.measuring import Row, grid, measure_or_show
 
 PROBLEMS: dict[str, tuple[Problem, float]] = {"branin": (Branin(), 10.0), "hartmann6": (Hartmann(6), 0.3)}
 METHODS = {"not told": (False, False), "told": (True, False), "told, again": (True, True)}
@@ -74,14 +71,5 @@ def show(kept: list[Row]) -> None:
         print(f"| {method} | " + " | ".join(cells) + " |")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--show", action="store_true", help="the table only")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    show(rows(arguments.file) if arguments.show else complete(arguments.file, WANTED, run))
-
-
 if __name__ == "__main__":
-    main()
+    measure_or_show(__doc__, WANTED, run, show)

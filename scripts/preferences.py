@@ -14,12 +14,9 @@ values         51 trials of the default, which is told values: what cannot be re
 A row has the regret of the best by utility after 10, 20, ..., 50 comparisons, and of `study.recommended` at the end.
 """
 
-import argparse
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -29,7 +26,7 @@ import torch
 import deepbore
 from deepbore import Study, Trial
 from deepbore.problems import Branin, Hartmann, Problem
-from harness.measuring import Row, complete, grid, rows
+from harness.measuring import Row, grid, measure_or_show
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "branin": Branin,
@@ -148,14 +145,5 @@ def show(kept: list[Row]) -> None:
             print(f"| {method}, {what} | " + " | ".join(cells) + " |")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--show", action="store_true", help="the table only")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    show(rows(arguments.file) if arguments.show else complete(arguments.file, WANTED, run))
-
-
 if __name__ == "__main__":
-    main()
+    measure_or_show(__doc__, WANTED, run, show)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import bench_suggest
 import benchmark
 import failures
 from deepbore import Real, SearchSpace
@@ -17,7 +18,7 @@ from deepbore.problems.suites import problem as problem_of
 from harness.files import append, left
 from harness.job import Job
 from harness.ledger import Ledger
-from harness.measuring import complete, longest, rows
+from harness.measuring import complete, longest, measure_or_show, rows
 from harness.running import optimise, run
 from peers.base import Peer
 from processes import is_gone
@@ -217,7 +218,33 @@ def test_a_measurement_goes_on_where_it_was_interrupted(tmp_path):
     assert {row["who"]: row["trials"] for row in longest(out, "trials", "who")} == {"a": 8, "bb": 5, "ccc": 5}
 
 
-def test_other_scripts_find_what_they_need():
+def test_a_script_of_one_file_measures_what_is_missing_or_only_shows(tmp_path, monkeypatch):
+    file, shown = tmp_path / "rows.jsonl", []
+    wanted = [{"n": 2}, {"n": 3}]
+    for arguments, there in ((["--show"], []), ([], [4, 9]), (["--show"], [4, 9])):
+        monkeypatch.setattr(sys, "argv", ["script.py", str(file), *arguments])
+        measure_or_show("about", wanted, lambda n: {"square": n * n}, shown.append)
+        assert [row["square"] for row in shown[-1]] == there
+
+
+def test_lost_evaluations_are_counted(capsys):
     crashing = failures.Crashing(problem_of("branin"), 0)
     failures.by_chance(crashing, 10, 0)
     assert len(crashing.regrets) == 10
+    row = failures.run("branin", "random", 0, 10)
+    lost = [math.isnan(regret) for regret in crashing.regrets]
+    assert (row["crashed"], row["late"]) == (sum(lost), sum(lost[5:]))
+    failures.show([{"problem": "branin", "method": "random", "seed": 0, **row}])
+    assert f"| branin | random | {sum(lost)}.0 | {sum(lost)} |" in capsys.readouterr().out
+
+
+def test_what_a_suggestion_costs(monkeypatch, capsys):
+    monkeypatch.setattr(bench_suggest, "NUMBERS", (20, 1000))
+    monkeypatch.setattr(bench_suggest, "ROUNDS", 1)
+    row = bench_suggest.measured("nine ordinals", "one network")
+    assert set(row["ms"]) == {"20", "1000", bench_suggest.BARE}
+    assert min(row["ms"].values()) > 0
+    bench_suggest.show([{"space": "nine ordinals", "head": "one network", **row}])
+    printed = capsys.readouterr().out
+    assert "nine ordinals, n = 1 000 |" in printed
+    assert f"| one network | {row['ms']['20']:.0f} | {row['ms']['1000']:.0f} |" in printed

@@ -1,6 +1,8 @@
 """Measurements that are no races of methods: rows in one file, each made once."""
 
 import json
+import warnings
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable
 from itertools import product
 from operator import itemgetter
@@ -45,6 +47,25 @@ def complete(path: Path, wanted: Iterable[Row], measure: Callable[..., Row], len
         if not any(_covers(old, row, length) for old in found):
             append(path, {**row, **measure(**row)})
     return rows(path)
+
+
+def measure_or_show(
+    about: str | None, wanted: Iterable[Row], measure: Callable[..., Row], show: Callable[[list[Row]], object]
+) -> None:
+    """The command line of a script with one file of rows: it measures what is missing and shows all, or shows only.
+
+    Args:
+        about: the script's docstring.
+        wanted: as `complete` has it.
+        measure: as `complete` has it.
+        show: prints rows.
+    """
+    parser = ArgumentParser(description=about, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--show", action="store_true", help="the table only")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    show(rows(given.file) if given.show else complete(given.file, wanted, measure))
 
 
 def _covers(found: Row, wanted: Row, length: str) -> bool:
