@@ -120,7 +120,7 @@ def run(problem: str, method: str, seed: int, trials: int) -> Row:
 
 
 def show(kept: list[Row]) -> None:
-    print(f"| problem | method | crashed of {TRIALS} | every seed | of the last half | regret (median) |")
+    print(f"| problem | method | crashed of {TRIALS}, mean | every seed | of the last half, median | regret, median |")
     print("|---|---|---|---|---|---|")
     for problem in PROBLEMS:
         for method in METHODS:
