@@ -102,6 +102,50 @@ def test_an_ask_for_more_than_is_left_leaves_the_queue_alone():
     assert study.ask()[0].params == {"k": 3}
 
 
+def test_what_is_enqueued_is_tried_though_a_finite_space_is_used_up():
+    study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}))
+    for trial in study.ask(3):
+        study.tell(trial, trial.params["k"])
+    study.enqueue({"k": 2})
+    assert study.ask()[0].params == {"k": 2}
+    for k in (3, 1, 1):
+        study.enqueue({"k": k})
+    study.optimize(lambda params: params["k"], 5)  # three that come again, and nothing else is left
+    assert [trial.params["k"] for trial in study.trials[4:]] == [3, 1, 1]
+    with pytest.raises(SpaceExhausted, match=r"3 of all 3 are evaluated or pending\. Ask for fewer, or enqueue"):
+        study.ask()
+
+
+def test_a_queue_takes_the_place_of_the_configurations_in_it():
+    study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}))
+    for k in (1, 1, 3):
+        study.enqueue({"k": k})
+    with pytest.raises(SpaceExhausted, match="4 new configurations were asked for, but 0 of all 3 are evaluated"):
+        study.ask(5)
+    assert [trial.params["k"] for trial in study.ask(4)] == [1, 1, 3, 2]
+
+
+def test_a_best_configuration_may_be_tried_again_and_again():
+    study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}), seed=0)
+    for trial in study.ask(3):
+        study.tell(trial, trial.params["k"])
+    study.enqueue(study.best_trial.params)
+    study.optimize(bowl_of_k, 9, callbacks=[lambda study, trial: study.enqueue(study.best_trial.params)])
+    assert len(study.trials) == 12
+
+
+def bowl_of_k(params):
+    return (params["k"] - 2) ** 2
+
+
+def test_where_all_that_is_not_fixed_is_used_up_the_error_says_how_to_go_on():
+    study = Study(SearchSpace({"k": Ordinal([1, 2, 3]), "x": Ordinal([0, 1])}))
+    study.fix({"k": 2, "x": 1})
+    study.ask()
+    with pytest.raises(SpaceExhausted, match=r"1 of all 1 with what is fixed are .* or release .* fix\(\{\}\)"):
+        study.ask()
+
+
 # --- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 

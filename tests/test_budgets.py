@@ -13,6 +13,7 @@ from deepbore.data.observations import Observations, Status
 from deepbore.data.record import read_record
 from deepbore.errors import SettingError, SpaceExhausted
 from deepbore.labels import LabelledObservations, ValueGradedLabels
+from deepbore.loop.rungs import Promotions
 from deepbore.testing import fit
 from rungs import EPOCHS, LINE, run
 
@@ -97,6 +98,42 @@ def test_a_promoted_trial_continues_its_predecessor():
     assert promoted.resume_from.id == 0
     assert promoted.resume_from.attributes["checkpoint"] == "0.ckpt"
     assert (new.budget, new.resume_from) == (1, None)
+
+
+def promoted_one_by_one(observations):
+    """(row, budget) of who is promoted, from the trials alone."""
+    budget, found = observations.budget, []
+    trials = [observations.trial(row) for row in range(len(observations))]
+    tried = {(str(trial.params), trial.budget) for trial in trials}
+    continued = set(observations.resumed.values())
+    for low, up in reversed(list(itertools.pairwise(budget.rungs))):
+        rung = [trial for trial in trials if trial.budget == low and trial.status is not Status.PENDING]
+        complete = sorted((t for t in rung if t.status is Status.COMPLETE), key=lambda trial: trial.value)
+        seen = set()
+        for trial in complete[: math.floor(len(rung) / budget.factor + 1e-9)]:
+            name = str(trial.params)
+            if trial.id in continued or name in seen or (name, up) in tried:
+                continue
+            seen.add(name)
+            found.append((trial.id, up))
+    return found
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([1, 3, 9, 27]), st.integers(0, 5)), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_who_is_promoted_is_found_without_looking_at_each(rows):
+    observations = Observations(LINE, budget=EPOCHS)
+    for x, budget, value in rows:
+        observations.add({"x": x / 4}, math.nan if value == 0 else value, budgets=budget)
+    study = run(Study(LINE, budget=EPOCHS, n_initial=5, seed=len(rows)), len(rows))
+    for each in (observations, study.observations):
+        expected = promoted_one_by_one(each)
+        found = Promotions(each)
+        assert len(found) == len(expected)
+        assert [tuple(one) for one in found.first(100)] == expected
+        assert [tuple(one) for one in found.first(2)] == expected[:2]
+        for row, budget in expected[:3]:
+            assert found.first(1, of=row) == [(row, budget)]
 
 
 def test_a_failure_counts_as_a_result_and_is_never_promoted():

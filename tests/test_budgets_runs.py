@@ -178,6 +178,31 @@ def test_what_the_journal_does_not_have_is_asked_again(tmp_path, lost):
     assert [(trial.params, trial.budget) for trial in loaded.trials] == expected
 
 
+@pytest.mark.parametrize("lost", [1, 2])
+def test_promotions_that_were_chosen_together_stay_together(tmp_path, lost):
+    """Whatever comes of the first of them after an end, the others are still the next."""
+
+    def promoted(journal):
+        study = Study(LINE, seed=0, budget=EPOCHS, n_initial=9, journal=journal)
+        for trial in study.ask(9):
+            study.tell(trial, trial.params["x"])
+        return study, study.ask(3)  # the best third
+
+    study, chosen = promoted(tmp_path / "whole.jsonl")
+    assert {trial.budget for trial in chosen} == {3}
+    study.close()
+    journal = tmp_path / "whole.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-lost]))
+    loaded = Study.load(journal)
+    for trial in loaded.trials[9:]:
+        loaded.tell(trial, 100.0)
+    loaded.add({"x": [0.9] * 9}, [-float(k) for k in range(9)], budgets=1)  # nine that are better, and unheard of
+    again = [*loaded.trials[9 : 12 - lost], *loaded.ask(lost)]
+    assert [(t.params, t.budget, t.resume_from.id) for t in again] == [
+        (t.params, t.budget, t.resume_from.id) for t in chosen
+    ]
+
+
 def test_another_budget_is_another_run(tmp_path):
     journal = tmp_path / "run.jsonl"
     Study(LINE, budget=EPOCHS, journal=journal).close()

@@ -7,10 +7,11 @@ import pytest
 import torch
 from hypothesis import assume, given, settings, strategies as st
 
-from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
+from deepbore import Categorical, Condition, Integer, Ordinal, Outcome, Real, SearchSpace, Study
 from deepbore.data.csv_file import read_csv
 from deepbore.data.observations import Status
 from deepbore.errors import TableError
+from rungs import EPOCHS, run
 from test_space import CONDITIONAL, spaces
 
 PLANE = SearchSpace({"x": Real(-1, 1), "k": Integer(1, 8)})
@@ -86,10 +87,78 @@ def test_a_frame_comes_back(tmp_path):
 
 def test_only_the_named_columns_count(tmp_path):
     path = written(tmp_path, "\ufeffnote,loss,k,x\r\n\r\nfirst,0.5,2.0,0.25\r\n,,1,1\r\n")
-    columns, values = read_csv(path, PLANE, value="loss")
-    assert columns == {"x": [0.25, 1.0], "k": [2.0, 1.0]}
-    assert values[0] == 0.5
-    assert math.isnan(values[1])
+    (read,) = read_csv(path, PLANE, value="loss")
+    assert read.columns == {"x": [0.25, 1.0], "k": [2.0, 1.0]}
+    assert read.values[0] == 0.5
+    assert math.isnan(read.values[1])
+    assert (read.constraints, read.budgets, read.noise, read.task) == (None, None, None, None)
+
+
+def in_turn(study, tmp_path, **settings):
+    """A new study that is given the frame of another by a file."""
+    study.to_frame().to_csv(tmp_path / "frame.csv", index=False)
+    again = Study(study.space, **settings)
+    again.add_csv(tmp_path / "frame.csv")
+    return again
+
+
+def test_constraints_and_noise_come_back(tmp_path):
+    study = Study(PLANE, seed=1)
+    for trial in study.ask(6):
+        constraints = (0.5 - trial.params["x"], -1.0) if trial.id else ()
+        study.tell(trial, Outcome(trial.params["x"], constraints=constraints, noise=0.1 if trial.id % 2 else None))
+    again = in_turn(study, tmp_path)
+    assert again.best_trial.params == study.best_trial.params
+    assert torch.equal(again.observations.constraints.nan_to_num(7), study.observations.constraints.nan_to_num(7))
+    assert torch.equal(again.observations.noise.nan_to_num(7), study.observations.noise.nan_to_num(7))
+
+
+def test_several_objectives_come_back(tmp_path):
+    study = Study(PLANE, directions=["minimize", "maximize"], seed=1)
+    for trial in study.ask(5):
+        study.tell(trial, [trial.params["x"], trial.params["k"]])
+    again = in_turn(study, tmp_path, directions=["minimize", "maximize"])
+    assert [trial.values for trial in again.trials] == [trial.values for trial in study.trials]
+
+
+def test_budgets_come_back_and_need_a_study_with_budgets(tmp_path):
+    study = Study(PLANE, seed=1, budget=EPOCHS)
+    run(study, 12, lambda params, trial: params["x"] + 1 / trial.budget)
+    again = in_turn(study, tmp_path, budget=EPOCHS)
+    assert [trial.budget for trial in again.trials] == [trial.budget for trial in study.trials]
+    assert again.best_trial.budget == study.best_trial.budget > 1
+    with pytest.raises(TableError, match=r"several budgets \(1, 3.*\), but the study has none"):
+        Study(PLANE).add_csv(tmp_path / "frame.csv")
+
+
+def test_rows_of_earlier_tasks_stay_theirs(tmp_path):
+    study = Study(PLANE, seed=1)
+    study.add({"x": [0.0, 0.5], "k": [1, 2]}, [-200.0, -100.0], task="last year")
+    study.tell(study.ask()[0], 1.0)
+    again = in_turn(study, tmp_path)
+    assert again.best_trial.value == 1
+    assert [trial.task for trial in again.trials] == ["last year", "last year", None]
+    as_a_task = Study(PLANE)
+    as_a_task.add_csv(tmp_path / "frame.csv", task="today")
+    assert [trial.task for trial in as_a_task.trials] == ["last year", "last year", "today"]
+
+
+def test_parameters_with_names_of_ours_keep_them(tmp_path):
+    names = ("id", "value", "status", "budget", "noise", "constraint_0")
+    study = Study(SearchSpace({name: Real(1, 2) for name in names}), seed=0)
+    study.tell(study.ask()[0], 1.0, noise=0.5, constraints=[-1.0])
+    study.ask()
+    frame = study.to_frame()
+    assert frame.columns.is_unique
+    for trial in study.trials:
+        assert frame[list(names)].iloc[trial.id].to_dict() == trial.params
+    assert frame["id_"].tolist() == [0, 1]
+    assert frame["status_"].tolist() == ["complete", "pending"]
+    frame.to_csv(tmp_path / "frame.csv", index=False)
+    again = Study(study.space)
+    again.add_csv(tmp_path / "frame.csv", value="value_")
+    (trial,) = again.trials  # the pending one is no result
+    assert (trial.params, trial.value, trial.noise, trial.constraints) == (study.trials[0].params, 1.0, 0.5, (-1.0,))
 
 
 def test_an_inactive_parameter_may_hold_anything(tmp_path):

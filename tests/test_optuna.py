@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
@@ -197,3 +198,27 @@ def test_the_example_runs(tmp_path, monkeypatch, capsys):
     assert found is not None
     assert float(found[1]) < 0.1
     assert (tmp_path / "optuna_journal.log").exists()
+
+
+@pytest.mark.parametrize("seed", [np.int64(4), -4, 2**40])
+def test_a_seed_is_any_whole_number(seed):
+    runs = [optuna.create_study(sampler=DeepBoreSampler(seed=seed, n_startup_trials=3)) for _ in range(2)]
+    for study in runs:
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), 6)
+    assert [trial.params for trial in runs[0].trials] == [trial.params for trial in runs[1].trials]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"seed": "a"}, "seed must be a whole number of at most 64 bits, but got seed='a'"),
+        (
+            {"classifier": DeepEnsemble()},
+            "classifier must make a new classifier whenever the space changes",
+        ),
+        ({"classifier": "KernelPLS"}, "classifier must make a new classifier"),
+    ],
+)
+def test_what_a_sampler_can_not_use_is_refused_at_once(settings, says):
+    with pytest.raises(SettingError, match=says):
+        DeepBoreSampler(**settings)

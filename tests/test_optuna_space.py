@@ -1,10 +1,12 @@
 """DeepBoreSampler's space: distributions as parameters, and conditions read off Optuna's trials."""
 
+import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
 from deepbore.integrations.define_by_run import SeenTrials, levels, parameter, to_native, to_optuna
+from deepbore.integrations.optuna import DeepBoreSampler
 from deepbore.space import Categorical, Condition, Integer, Real
 
 # --- distributions ---------------------------------------------------------------------------------------------------
@@ -118,3 +120,25 @@ def test_changing_and_single_distributions_are_left_out():
         {"x": (0.1, UNIT), "y": (0.1, UNIT)},
     ]
     assert set(seen(*rows).distributions) == {"x"}
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        IntDistribution(0, 2**62),
+        IntDistribution(0, 2**63 - 1),
+        IntDistribution(1, 2**50, log=True),
+        FloatDistribution(1, 1 + 1e-12),
+    ],
+)
+def test_what_no_parameter_of_ours_can_be_is_sampled_at_random(distribution):
+    def objective(trial):
+        ask = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
+        hard = ask("hard", distribution.low, distribution.high, log=distribution.log)
+        return trial.suggest_float("x", 0, 1) + 0.0 * hard
+
+    sampler = DeepBoreSampler(seed=0, n_startup_trials=3)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, 8)
+    assert sampler.infer_relative_search_space(study, study.trials[-1]).keys() == {"x"}
+    assert len(study.trials) == 8

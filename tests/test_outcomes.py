@@ -181,3 +181,19 @@ def test_a_frame_has_columns_for_what_there_is():
         {"id": 1, "status": "failed", "reason": "no"},
         {"id": 2, "value_0": 3, "value_1": 4, "status": "complete", "task": "old"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "says"),
+    [
+        ([], r"an outcome has a value, but got \[\]. Tell failed=True if there is none"),
+        (np.bool_(True), "must be a number, but got np.True_"),
+        (torch.tensor(True), r"must be a number, but got tensor\(True\)"),
+    ],
+)
+def test_what_is_no_outcome_leaves_the_trial_as_it_was(outcome, says):
+    observations = Observations(SearchSpace({"x": Real(0, 1)}))
+    observations.reserve(torch.tensor([[0.5]]).double())
+    with pytest.raises(ValueTypeError, match=says):
+        observations.tell(0, outcome)
+    assert observations.status[0] == Status.PENDING

@@ -140,6 +140,19 @@ def test_enqueued_configurations_are_asked_first_and_survive(tmp_path):
     assert loaded.optimize(bowl, 2).study.trials[4].params["x"] == -0.5
 
 
+def test_what_is_enqueued_several_times_is_tried_as_often_after_an_end_at_any_moment(tmp_path):
+    study = Study(PLANE, seed=0, journal=tmp_path / "run.jsonl")
+    twice, once = {"x": 0.25, "y": 0.5}, {"x": 0.5, "y": 0.5}
+    for params in (twice, twice, once):
+        study.enqueue(params)
+    study.ask()
+    study.close()
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))  # it died before the journal had it
+    loaded = Study.load(path)
+    assert [trial.params for trial in loaded.ask(3)] == [twice, twice, once]
+
+
 def test_what_a_loaded_study_has_left_pending_is_evaluated_first(tmp_path):
     study = Study(PLANE, seed=0, n_initial=4, journal=tmp_path / "run.jsonl")
     first, second, third = study.ask(3)

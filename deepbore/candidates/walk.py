@@ -14,11 +14,16 @@ ROUNDS = 50  # of 100 q random points, before a space is held to have nothing ne
 
 def require_room(observations: Observations, q: int) -> None:
     """Raises SpaceExhausted if a finite space has fewer than q configurations left."""
-    if observations.n_left < q:
-        seen, all_ = observations.n_distinct, int(observations.space.cardinality)
-        raise SpaceExhausted(
-            f"{q} new configurations were asked for, but {seen} of all {all_} are evaluated or pending."
-        )
+    left, space = observations.n_left, observations.space
+    if left >= q:
+        return
+    seen, all_ = int(space.cardinality - left), int(space.cardinality)
+    still = " with what is fixed" if space.is_fixed else ""
+    out = "release the others by fix({})" if space.is_fixed else "enqueue what may come again"
+    raise SpaceExhausted(
+        f"{q} new configurations were asked for, but {seen} of all {all_}{still} are evaluated or pending. Ask for "
+        f"fewer, or {out}."
+    )
 
 
 def distinct(ranked: Tensor, observations: Observations, q: int, generator: torch.Generator) -> Tensor:

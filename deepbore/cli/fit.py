@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from jsonargparse import ArgumentError
 
 from deepbore.cli import fit_help
 from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
-from deepbore.cli.run_directory import CONFIG, JOURNAL, TIMES
+from deepbore.cli.run_directory import CONFIG, JOURNAL, TIMES, Run
 from deepbore.cli.summary import summary
 from deepbore.data.csv_file import read_csv
 from deepbore.data.trial import Trial
@@ -53,9 +54,9 @@ def run_fit(args: Sequence[str]) -> None:
         return
     print(summary(study.observations, cli.problem.optimum, None if interrupted else _recommended(study)))
     if interrupted:
-        print(f"interrupted; go on with: deepbore fit --resume {cli.run}")
+        print(f"interrupted; go on with: deepbore fit --resume {quote(str(cli.run))}")
         raise KeyboardInterrupt
-    print(f"kept in {cli.run}: `deepbore plot {cli.run}` draws it")
+    print(f"kept in {cli.run}: `deepbore plot {quote(str(cli.run))}` draws it")
 
 
 def _is_done(cli: RunCLI, study: Study) -> bool:
@@ -106,10 +107,17 @@ def _new(cli: RunCLI) -> Study:
     loop, problem, is_first = cli.loop, cli.problem, cli.trainer.is_global_zero
     if is_first and holds_run(cli.run / JOURNAL):
         raise JournalError(
-            f"{cli.run} holds a run already. Go on with deepbore fit --resume {cli.run}, or name another by --run."
+            f"{cli.run} holds a run already. Go on with deepbore fit --resume {quote(str(cli.run))}, or name "
+            "another by --run."
         )
-    earlier = None if cli.warm_start is None else read_csv(cli.warm_start, problem.space)
-    tasks = {task: read_csv(path, problem.space) for task, path in cli.earlier_tasks.items()}
+    files: list[tuple[str, str | None]] = [] if cli.warm_start is None else [(cli.warm_start, None)]
+    files += [(path, task) for task, path in cli.earlier_tasks.items()]
+    objectives, has_budget = len(problem.directions), loop.budget is not None
+    earlier = [
+        results
+        for path, task in files
+        for results in read_csv(path, problem.space, objectives=objectives, task=task, has_budget=has_budget)
+    ]
     parts: Parts = {"classifier": cli.model, "acquisition": loop.acquisition, "candidates": loop.candidates}
     parts |= {"labels": cli.labels, "n_initial": loop.n_initial}
     if is_first:
@@ -121,10 +129,8 @@ def _new(cli: RunCLI) -> Study:
     study = Study(
         problem.space, directions=problem.directions, seed=loop.seed, journal=journal, budget=loop.budget, **parts
     )
-    if earlier is not None:
-        study.add(*earlier)
-    for task, results in tasks.items():
-        study.add(*results, task=task)
+    for results in earlier:
+        study.add(**vars(results))
     return study
 
 
@@ -140,16 +146,21 @@ def _loaded(cli: RunCLI) -> Study:
         labels=cli.labels,
         n_initial=loop.n_initial,
     )
-    own = study.observations.directions, study.seed, study.observations.budget
-    if own != (tuple(problem.directions), loop.seed, loop.budget):
-        raise JournalError(f"{path} is of another problem, direction, seed or budget than the configuration.")
-    if cli.trainer.is_global_zero:
-        problem.prepare()
-    if cli.warm_start is not None and not len(study.observations):  # it died before it had them
+    observations = study.observations
+    kept = {"directions": observations.directions, "loop.seed": study.seed, "loop.budget": observations.budget}
+    wanted = {"directions": tuple(problem.directions), "loop.seed": loop.seed, "loop.budget": loop.budget}
+    if other := [name for name in kept if kept[name] != wanted[name]]:
+        said = "; ".join(f"{name} was {kept[name]}, not {wanted[name]}" for name in other)
+        raise JournalError(f"a run goes on as it began, but in {path} {said}. Leave it as it was, or begin a new run.")
+    is_new = cli.warm_start != Run(cli.run).settings.get("warm_start")
+    if cli.warm_start is not None and (is_new or not len(observations)):  # or it died before it had them
         study.add_csv(cli.warm_start)
     for task, results in cli.earlier_tasks.items():
-        if task not in study.observations.task_names:
+        if task not in observations.task_names:
             study.add_csv(results, task=task)
+    if cli.trainer.is_global_zero:
+        problem.prepare()
+        cli.save_config()  # what was given behind --resume counts from now on
     return study
 
 

@@ -1,6 +1,6 @@
 """`RunCLI`: LightningCLI that reads the configuration of a run; it runs nothing by itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,18 @@ from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.cli.yaml_file import MODE
 from deepbore.data.budget import Budget
-from deepbore.errors import SettingError
+from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
 from deepbore.study.running import MAX_FAILURES
+
+STEPS = {  # settings of a Trainer that a classifier, which takes its own steps, has no use for, and what means nothing
+    "gradient_clip_val": (None, 0),
+    "accumulate_grad_batches": (None, 1),
+    "precision": (None, 32, "32", "32-true", 64, "64", "64-true"),
+}
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,7 @@ class RunCLI(LightningCLI):
         named = self.config_init.run
         self.run = new_run(type(self.problem).__name__.lower()) if named is None else Path(named)
         settings = self.config_init.trainer
+        refuse_steps(settings)
         if settings.get("logger") in (None, True):
             kwargs["logger"] = CSVLogger(self.run, name="", version="")
         self.shows_progress = settings.get("enable_progress_bar") is not False
@@ -186,6 +193,21 @@ class RunCLI(LightningCLI):
     def save_config(self) -> None:
         """Writes config.yaml into the run directory, whole or not at all."""
         half = self.run / f"{CONFIG}.part"
-        self.run.mkdir(parents=True, exist_ok=True)
+        try:
+            self.run.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise JournalError(
+                f"{self.run} can't be the directory of a run ({error}). Name another by --run."
+            ) from error
         self.parser.save(self.config, half, skip_none=False, overwrite=True, multifile=False)
         half.replace(self.run / CONFIG)
+
+
+def refuse_steps(trainer: Mapping[str, Any]) -> None:
+    """Raises SettingError for settings of the steps of a Trainer: see `STEPS`."""
+    for name, harmless in STEPS.items():
+        if (given := trainer.get(name)) not in harmless:
+            raise SettingError(
+                f"a classifier takes its own steps, in full precision, so trainer.{name} does nothing for it, but got "
+                f"{given!r}. Leave it out."
+            )

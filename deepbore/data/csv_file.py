@@ -3,36 +3,76 @@
 import csv
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from deepbore.data.frames import own_column
 from deepbore.errors import PointError, TableError
 from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
 from deepbore.space.parameters.base import NOTHING, number
 
 Columns = dict[str, list[Any]]
+OURS = ("budget", "noise", "task")  # columns that `Study.to_frame` writes, beside those of constraints
+CONSTRAINT = re.compile(r"constraint_\d+_*")
 
 
-def read_csv(path: str | os.PathLike[str], space: SearchSpace, value: str = "value") -> tuple[Columns, list[float]]:
-    """The columns and values in a CSV file, as `Study.add` takes them.
+@dataclass(frozen=True)
+class EarlierResults:
+    """n results of one task, as `Study.add` takes them: its arguments, by name."""
+
+    columns: Columns
+    values: list[Any]
+    constraints: list[list[float]] | None
+    budgets: list[float] | None
+    noise: list[float] | None
+    task: str | None
+
+    def take(self, rows: Sequence[int], task: str | None) -> "EarlierResults":
+        """Some rows, which are of a task."""
+
+        def those(each: list[Any] | None) -> Any:
+            return None if each is None else [each[row] for row in rows]
+
+        columns = {name: those(column) for name, column in self.columns.items()}
+        values, constraints, budgets, noise = map(those, (self.values, self.constraints, self.budgets, self.noise))
+        return EarlierResults(columns, values, constraints, budgets, noise, task)
+
+
+def read_csv(
+    path: str | os.PathLike[str],
+    space: SearchSpace,
+    value: str = "value",
+    *,
+    objectives: int = 1,
+    task: str | None = None,
+    has_budget: bool = False,
+) -> list[EarlierResults]:
+    """What is in a CSV file, task by task.
 
     Args:
-        path: the file, in UTF-8: a header, then a row for each trial. Columns that are neither a parameter nor the
-            value are passed over, and so are rows whose `status` is "pending", as in `Study.to_frame`.
+        path: the file, in UTF-8: a header, then a row for each trial. Beside parameters and value, columns are read
+            that `Study.to_frame` writes: constraint_0, ..., budget, noise and task. Rows whose `status` is "pending"
+            are passed over, and so are all other columns.
         space: each of its parameters needs a column. A choice is recognised by how it is written (True, 1e-3 for 0.001,
             nothing for None); a cell of an inactive parameter may hold anything.
-        value: name of the column of values; an empty one, or NaN, is a failed trial.
+        value: name of the column of values, an empty one, or NaN, is a failed trial; of k values those of value_0, ...
+        objectives: k.
+        task: name of the task of rows that name none; None for this run.
+        has_budget: whether the results are for a study with budgets.
 
     Raises:
         TableError: naming line and column, for a cell that does not belong there, or for a file that is no such table.
     """
     if value in space.names:
         raise TableError(f"{value!r} is a parameter, so the values need another column. Name it with value=.")
-    table = _Table.read(path, [*space.names, value])
+    names = [value] if objectives == 1 else [f"{value}_{j}" for j in range(objectives)]
+    values = names if objectives == 1 else [own_column(name, space.names) for name in names]
+    table = _Table.read(path, space.names, values)
     read = {name: _natives(space.parameters[name], table.columns[name]) for name in space.names}
     columns = {name: natives for name, (natives, _) in read.items()}
     active = space.active(space.encode_columns(columns)).T.tolist()
@@ -45,7 +85,20 @@ def read_csv(path: str | os.PathLike[str], space: SearchSpace, value: str = "val
     if wrong:
         row, name, says = min(wrong)
         raise table.error(row, name, says)
-    return columns, [_value(table, row, value) for row in range(len(table.lines))]
+    budgets = table.single(own_column("budget", space.names))
+    if not has_budget and len(different := sorted({each for each in budgets or () if not math.isnan(each)})) > 1:
+        budget = ", ".join(f"{each:g}" for each in different)
+        raise TableError(
+            f"{path} has results of several budgets ({budget}), but the study has none, so cheap ones would count as "
+            "full ones. Give the study a budget, or take out the column."
+        )
+    told = table.single(value) if objectives == 1 else table.numbers(values)
+    constraints = table.numbers(table.constraints) if table.constraints else None
+    noise = table.single(own_column("noise", space.names))
+    everything = EarlierResults(columns, told or [], constraints, budgets, noise, task)
+    tasks = table.tasks(own_column("task", space.names), task)
+    rows_of = {name: [row for row, each in enumerate(tasks) if each == name] for name in dict.fromkeys(tasks)}
+    return [everything.take(rows, name) for name, rows in rows_of.items()]
 
 
 @dataclass(frozen=True)
@@ -55,9 +108,10 @@ class _Table:
     path: str
     columns: dict[str, list[str]]
     lines: list[int]
+    constraints: list[str]  # names of columns, in the order of the constraints
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], names: Sequence[str]) -> "_Table":
+    def read(cls, path: str | os.PathLike[str], parameters: Sequence[str], values: Sequence[str]) -> "_Table":
         try:
             rows = list(_rows(path))
         except (OSError, TypeError, ValueError, csv.Error) as error:
@@ -65,14 +119,32 @@ class _Table:
         if not rows:
             raise TableError(f"{path} must begin with a header, but is empty.")
         (_, header), *body = rows
-        at = {name: _place(path, header, name) for name in names}
         for line, row in body:
             if len(row) != len(header):
                 raise TableError(f"line {line} of {path} must have {len(header)} cells as the header, not {len(row)}.")
-        if "status" in header and "status" not in names:
-            body = [(line, row) for line, row in body if row[header.index("status")] != "pending"]
+        names, status = [*parameters, *values], own_column("status", parameters)
+        constraints = [name for name in header if CONSTRAINT.fullmatch(name) and name not in names]
+        constraints.sort(key=lambda name: int(name.rstrip("_").rpartition("_")[2]))
+        ours = [own_column(name, parameters) for name in OURS]
+        optional = [*constraints, *(name for name in ours if name in header and name not in names)]
+        at = {name: _place(path, header, name) for name in [*names, *optional]}
+        if status in header and status not in names:
+            body = [(line, row) for line, row in body if row[header.index(status)] != "pending"]
         columns = {name: [row[place] for _, row in body] for name, place in at.items()}
-        return cls(str(path), columns, [line for line, _ in body])
+        return cls(str(path), columns, [line for line, _ in body], constraints)
+
+    def numbers(self, names: Sequence[str]) -> list[list[float]]:
+        """Some columns, row by row; NaN where there is nothing."""
+        return [[_number(self, row, name) for name in names] for row in range(len(self.lines))]
+
+    def single(self, name: str) -> list[float] | None:
+        """One column; None where there is none."""
+        return [each for (each,) in self.numbers([name])] if name in self.columns else None
+
+    def tasks(self, name: str, default: str | None) -> list[str | None]:
+        """The task of each row."""
+        texts = self.columns.get(name, [""] * len(self.lines))
+        return [default if text.strip().lower() in NOTHING else text for text in texts]
 
     def error(self, row: int, name: str, says: str) -> TableError:
         return TableError(f"line {self.lines[row]} of {self.path}, column {name!r}: {says}")
@@ -120,7 +192,7 @@ def _checked(parameter: Parameter, natives: list[Any], some: Any, wrong: dict[in
     return natives
 
 
-def _value(table: _Table, row: int, name: str) -> float:
+def _number(table: _Table, row: int, name: str) -> float:
     text = table.columns[name][row]
     try:
         return math.nan if text.strip().lower() in NOTHING else number(text)

@@ -161,6 +161,8 @@ class Journal:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
 
     def _refuse_content(self) -> None:
+        if self.path.is_dir():
+            raise JournalError(f"a journal is a file, but {self.path} is a directory. Name a file in it.")
         if self.path.exists() and self.path.stat().st_size:
             raise JournalError(
                 f"{self.path} holds a run already, or something else. Go on with Study.load, or if_exists='load', or "

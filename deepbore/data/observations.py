@@ -100,8 +100,6 @@ class Observations(ComparedTrials):
 
         def effect() -> None:
             self._seen.update(seen)
-            if self.budget is not None:
-                self.spent.update((each, spends["budget"]) for each in identities)
             if resume_from is not None:
                 self.resumed[start] = resume_from
             self._tally, self._rows.n = tally, end
@@ -288,8 +286,6 @@ class Observations(ComparedTrials):
             self._rows.replace("constraints", wide)
             self._rows.replace("noise", noisy)
             self._seen.update(seen)
-            if self.budget is not None and added.budgets is not None:
-                self.spent.update(zip(identities, added.budgets.tolist(), strict=True))
             self._tally, self._rows.n = tally, end
 
         return effect

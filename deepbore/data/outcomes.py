@@ -9,6 +9,7 @@ from typing import Any, SupportsFloat
 
 from deepbore.errors import ValueTypeError
 
+BOOLEANS = ("bool", "torch.bool")  # types of arrays, by name
 LONGEST_REASON = 2000  # characters: whole logs would swell the journal
 
 
@@ -105,7 +106,12 @@ def as_outcome(returned: Any) -> Outcome:
     Raises:
         ValueTypeError: for anything but an outcome, a number, or a sequence of numbers.
     """
-    return returned if isinstance(returned, Outcome) else Outcome(returned)
+    if isinstance(returned, Outcome):
+        return returned
+    outcome = Outcome(returned)
+    if not outcome.values:
+        raise ValueTypeError(f"an outcome has a value, but got {_shown(returned)}. Tell failed=True if there is none.")
+    return outcome
 
 
 def as_number(value: Any, what: str = "an objective value") -> float:
@@ -114,7 +120,7 @@ def as_number(value: Any, what: str = "an objective value") -> float:
     Raises:
         ValueTypeError: for anything but a real number that a float can hold.
     """
-    if isinstance(value, (str, bytes, bool, type(None))):
+    if isinstance(value, (str, bytes, bool, type(None))) or str(getattr(value, "dtype", "")) in BOOLEANS:
         raise ValueTypeError(f"{what} must be a number, but got {value!r:.100}. Tell failed=True if there is none.")
     try:
         return float(value)

@@ -63,7 +63,6 @@ class ObservationsView(Rows):
         self._tally = Tally()
         self._seen: dict[Hashable, int] = {}  # configurations of this run, and the first row of each
         self._pairs: tuple[Pair, ...] = ()
-        self.spent: set[tuple[Hashable, float]] = set()  # configurations and their budgets, where there are any
         self.resumed: dict[int, int] = {}  # row -> the row that it continues
         self._attributes: dict[int, Mapping[str, Any]] = {}
         self._reasons: dict[int, str] = {}

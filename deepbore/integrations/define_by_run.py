@@ -7,6 +7,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from deepbore.errors import SpaceError
 from deepbore.space import Categorical, Condition, Integer, Real, SearchSpace
 
 Distributions = dict[str, BaseDistribution]
@@ -17,9 +18,10 @@ class SeenTrials:
     """What the finished trials of a study say about its space.
 
     A parameter whose distribution differs between trials, or holds a single value, is left out, as in Optuna's
-    `IntersectionSearchSpace`. One that some complete trials do without is conditional: on the parameter with levels
-    that occurs wherever it does and whose values tell apart the trials with it from those without. Of several such
-    parameters it is the one with the fewest levels. Values that no trial has had yet count as ones that activate it.
+    `IntersectionSearchSpace`; so is one that no parameter of deepbore can be, such as 2^62 whole numbers. One that some
+    complete trials do without is conditional: on the parameter with levels that occurs wherever it does and whose
+    values tell apart the trials with it from those without. Of several such parameters it is the one with the fewest
+    levels. Values that no trial has had yet count as ones that activate it.
 
     If no parameter explains the absence, it is unconditional. Failed and pruned trials may have ended before they asked
     for all their parameters, so only complete ones say what is conditional.
@@ -32,13 +34,13 @@ class SeenTrials:
     def add(self, trial: FrozenTrial) -> None:
         """Takes note of one finished trial."""
         for name, distribution in trial.distributions.items():
-            if self._distributions.setdefault(name, distribution) != distribution:
+            if self._distributions.setdefault(name, distribution) != distribution or not is_possible(distribution):
                 self._distributions[name] = None
         if trial.state != TrialState.COMPLETE:
             return
         seen = self._branches.setdefault(frozenset(trial.distributions), {})
         for name, distribution in trial.distributions.items():
-            if 1 < len(levels(distribution)) <= PARENT_LEVELS:
+            if is_possible(distribution) and 1 < len(levels(distribution)) <= PARENT_LEVELS:
                 seen.setdefault(name, set()).add(to_native(distribution, trial.params[name]))
 
     @property
@@ -86,6 +88,14 @@ def parameter(distribution: BaseDistribution, when: Condition | None = None) -> 
     if _on_grid(d):
         return Integer(0, len(levels(d)) - 1, when=when)
     return (Integer if isinstance(d, IntDistribution) else Real)(d.low, d.high, log=d.log, when=when)
+
+
+def is_possible(distribution: BaseDistribution) -> bool:
+    """Whether there is a parameter of deepbore for a distribution."""
+    try:
+        return distribution.single() or bool(parameter(distribution))
+    except (SpaceError, OverflowError):
+        return False
 
 
 def to_native(distribution: BaseDistribution, value: Any) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.errors import MissingPackage, ValueTypeError
+from deepbore.errors import MissingPackage, SettingError, ValueTypeError
 
 try:
     from optuna import Study as OptunaStudy
@@ -26,6 +26,7 @@ from deepbore.data.observations import Direction
 from deepbore.data.outcomes import as_number
 from deepbore.integrations.followed import CONSTRAINTS, PROPOSED, FollowedStudy
 from deepbore.labels.gamma import Gamma, checked_gamma
+from deepbore.loop.state import as_seed
 from deepbore.space import SearchSpace
 from deepbore.study import Study
 
@@ -85,11 +86,16 @@ class DeepBoreSampler(BaseSampler):
         whole(1, n_startup_trials=n_startup_trials)
         if gamma is not None:
             checked_gamma(gamma)
+        if classifier is not None and (isinstance(classifier, Classifier) or not callable(classifier)):
+            raise SettingError(
+                "classifier must make a new classifier whenever the space changes, as KernelPLS itself does, or be "
+                f"a function without arguments, but got {classifier!r:.100}."
+            )
         self.n_startup_trials, self.classifier = n_startup_trials, classifier
         self.acquisition, self.candidates, self.gamma = acquisition, candidates, gamma
         self.constraints_func = constraints_func
-        self._seed = secrets.randbits(31) if seed is None else seed
-        self._random = RandomSampler(seed=self._seed)
+        self._seed = secrets.randbits(31) if seed is None else as_seed(seed)
+        self._random = RandomSampler(seed=self._seed % 2**32)  # Optuna's are shorter
         self._followed: FollowedStudy | None = None
         self._lock = threading.RLock()  # Optuna's n_jobs are threads that share the sampler
 

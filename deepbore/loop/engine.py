@@ -19,7 +19,7 @@ from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status, WrongReturn
 from deepbore.data.repeats import evaluated
 from deepbore.errors import ValueTypeError
-from deepbore.loop.rungs import promotions
+from deepbore.loop.rungs import Promotion, Promotions
 from deepbore.loop.snapshot import save
 from deepbore.loop.state import RunState
 
@@ -39,6 +39,7 @@ class Engine:
 
     def __init__(self, state: RunState, ranks: Ranks | None = None):
         self.state, self.ranks = state, ranks or Ranks()
+        self._found: tuple[tuple[int, int], Promotions] | None = None  # at so many trials, and pending ones
         if not self.ranks.is_first:
             state.observations.journal = None
 
@@ -57,13 +58,37 @@ class Engine:
 
     @property
     def n_left(self) -> float:
-        """How many trials could be asked for now: new configurations, and promotions."""
-        observations = self.state.observations
-        return observations.n_left + len(promotions(observations))
+        """How many trials could be asked for now: those of the queue, promotions, and new configurations."""
+        return self._n_known + max(0, self.state.observations.n_left - self._n_new_in_queue)
 
     def require_room(self, q: int) -> None:
         """Raises SpaceExhausted if a finite space has not enough configurations left for q trials."""
-        require_room(self.state.observations, q - len(promotions(self.state.observations)))
+        if q > self._n_known:
+            require_room(self.state.observations, q - self._n_known + self._n_new_in_queue)
+
+    @property
+    def _n_known(self) -> int:
+        """How many trials need no new configuration: they are enqueued, or promotions."""
+        return len(self.state.queue) + max(len(self.state.promised), len(self._promotions))
+
+    @property
+    def _promotions(self) -> Promotions:
+        """Those of now: they change where a trial is asked for, told or added."""
+        observations = self.state.observations
+        now = len(observations), int((observations.status == Status.PENDING).sum())
+        if self._found is None or self._found[0] != now:
+            self._found = now, Promotions(observations)
+        return self._found[1]
+
+    @property
+    def _n_new_in_queue(self) -> int:
+        """How many of the configurations that a finite space has left stand in the queue."""
+        space, queue = self.state.space, self.state.queue
+        if not queue or math.isinf(space.cardinality):
+            return 0
+        points = torch.stack(queue)
+        points = points[space.permitted(points) & torch.tensor(self.state.observations.unseen(points))]
+        return len(set(space.identify(points)))
 
     def design(self, q: int) -> Tensor:
         """The next q new points of the run's Sobol sequence (q x d).
@@ -186,17 +211,32 @@ class Engine:
             q: how many.
             of: the row of the only trial that may; None for any.
         """
+        q = max(0, q)
+        if self.state.promised and of is None:  # alone: what else is promoted may hang on what comes of them
+            return self._reserve_promised(q)
+        return self._reserve_again(self._promotions.first(q, of))
+
+    def _reserve_promised(self, q: int) -> list[int]:
+        promised = self.state.promised
+        self.state.promised = promised[q:]
+        try:
+            return self._reserve_again([Promotion(*each) for each in promised[:q]])
+        except BaseException:
+            self.state.promised = promised
+            raise
+
+    def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
+        """Makes pending trials of those that go on; the snapshot comes first, as in `reserve`."""
         observations, journal = self.state.observations, self.state.observations.journal
-        chosen = [each for each in promotions(observations) if of in (None, each.row)][: max(0, q)]
         if chosen and journal is not None:
             journal.open()
             points = observations.points[torch.tensor([each.row for each in chosen])]
-            save(self.state, points, journal, promoted=True)
-        return [row for each in chosen for row in self._reserve_again(*each)]
-
-    def _reserve_again(self, row: int, budget: float) -> list[int]:
-        observations = self.state.observations
-        return observations.reserve(observations.points[row : row + 1], budget, resume_from=row)
+            save(self.state, points, journal, promoted=chosen)
+        return [
+            new
+            for row, budget in chosen
+            for new in observations.reserve(observations.points[row : row + 1], budget, resume_from=row)
+        ]
 
     def record(self, trial: Trial, outcome: Outcome) -> Outcome:
         """Gives a pending trial its outcome: a failure, where it has another number of values than the run.

@@ -1,6 +1,9 @@
 """How a run goes on: its trials from the journal, everything else from the snapshot beside it."""
 
 import logging
+from collections.abc import Sequence
+
+from torch import Tensor
 
 from deepbore.data.history import History
 from deepbore.errors import JournalError
@@ -52,5 +55,18 @@ def _take(state: RunState, history: History) -> None:
         state.load_state_dict(kept["state"])
     except DAMAGED as error:
         raise JournalError(f"it does not fit: {error}") from error
-    lost = [] if kept.get("promoted") else list(kept["points"][written:])
-    state.queue = [*lost, *(point for point in history.queue if not any(point.equal(each) for each in lost))]
+    lost, promoted = list(kept["points"][written:]), kept.get("promoted")
+    if promoted:  # they come again as promotions; a snapshot of version 0.1 says only that they do
+        state.promised = [] if promoted is True else [*promoted[written:], *state.promised]
+        lost = []
+    state.queue = [*lost, *without(history.queue, lost)]
+
+
+def without(queue: Sequence[Tensor], points: Sequence[Tensor]) -> list[Tensor]:
+    """A queue less some points, each taken out once."""
+    left = list(queue)
+    for point in points:
+        at = next((place for place, each in enumerate(left) if each.equal(point)), None)
+        if at is not None:
+            del left[at]
+    return left

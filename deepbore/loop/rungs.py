@@ -6,7 +6,7 @@ Whom to promote is a function of the observations alone. Nothing is waited for, 
 """
 
 import math
-from collections.abc import Hashable
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -29,29 +29,48 @@ class Promotion(NamedTuple):
     budget: float
 
 
-def promotions(observations: Observations) -> list[Promotion]:
+class Promotions:
     """All trials that are to be promoted now, those of the highest rung first, and of a rung the best first.
 
     Of a rung with n results, failures included, the best floor(n / factor) are worth more, unless their configuration
-    has been tried on the next budget before.
+    has been tried on the next budget before. Nothing but numbers of rows is kept, however many there are.
+
+    Args:
+        observations: of a run; without a budget nothing is promoted.
     """
-    budget = observations.budget
-    if budget is None:
-        return []
-    steps = reversed(list(zip(budget.rungs, budget.rungs[1:], strict=False)))
-    return [Promotion(row, up) for low, up in steps for row in _promotable(observations, budget, low, up)]
+
+    def __init__(self, observations: Observations):
+        budget = observations.budget
+        steps = [] if budget is None else reversed(list(zip(budget.rungs, budget.rungs[1:], strict=False)))
+        self._rungs = [(promotable(observations, low, up), up) for low, up in steps]
+
+    def __len__(self) -> int:
+        return sum(len(rows) for rows, _ in self._rungs)
+
+    def first(self, q: int, of: int | None = None) -> list[Promotion]:
+        """The first q of them, or fewer.
+
+        Args:
+            q: how many.
+            of: the row of the only trial that may go on; None for any.
+        """
+        rungs = [(rows if of is None else rows[rows == of], up) for rows, up in self._rungs]
+        each = (Promotion(row, up) for rows, up in rungs for row in rows[:q].tolist())
+        return list(islice(each, q))
 
 
-def _promotable(observations: Observations, budget: Budget, low: float, up: float) -> list[int]:
-    continued = set(observations.resumed.values())  # most of them: only the others are decoded
-    top = [row for row in best_of_rung(observations, budget, low).tolist() if row not in continued]
-    found: dict[Hashable, int] = {}
-    for row in top:
-        found.setdefault(observations.trial(row).identity, row)
-    return [row for identity, row in found.items() if (identity, float(up)) not in observations.spent]
+def promotable(observations: Observations, low: float, up: float) -> Tensor:
+    """Rows of a rung that are to go on to the next, best first, of each configuration the best alone."""
+    configurations, top = observations.first_rows, best_of_rung(observations, low)
+    tried = torch.isin(configurations[top], configurations[observations.budgets == up])
+    continued = torch.isin(top, torch.tensor([*observations.resumed.values()], dtype=top.dtype, device=top.device))
+    rows = top[~(tried | continued)]
+    place = torch.arange(len(rows), device=rows.device)
+    of_the_best = torch.full_like(configurations, len(rows)).scatter_reduce(0, configurations[rows], place, "amin")
+    return rows[of_the_best[configurations[rows]] == place]
 
 
-def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Tensor:
+def best_of_rung(observations: Observations, rung: float) -> Tensor:
     """Rows of the best floor(n / factor) of a rung's n results, best first; those that failed are never among them.
 
     Feasible ones come before infeasible ones, and these in the order of their violation (Deb 2000).
@@ -61,6 +80,9 @@ def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Ten
     rows = (there & (observations.status == Status.COMPLETE)).nonzero().squeeze(-1)
     violation = observations.constraints[rows].clamp(min=0).nan_to_num().sum(-1)
     values = torch.where(violation > 0, violation, observations.values[rows, 0])
-    by_value = values.argsort(stable=True)
-    order = by_value[(violation > 0)[by_value].long().argsort(stable=True)]
+    order = values.argsort(stable=True)
+    if bool(violation.any()):
+        order = order[(violation > 0)[order].long().argsort(stable=True)]
+    budget: Budget | None = observations.budget
+    assert budget is not None
     return rows[order][: math.floor(n / budget.factor + 1e-9)]

@@ -4,7 +4,7 @@ import hashlib
 import io
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from deepbore.data.journal import Journal
 from deepbore.errors import JournalError
+from deepbore.loop.rungs import Promotion
 from deepbore.loop.state import RunState
 
 MAGIC = b"deepbore snapshot 2\n"  # then the SHA-256 of the rest, in binary
@@ -25,7 +26,7 @@ def snapshot_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.ckpt")
 
 
-def save(state: RunState, points: Tensor, journal: Journal, *, promoted: bool = False) -> None:
+def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequence[Promotion] = ()) -> None:
     """Writes the state beside a journal, in the place of the one before, whole or not at all.
 
     It is the state in which the points are chosen and still to be asked, written before the journal says that they are:
@@ -35,7 +36,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: bool = 
         state: of the run.
         points: what is asked next, q x d.
         journal: open.
-        promoted: whether they are promotions, which follow from the trials and so are never lost.
+        promoted: where they are promotions, what is promoted.
 
     Raises:
         JournalError: if it can't be written, or the file there is none of ours.
@@ -43,7 +44,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: bool = 
     path = snapshot_path(journal.path)
     _refuse_foreign(path)
     kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.describe(), "points": points.cpu()}
-    kept |= {"promoted": True} if promoted else {}
+    kept |= {"promoted": [tuple(each) for each in promoted]} if promoted else {}
     payload = _pickled({**kept, "state": state.state_dict()})
     half = path.with_name(f"{path.name}.part")
     try:

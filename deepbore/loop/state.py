@@ -31,6 +31,7 @@ class RunState:
         queue: points (d) to ask before any others.
         unclaimed: rows that are reserved and that nobody has been given yet.
         unfinished: rows that a run which was killed has left pending, to be evaluated first.
+        promised: rows, and budgets, that were chosen to be promoted when a run was killed, and come before any others.
         rehearsals: epochs that only train, where the classifier has to learn anew.
         metrics: what is logged of labels and forecasts.
         feasibility: what is known of black-box constraints, learned anew before each proposal.
@@ -46,6 +47,7 @@ class RunState:
     queue: list[Tensor] = field(default_factory=list)
     unclaimed: list[int] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
+    promised: list[tuple[int, float]] = field(default_factory=list)
     rehearsals: int = 0
     metrics: Metrics = field(default_factory=Metrics)
     feasibility: Feasibility = field(default_factory=Feasibility)
@@ -140,6 +142,7 @@ class RunState:
             "metrics": self.metrics.state_dict(),
             **({"feasibility": feasibility} if feasibility else {}),
             **({"nearby": nearby} if nearby else {}),
+            **({"promised": list(self.promised)} if self.promised else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -156,6 +159,7 @@ class RunState:
         self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.released)
         self.nearby.load_state_dict(state.get("nearby", {}), self.space.released)
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
+        self.promised = list(state.get("promised", []))
         self.generator.set_state(state["generator"].cpu())  # last: binding draws from it
 
 

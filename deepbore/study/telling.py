@@ -156,6 +156,7 @@ class Telling(SharedStudy):
         values: Sequence[Any] | SupportsFloat,
         *,
         constraints: Any = None,
+        budgets: Any = None,
         task: str | None = None,
         noise: Any = None,
     ) -> None:
@@ -165,6 +166,7 @@ class Telling(SharedStudy):
             columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value.
             values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed.
             constraints: n x c black-box constraints, or c of one trial; NaN in rows that have none.
+            budgets: what was spent on each, n or one for all, where the study has a budget: the highest rung for NaN.
             task: name of an earlier task that they are of, in the same space, better in the same direction; None for
                 this one. Its values are graded among themselves; it says where to begin, and is learned from as much as
                 it forecasts this one (see docs/outcomes.md).
@@ -174,24 +176,31 @@ class Telling(SharedStudy):
             PointError: for configurations outside the space.
             ShapeError: if there is not one value for each row.
             ValueTypeError: for another number of constraints than before.
+            SettingError: for a budget that is no rung, or a task beside budgets.
         """
         with self._lock, as_usual():
             if task is not None:
                 self._state.earlier.check()
-            self.observations.add(columns, values, constraints=constraints, task=task, noise=noise)
+            self.observations.add(columns, values, constraints=constraints, budgets=budgets, task=task, noise=noise)
 
     def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
 
+        What `to_frame` writes beside these is read, too: value_0, ... of several objectives, constraint_0, ..., budget,
+        noise and task. Pending trials are left out.
+
         Args:
             path: the file, in UTF-8.
             value: name of the column of values.
-            task: name of the task that they are of, as in `add`.
+            task: name of the task of those rows that name none, as in `add`.
 
         Raises:
             TableError: naming line and column, for what does not belong there.
         """
-        self.add(*read_csv(path, self.space, value), task=task)
+        observations = self.observations
+        with_budget = observations.budget is not None
+        for each in read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget):
+            self.add(**vars(each))
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:
