@@ -1,4 +1,4 @@
-"""scripts/peers/ablation.py: every variant is a Study that suggests; docs/ablation.md and its runs name them all."""
+"""scripts/peers/variants: every variant is a Study that suggests; docs/ablation.md and its runs name them all."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
-from peers import ablation, ablation_averaged, ablation_noise, methods
-from peers.ablation_averaged import elliptical_slice
-from peers.deepbore_methods import VARIANTS
+from peers import methods
+from peers.variants import ALL as VARIANTS, averaging, former, in_context, noise
+from peers.variants.averaging import elliptical_slice
 
 ROOT = Path(__file__).parent.parent
 REAL = SearchSpace({"a": Real(-1, 2), "b": Real(1e-3, 1, log=True)})
@@ -30,7 +30,8 @@ def cost(params):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_suggests_after_the_design(name):
+def test_a_variant_suggests_after_the_design(name, monkeypatch):
+    monkeypatch.setattr(in_context, "at_hand", in_context.Forecaster)  # one that has learned nothing
     space = REAL if name.endswith("+box") else MIXED
     study = Study(space, seed=0, n_initial=4, **VARIANTS[name]())
     for value in (3.0, 1.0, float("nan"), 2.0):
@@ -41,7 +42,7 @@ def test_a_variant_suggests_after_the_design(name):
 
 def test_local_rows_learn_from_as_many_as_they_may():
     for regrade in (False, True):
-        kernel = ablation.LocalRows(regrade=regrade)
+        kernel = former.LocalRows(regrade=regrade)
         kernel.rows, kernel.iterations = 12, 2
         study = Study(REAL, seed=0, n_initial=20, classifier=kernel)
         for _ in range(20):
@@ -53,7 +54,7 @@ def test_local_rows_learn_from_as_many_as_they_may():
 
 
 def test_labels_between_value_and_rank():
-    labels = ablation.BetweenValueAndRank([0.0, 0.5, 1.0])
+    labels = former.BetweenValueAndRank([0.0, 0.5, 1.0])
     z, _ = labels.label(torch.tensor([0.0, 1.0, 4.0, 9.0]).double(), torch.tensor([0.0, 1, 4, 9]).double().numpy(), 4.0)
     assert z[1].tolist() == pytest.approx([3 / 4, (3 / 4 + 2 / 3) / 2, 2 / 3])
     assert z[3].tolist() == [0, 0, 0]
@@ -87,8 +88,8 @@ def test_improvement_is_over_what_is_expected():
 
 def test_labels_reach_no_further_than_they_may():
     values = torch.tensor([-1000.0, -2, -1, 0, 1, 2]).double()  # the good values' median is -2, their threshold 0 or so
-    z, _ = ablation_noise.ReachingLabels(4).label(values, values.numpy(), 0.0)
-    plain, _ = ablation_noise.db.ValueGradedLabels().label(values, values.numpy(), 0.0)
+    z, _ = noise.ReachingLabels(4).label(values, values.numpy(), 0.0)
+    plain, _ = noise.db.ValueGradedLabels().label(values, values.numpy(), 0.0)
     assert z[0] == plain[0] == 1
     assert z[1] - z[3] > 100 * (plain[1] - plain[3])  # the outlier leaves no room for the others
 
@@ -131,4 +132,4 @@ def test_improvement_is_averaged_over_settings_where_lambda_is_large():
     assert torch.allclose(posterior.mean, samples.mean(0), atol=0.01)
     assert torch.allclose(posterior.std, samples.std(0), atol=0.01)
     expected = (samples - best).clamp(min=0).mean(0)
-    assert torch.allclose(ablation_averaged.AveragedImprovement()(posterior, best).exp(), expected, rtol=0.05)
+    assert torch.allclose(averaging.AveragedImprovement()(posterior, best).exp(), expected, rtol=0.05)

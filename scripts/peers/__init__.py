@@ -4,8 +4,7 @@
     methods           the table of names, and `make`, which makes a peer from its name
     deepbore_methods  deepbore with its defaults, other heads, other batches, and what the next three bring
     papers            the papers' recipes: configs/papers
-    ablation          what the default was chosen among: variants of it, and prototypes that lost
-    ablation_noise    the same for noise and luck
+    variants          what the default was chosen among: variants of it, and prototypes that lost
     chance            random search and a Sobol sequence
     evolution         differential evolution and regularised evolution
     hyperopt_tpe      TPE of HyperOpt

@@ -6,21 +6,10 @@ import deepbore as db
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
 from deepbore.space import Params
-from peers import ablation, ablation_averaged, ablation_noise, ablation_ties, papers, searches
-from peers.ablation import Settings
+from peers import papers, searches, variants
 from peers.base import HandlePeer
+from peers.variants.settings import Settings
 
-
-def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
-    """A variant without the head of the near rows, which came after all of them."""
-    return lambda: ablation.by(db.LocalSearch()) | variant()
-
-
-VARIANTS = {  # docs/ablation.md
-    name: alone(variant)
-    for module in (ablation, ablation_noise, ablation_averaged, ablation_ties)
-    for name, variant in module.VARIANTS.items()
-}
 METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore": dict,  # the defaults
     # the default classifier with other batches
@@ -42,7 +31,7 @@ METHODS: dict[str, Callable[[], Settings]] = {
     "Calibrated": lambda: {"classifier": db.Calibrated(db.DeepEnsemble())},
     **papers.methods(),
     **searches.METHODS,
-    **VARIANTS,
+    **variants.ALL,
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deepbore.cli.run_cli import RunCLI
 from deepbore.loop.lightning import quiet
-from peers.ablation import Settings
+from peers.variants.settings import Settings
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "papers"
 ANY_PROBLEM = "deepbore.problems.Branin"  # in place of the file's own, whose data may not be here

@@ -1,4 +1,4 @@
-"""What the default was chosen among: docs/ablation.md has what came of each. None of these is better than the default.
+"""The default as it was, what was added to it, and what one setting changes in today's.
 
 `VARIANTS` are of two kinds. "deepbore:hard-labels" and the like change one thing in the default, mostly by settings
 that everybody has. "deepbore:former+..." add something to the default as it was before: prototypes, which lost.
@@ -18,8 +18,7 @@ from deepbore.candidates.climbing import climbed
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.threshold import ThresholdFamily
-
-Settings = dict[str, object]  # of `Study`
+from peers.variants.settings import Settings, by
 
 
 class BetweenValueAndRank(ThresholdFamily):
@@ -213,12 +212,6 @@ def mixed(*mixes: float, **kernel: float) -> Settings:
 
 def local(least: float = -20.0, regrade: bool = False, **changes: object) -> Settings:
     return former(classifier=LocalRows(regrade, least=least)) | changes
-
-
-def by(search: db.LocalSearch) -> Settings:
-    """A search by the classifier alone, as all were when these variants were measured."""
-    search.nearby = False
-    return {"candidates": db.GreedyBatch(search)}
 
 
 VARIANTS: dict[str, Callable[[], Settings]] = {

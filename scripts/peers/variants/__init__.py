@@ -1,0 +1,26 @@
+"""What deepbore's default was chosen among: docs/ablation.md has what came of each. None is better than the default.
+
+former      the default as it was, what was added to it, and what one setting changes in today's
+noise       what improvement is over, how far labels reach, and where the search for the evidence starts
+averaging   expected improvement averaged over settings of the kernel
+ties        keeping away from where the best value comes again and again
+warping     parameters that are warped before the kernel sees them
+heads       several heads weighed by their forecasts, and deep heads of all rows
+in_context  a transformer that forecasts labels from the rows without training
+"""
+
+from collections.abc import Callable
+
+import deepbore as db
+from peers.variants import averaging, former, heads, in_context, noise, ties, warping
+from peers.variants.settings import Settings, by
+
+
+def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
+    """A variant without the head of the near rows, unless it says itself what searches."""
+    return lambda: by(db.LocalSearch()) | variant()
+
+
+# earlier ones were measured before there was a head of the near rows
+EARLIER = {name: alone(make) for module in (former, noise, averaging, ties) for name, make in module.VARIANTS.items()}
+ALL: dict[str, Callable[[], Settings]] = {**EARLIER, **warping.VARIANTS, **heads.VARIANTS, **in_context.VARIANTS}
