@@ -69,7 +69,8 @@ class Engine:
     @property
     def _n_known(self) -> int:
         """How many trials need no new configuration: they are enqueued, or promotions."""
-        return len(self.state.queue) + max(len(self.state.promised), len(self._promotions))
+        promoted = 0 if self.state.observations.budget is None else len(self._promotions)
+        return len(self.state.queue) + max(len(self.state.promised), promoted)
 
     @property
     def _promotions(self) -> Promotions:
@@ -212,6 +213,8 @@ class Engine:
             of: the row of the only trial that may; None for any.
         """
         q = max(0, q)
+        if self.state.observations.budget is None:
+            return []
         if self.state.promised and of is None:  # alone: what else is promoted may hang on what comes of them
             return self._reserve_promised(q)
         return self._reserve_again(self._promotions.first(q, of))
