@@ -56,7 +56,7 @@ def _take(state: RunState, history: History) -> None:
     except DAMAGED as error:
         raise JournalError(f"it does not fit: {error}") from error
     lost, promoted = list(kept["points"][written:]), kept.get("promoted")
-    if promoted:  # they come again as promotions; a snapshot of version 0.1 says only that they do
+    if promoted:  # they come again as promotions; an older snapshot says only that they do
         state.promised = [] if promoted is True else [*promoted[written:], *state.promised]
         lost = []
     state.queue = [*lost, *without(history.queue, lost)]

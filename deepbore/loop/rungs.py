@@ -2,11 +2,12 @@
 
     Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, Algorithm 2.
 
-Whom to promote is a function of the observations alone. Nothing is waited for, and nothing is kept beside them.
+Whom to promote is a function of the observations alone. Nothing is waited for, and nothing is kept beside them, but for
+those of a batch that a process which died had no time to write (`RunState.promised`).
 """
 
 import math
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import torch
@@ -41,8 +42,10 @@ class Promotions:
 
     def __init__(self, observations: Observations):
         budget = observations.budget
-        steps = [] if budget is None else reversed(list(zip(budget.rungs, budget.rungs[1:], strict=False)))
-        self._rungs = [(promotable(observations, low, up), up) for low, up in steps]
+        self._rungs: list[tuple[Tensor, float]] = []
+        if budget is not None:
+            steps = reversed(list(pairwise(budget.rungs)))
+            self._rungs = [(promotable(observations, budget, low, up), up) for low, up in steps]
 
     def __len__(self) -> int:
         return sum(len(rows) for rows, _ in self._rungs)
@@ -59,9 +62,9 @@ class Promotions:
         return list(islice(each, q))
 
 
-def promotable(observations: Observations, low: float, up: float) -> Tensor:
+def promotable(observations: Observations, budget: Budget, low: float, up: float) -> Tensor:
     """Rows of a rung that are to go on to the next, best first, of each configuration the best alone."""
-    configurations, top = observations.first_rows, best_of_rung(observations, low)
+    configurations, top = observations.first_rows, best_of_rung(observations, budget, low)
     tried = torch.isin(configurations[top], configurations[observations.budgets == up])
     continued = torch.isin(top, torch.tensor([*observations.resumed.values()], dtype=top.dtype, device=top.device))
     rows = top[~(tried | continued)]
@@ -70,7 +73,7 @@ def promotable(observations: Observations, low: float, up: float) -> Tensor:
     return rows[of_the_best[configurations[rows]] == place]
 
 
-def best_of_rung(observations: Observations, rung: float) -> Tensor:
+def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Tensor:
     """Rows of the best floor(n / factor) of a rung's n results, best first; those that failed are never among them.
 
     Feasible ones come before infeasible ones, and these in the order of their violation (Deb 2000).
@@ -83,6 +86,4 @@ def best_of_rung(observations: Observations, rung: float) -> Tensor:
     order = values.argsort(stable=True)
     if bool(violation.any()):
         order = order[(violation > 0)[order].long().argsort(stable=True)]
-    budget: Budget | None = observations.budget
-    assert budget is not None
     return rows[order][: math.floor(n / budget.factor + 1e-9)]
