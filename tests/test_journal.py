@@ -8,10 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from deepbore import Categorical, Integer, Ordinal, SearchSpace
+from deepbore import Categorical, Integer, Ordinal, SearchSpace, Study
 from deepbore.data.history import replay
 from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Outcome
+from deepbore.errors import JournalError
 from kept_observations import KEPT, SPACE, begun, header, known, loaded
 from processes import run
 
@@ -170,3 +171,9 @@ def test_a_million_rows_are_kept_and_read_in_seconds_and_in_little_memory(tmp_pa
         assert seconds < 8  # of processor time: other programs of the machine do not count
         assert megabytes < 1000
     assert len({result.stdout.split()[1] for result in results}) == 1
+
+
+def test_a_folder_is_no_journal(tmp_path):
+    with pytest.raises(JournalError, match=r"a journal is a file, but .* is a directory\. Name a file in it"):
+        Study(SPACE, journal=tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -69,13 +69,14 @@ class Engine:
     @property
     def _n_known(self) -> int:
         """How many trials need no new configuration: they are enqueued, or promotions."""
-        promoted = 0 if self.state.observations.budget is None else len(self._promotions)
-        return len(self.state.queue) + max(len(self.state.promised), promoted)
+        return len(self.state.queue) + max(len(self.state.promised), len(self._promotions))
 
     @property
     def _promotions(self) -> Promotions:
         """Those of now: they change where a trial is asked for, told or added."""
         observations = self.state.observations
+        if observations.budget is None:  # nothing to keep, and no look at a million rows
+            return Promotions(observations)
         now = len(observations), int((observations.status == Status.PENDING).sum())
         if self._found is None or self._found[0] != now:
             self._found = now, Promotions(observations)
@@ -213,8 +214,6 @@ class Engine:
             of: the row of the only trial that may; None for any.
         """
         q = max(0, q)
-        if self.state.observations.budget is None:
-            return []
         if self.state.promised and of is None:  # alone: what else is promoted may hang on what comes of them
             return self._reserve_promised(q)
         return self._reserve_again(self._promotions.first(q, of))
