@@ -9,7 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 import deepbore.data.repeats
 from deepbore import Ordinal, SearchSpace, Study
-from deepbore.data.observations import Observations
+from deepbore.data.observations import Observations, Status
+from deepbore.data.part import part_of
 from deepbore.data.repeats import evaluated
 
 SPACE = SearchSpace({"x": Ordinal(list(range(6)))})
@@ -54,6 +55,17 @@ def test_a_look_finds_what_a_first_look_would(steps):
         assert np.array_equal(found.ranked, anew.ranked)
         assert (found.worth is None) == (anew.worth is None)
         assert found.worth is None or torch.equal(found.worth, anew.worth)
+
+
+@given(st.lists(STEPS, max_size=12))
+def test_pending_rows_are_those_whose_status_says_so(steps):
+    observations = Observations(SPACE)
+    observations.reserve(observations.points)  # none at all
+    for step in steps:
+        take(observations, *step)
+        some = torch.arange(0, len(observations), 2)
+        for rows in (observations, observations.of_task(0), part_of(observations, some)):
+            assert rows.pending_rows.tolist() == (rows.status == Status.PENDING).nonzero().squeeze(-1).tolist()
 
 
 def test_a_trial_that_joins_costs_no_look_at_all_rows(monkeypatch):

@@ -119,8 +119,8 @@ def test_small_batches_stay_whole_and_light_rows_are_left_out():
     assert whole.coreset(10, generator()) is whole
     weight[[2, 7]] = 1e-6
     pending = batch(torch.rand(10, generator=generator()), weight)
-    assert pending.coreset(8, generator(), above=1e-3).points[:, 0].tolist() == [0, 1, 3, 4, 5, 6, 8, 9]
-    few = pending.coreset(4, generator(), above=1e-3)
+    assert pending.coreset(8, generator()).points[:, 0].tolist() == [0, 1, 3, 4, 5, 6, 8, 9]
+    few = pending.coreset(4, generator())
     assert len(few) == 4
     assert not {2.0, 7.0} & set(few.points[:, 0].tolist())
     assert 9.0 in few.points[:, 0]
@@ -132,7 +132,7 @@ def test_a_million_rows_cost_no_sorting_and_no_copies():
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
-        many.coreset(200, generator(), above=1e-3)
+        many.coreset(200, generator())
         seconds.append(time.perf_counter() - start)
     start = time.perf_counter()
     torch.randperm(10**6)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.compute.large import smallest
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value
@@ -82,11 +83,10 @@ class NearbyHead(KernelPLS):
             batch: n rows; their labels are not looked at, which are single precision and all alike near the best one.
             values: of the rows, to minimise, NaN where there is none (n).
         """
-        told = batch.weight > NEGLIGIBLE
-        merit = torch.where(told, values.nan_to_num(nan=torch.finfo(values.dtype).max), math.inf)
-        best = merit.topk(min(POOL, int(told.sum())), largest=False).indices
+        merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.light, math.inf)
+        best = smallest(merit, min(POOL, batch.n_told))
         self.coordinates = PrincipalAxes(batch.points[best[: n_good(batch.points.shape[1])]])
-        newest = told[-POOL:].nonzero().squeeze(-1) + max(0, len(batch) - POOL)
+        newest = (batch.weight[-POOL:] > NEGLIGIBLE).nonzero().squeeze(-1) + max(0, len(batch) - POOL)
         pool = torch.cat([best, newest]).unique()
         distance = self.coordinates(batch.points[pool]).square().sum(-1)
         near = pool[distance.topk(min(self.rows, len(pool)), largest=False).indices.sort().values]
@@ -126,8 +126,7 @@ class Nearby:
 
     def comes_up(self, batch: LabelledBatch, q: int) -> bool:
         """Whether the next proposal, or half of the next q, is the head's if it knows the rows; counts the turns."""
-        told = int((batch.weight > NEGLIGIBLE).sum())
-        self._is_due = told >= 2 * n_good(batch.points.shape[1]) and (q > 1 or not self._is_due)
+        self._is_due = batch.n_told >= 2 * n_good(batch.points.shape[1]) and (q > 1 or not self._is_due)
         return self._is_due
 
     def knows(self, batch: LabelledBatch, values: Tensor, space: SearchSpace) -> bool:

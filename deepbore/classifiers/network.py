@@ -17,7 +17,6 @@ from deepbore.classifiers.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.compute.devices import generator_on
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
-from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.space import SearchSpace
 
 NetworkFactory = Callable[[int, int], nn.Module]
@@ -246,5 +245,5 @@ def with_mean_weight_of(batch: LabelledBatch, rows: LabelledBatch) -> LabelledBa
     """Rows of a batch with the mean weight of all that count: their loss, a mean, is as large as without a coreset."""
     if len(rows) == len(batch):
         return rows
-    mean = batch.weight.sum() / (batch.weight > NEGLIGIBLE).sum()
+    mean = batch.weight.sum() / batch.n_told
     return replace(rows, weight=rows.weight * (mean / rows.weight.mean()))

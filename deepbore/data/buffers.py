@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.compute.large import smallest
 from deepbore.data.outcomes import as_number
 from deepbore.errors import ValueTypeError
 
@@ -101,5 +102,5 @@ def _begin(values: Sequence[Any]) -> str:
 
 def least(merit: Tensor, k: int) -> Tensor:
     """Places of the k least finite entries (up to k), the least first."""
-    found = merit.topk(min(k, len(merit)), largest=False)
-    return found.indices[found.values < math.inf]
+    rows = smallest(merit, min(k, len(merit)))
+    return rows[merit[rows] < math.inf]

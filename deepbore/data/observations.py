@@ -95,7 +95,7 @@ class Observations(ComparedTrials):
             noise=math.nan,
             first=torch.tensor(firsts),
         )
-        tally = self._tally.after_asking(len(points))
+        tally = self._tally.after_asking(np.arange(start, end))
         asked = ({"event": "asked", "trial": start + i, "params": each, **spends} for i, each in enumerate(params))
 
         def effect() -> None:
@@ -232,7 +232,7 @@ class Observations(ComparedTrials):
         failed, feasible = outcome.has_failed, outcome.is_feasible
         attributes = {**self._attributes.get(row, {}), **outcome.attributes}
         rung = 0 if self.budget is None else self.budget.rung_of(float(self.budgets[row]))
-        tally = self._tally.after_failing() if failed else self._tally.after_telling(row, values[0], feasible, rung)
+        tally = self._tally.after_failing(row) if failed else self._tally.after_telling(row, values[0], feasible, rung)
 
         def effect() -> None:
             if constraints:

@@ -26,6 +26,7 @@ def part_of(observations: Observations, rows: Tensor, n_beaten: int = 0) -> Obse
     complete, feasible = (part.status == Status.COMPLETE).cpu().numpy(), part.feasible.cpu().numpy()
     first = part.values[:, 0].cpu().numpy()
     known = Tally(n_asked=len(rows)).after_adding(0, np.where(complete, first, np.nan), feasible, None)
-    n_failed = int((part.status == Status.FAILED).sum())
-    part._tally = replace(known, n_failed=n_failed, n_beaten=n_beaten)
+    status = part.status.cpu().numpy()
+    n_failed, pending = int((status == Status.FAILED).sum()), np.flatnonzero(status == Status.PENDING)
+    part._tally = replace(known, n_failed=n_failed, pending=pending, n_beaten=n_beaten)
     return part

@@ -56,7 +56,8 @@ class Evaluated:
             one evaluation. A configuration counts as often as it was evaluated, and those that were beaten elsewhere as
             the worst.
         worth: how many evaluations of usual noise each row is worth, n; where a configuration comes again, one row is
-            worth all of its evaluations, and the others nothing. None if each row is worth one.
+            worth all of its evaluations, and the others nothing. None if each row is worth one. In single precision, as
+            weights are.
     """
 
     values: Tensor
@@ -129,7 +130,7 @@ class Averages:
         return Averages(
             torch.cat([self.values, joining]).index_copy_(0, new, values),
             np.insert(self.ranked, np.searchsorted(self.ranked, told), told),
-            torch.cat([self.worth, torch.ones_like(joining)]),
+            torch.cat([self.worth, self.worth.new_ones(len(joining))]),
             new[observations.status[new] == Status.PENDING],
         )
 
@@ -144,7 +145,7 @@ def _from_all_rows(observations: "ObservationsView") -> Evaluated:
     values, worth = observations.values[:, 0], _worth(observations.noise)
     if not observations.has_repeats:
         ranked = observations.sorted_values if worth is None else _trusted(observations, values, worth)
-        return Evaluated(values, _with_beaten(ranked, observations.n_beaten), worth)
+        return Evaluated(values, _with_beaten(ranked, observations.n_beaten), None if worth is None else worth.float())
     rows, group = _repeated(observations)
     each = torch.ones_like(values) if worth is None else worth
     means, total = _means(values[rows], each[rows], group)
@@ -156,7 +157,7 @@ def _from_all_rows(observations: "ObservationsView") -> Evaluated:
         ranked = replaced(observations.sorted_values, values[own].cpu().numpy(), averaged[own].cpu().numpy())
     else:
         ranked = _trusted(observations, averaged, worth.index_copy(0, rows, total[group]))
-    return Evaluated(averaged, _with_beaten(ranked, observations.n_beaten), together)
+    return Evaluated(averaged, _with_beaten(ranked, observations.n_beaten), together.float())
 
 
 def _means(values: Tensor, weight: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:

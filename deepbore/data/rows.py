@@ -68,11 +68,6 @@ class Rows:
         return (self.status == Status.COMPLETE) & ~(self.constraints > 0).any(-1)
 
     @property
-    def pending_rows(self) -> Tensor:
-        """Numbers of the trials that were asked for and not told, in order."""
-        return (self.status == Status.PENDING).nonzero().squeeze(-1)
-
-    @property
     def finished_rows(self) -> Tensor:
         """Numbers of the trials that are complete or failed, in order."""
         return (self.status != Status.PENDING).nonzero().squeeze(-1)

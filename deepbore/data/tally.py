@@ -13,6 +13,7 @@ class Tally:
 
     Attributes:
         n_asked: rows that were reserved.
+        pending: numbers of those that are not told yet, ascending.
         n_failed: rows that have failed.
         n_complete: rows that have values.
         n_earlier: rows of earlier tasks.
@@ -26,6 +27,7 @@ class Tally:
     """
 
     n_asked: int = 0
+    pending: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_failed: int = 0
     n_complete: int = 0
     n_earlier: int = 0
@@ -36,25 +38,25 @@ class Tally:
     added_until: int = 0
     n_beaten: int = 0
 
-    def after_asking(self, q: int) -> "Tally":
-        """With q more rows reserved."""
-        return replace(self, n_asked=self.n_asked + q)
+    def after_asking(self, rows: np.ndarray) -> "Tally":
+        """With these rows reserved."""
+        return replace(self, n_asked=self.n_asked + len(rows), pending=np.append(self.pending, rows))
 
-    def after_failing(self) -> "Tally":
+    def after_failing(self, row: int) -> "Tally":
         """With one more failure."""
-        return replace(self, n_failed=self.n_failed + 1)
+        return replace(self._without(row), n_failed=self.n_failed + 1)
 
     def after_telling(self, row: int, value: float, is_feasible: bool, rung: int = 0) -> "Tally":
         """With one more row complete."""
         ranked = np.insert(self.sorted_values, np.searchsorted(self.sorted_values, value), value)
-        told = replace(self, n_complete=self.n_complete + 1, sorted_values=ranked)
+        told = replace(self._without(row), n_complete=self.n_complete + 1, sorted_values=ranked)
         return told._with_best(row, value, rung) if is_feasible else told
 
     def after_preferring(self, rows: np.ndarray, values: np.ndarray) -> "Tally":
         """With the values to minimise of all rows that were compared (m and m, m >= 1), and of no others."""
         best = int(values.argmin())
         return replace(
-            self,
+            self._without(rows),
             n_complete=len(rows),
             sorted_values=np.sort(values),
             best=(int(rows[best]), float(values[best])),
@@ -101,12 +103,17 @@ class Tally:
         complete = ~np.isnan(values)
         return Tally(
             n_asked=self.n_asked if own else 0,
+            pending=np.flatnonzero(status == Status.PENDING),
             n_failed=int((status == Status.FAILED).sum()),
             n_complete=int(complete.sum()),
             sorted_values=self.sorted_values if own else np.sort(values[complete]),
             best=Tally().after_adding(0, values, feasible, None).best,
             added_until=added,
         )
+
+    def _without(self, rows: int | np.ndarray) -> "Tally":
+        """With these rows pending no longer."""
+        return replace(self, pending=self.pending[~np.isin(self.pending, rows)])
 
     def _with_best(self, row: int, value: float, rung: int) -> "Tally":
         """With this feasible row as the best, if it is."""

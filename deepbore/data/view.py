@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.compute.large import smallest
 from deepbore.data.budget import Budget
 from deepbore.data.buffers import Buffers, least
 from deepbore.data.directions import Direction
@@ -84,6 +85,11 @@ class ObservationsView(Rows):
     def n_asked(self) -> int:
         """How many rows were reserved, told since or not."""
         return self._tally.n_asked
+
+    @property
+    def pending_rows(self) -> Tensor:
+        """Numbers of the trials that were asked for and not told, in order."""
+        return torch.from_numpy(self._tally.pending).to(self.points.device)
 
     @property
     def added_until(self) -> int:
@@ -260,9 +266,9 @@ class ObservationsView(Rows):
 
     def _ranked(self, column: int, task: int, k: int) -> Tensor:
         """Rows of up to k complete trials of a task, best first by one value."""
-        value, c = self.values[:, column].nan_to_num(nan=math.inf), self.constraints.shape[1]
+        value, c = self.values[:, column], self.constraints.shape[1]
         if not c and not self.task_names:
-            return value.topk(k, largest=False).indices
+            return smallest(value, k)
         own, feasible = self.tasks == task, self.feasible
         rows = least(torch.where(own & feasible, value, math.inf), k)
         if not c or len(rows) == k:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.data.observations import Observations, Status
+from deepbore.data.observations import Observations
 from deepbore.parts import Part
 
 PENDING_WEIGHT = 1e-6  # of pending trials: batches keep away from them by themselves (`GreedyBatch`)
@@ -81,9 +81,10 @@ def weights_by_worth(weight: Tensor, worth: Tensor | None) -> Tensor:
     So a configuration that was evaluated several times, whose rows have one label, is learned as one row: as several
     equal ones it would teach that there is no noise.
     """
-    return weight if worth is None else weight * worth.clamp(min=PENDING_WEIGHT)
+    return weight if worth is None else (weight * worth).clamp_(min=PENDING_WEIGHT)
 
 
 def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:
     """Weights (n) with next to nothing for the trials that are still to be told."""
-    return torch.where(observations.status == Status.PENDING, weight * PENDING_WEIGHT, weight)
+    pending = observations.pending_rows
+    return weight.index_copy(0, pending, weight[pending] * PENDING_WEIGHT) if len(pending) else weight

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from deepbore.compute.large import largest
+
 NEGLIGIBLE = 1e-3  # the weight of rows that nothing is learned from, such as pending ones
 LEAST_WEIGHT = 1e-2  # of rows chosen by label: among very many rows they still show where it is good
 
@@ -25,16 +27,17 @@ def coreset(score: Tensor, light: Tensor, size: int, generator: torch.Generator)
     Returns:
         Row numbers and weights in (0, 1], `size` each, on the device of the score.
     """
-    n, quarter = len(score), size // 4
-    newest = absent(light, torch.arange(n - len(light) - quarter, n - len(light), device=score.device))
-    best = score.index_fill(0, torch.cat([newest, light]), -torch.inf).topk(quarter).indices
-    out = torch.cat([newest, best, light]).sort().values
-    left, drawn = n - len(out), size - 2 * quarter
-    others = absent(out, distinct_numbers(left, drawn, generator).to(score.device))
+    heavy, quarter = len(score) - len(light), size // 4
+    newest = torch.arange(heavy - quarter, heavy, device=score.device)  # counted without the light ones, as all here
+    left_out = torch.cat([light, absent(light, newest)])
+    best = largest(score.index_fill(0, left_out, -torch.inf), quarter)
+    best = best - torch.searchsorted(light, best)
+    left, drawn = heavy - 2 * quarter, size - 2 * quarter
+    others = absent(torch.cat([best, newest]).sort().values, distinct_numbers(left, drawn, generator).to(score.device))
     weight = torch.ones(size, device=score.device)
     weight[quarter : 2 * quarter] = max(drawn / left, LEAST_WEIGHT)
     by_age = torch.cat([newest, best, others]).sort()
-    return by_age.values, weight[by_age.indices]
+    return absent(light, by_age.values), weight[by_age.indices]
 
 
 def distinct_numbers(n: int, count: int, generator: torch.Generator) -> Tensor:

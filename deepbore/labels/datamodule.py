@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
+from deepbore.compute.large import up_to
 from deepbore.data.observations import Observations
 from deepbore.labels.base import Labelling
 from deepbore.labels.coreset import NEGLIGIBLE, coreset
@@ -42,31 +44,40 @@ class LabelledBatch:
     def __len__(self) -> int:
         return len(self.points)
 
+    @cached_property
+    def light(self) -> Tensor:
+        """Numbers of the rows that nothing is learned from, such as pending ones, ascending."""
+        return up_to(self.weight, NEGLIGIBLE)
+
+    @property
+    def n_told(self) -> int:
+        """How many rows there is something to learn from."""
+        return len(self) - len(self.light)
+
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows only, given by number."""
         optional = {"constraints": self.constraints, "budgets": self.budgets}
         taken: dict[str, Any] = {name: each[rows] for name, each in optional.items() if each is not None}
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)
 
-    def coreset(self, size: int, generator: torch.Generator, above: float = NEGLIGIBLE) -> "LabelledBatch":
+    def coreset(self, size: int, generator: torch.Generator) -> "LabelledBatch":
         """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
 
         So what a suggestion costs need not grow with n. Rows chosen by label weigh less than those drawn at random, so
         that neither an estimate of the label at a point nor the share of good rows moves; see
-        `deepbore.labels.coreset`.
+        `deepbore.labels.coreset`. Rows of next to no weight take nobody's place.
 
         Args:
             size: of the coreset, >= 1.
             generator: what is drawn with.
-            above: rows must weigh more than that: pending ones take nobody's place.
 
         Returns:
             The batch itself if it is small enough; else rows by age, their weights times those of the coreset.
         """
-        light = (self.weight <= above).nonzero().squeeze(-1)  # their numbers only: a million rows are not copied
-        if len(self) - len(light) <= size:
-            return self if not len(light) else self.take((self.weight > above).nonzero().squeeze(-1))
-        rows, weight = coreset(self.z.sum(-1), light, size, generator)
+        if self.n_told <= size:
+            return self.take((self.weight > NEGLIGIBLE).nonzero().squeeze(-1)) if len(self.light) else self
+        score = self.z[:, 0] if self.z.shape[1] == 1 else self.z.sum(-1)
+        rows, weight = coreset(score, self.light, size, generator)
         chosen = self.take(rows)
         return replace(chosen, weight=chosen.weight * weight)
 

@@ -33,8 +33,8 @@ class ValueGradedLabels(ThresholdFamily):
     def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
         best = float(ranked[0])
         if tau == best:  # the good ones are all tied: one threshold, between them and the rest
-            return (values <= tau).to(values), torch.ones_like(values)
-        return graded_by_value(values, best, tau, self.tail), torch.ones_like(values)
+            return (values <= tau).to(values), torch.ones_like(values, dtype=torch.float)
+        return graded_by_value(values, best, tau, self.tail), torch.ones_like(values, dtype=torch.float)
 
 
 class RankGradedLabels(ThresholdFamily):
@@ -54,4 +54,4 @@ class RankGradedLabels(ThresholdFamily):
         k = int(np.searchsorted(ranked, tau, side="right"))
         good = torch.from_numpy(ranked[:k]).to(values)
         rank = torch.searchsorted(good, torch.nan_to_num(values, nan=math.inf))
-        return 1 - rank / k, torch.ones_like(values)
+        return 1 - rank / k, torch.ones_like(values, dtype=torch.float)

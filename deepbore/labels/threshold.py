@@ -94,7 +94,7 @@ class ThresholdLabels(ThresholdFamily):
         super().__init__(gamma)
 
     def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
-        return (values <= tau).to(values), torch.ones_like(values)
+        return (values <= tau).to(values), torch.ones_like(values, dtype=torch.float)
 
 
 class SeveralThresholds(ThresholdFamily):
@@ -120,4 +120,4 @@ class SeveralThresholds(ThresholdFamily):
 
     def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
         thresholds = values.new_tensor([threshold(ranked, gamma) for gamma in self.gammas])
-        return (values[:, None] <= thresholds).to(values), torch.ones_like(values)
+        return (values[:, None] <= thresholds).to(values), torch.ones_like(values, dtype=torch.float)
