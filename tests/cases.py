@@ -88,6 +88,7 @@ PROBLEMS = {
     "Hartmann": lambda: problems.Hartmann(6),
     "Rosenbrock": lambda: problems.Rosenbrock(4),
     "SineParabola": problems.SineParabola,
+    "PolicySearch": lambda: problems.PolicySearch("pendulum"),
     "RobotPushing": lambda: problems.RobotPushing(noise=0.01),
     "RacingLine": lambda: problems.RacingLine("ucb"),
     "DigitsArchitecture": problems.DigitsArchitecture,

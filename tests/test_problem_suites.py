@@ -288,7 +288,7 @@ DEVELOPMENT = {
 }
 
 
-@pytest.mark.parametrize("name", ["tables", "training", "noisy", "functions"])
+@pytest.mark.parametrize("name", ["tables", "training", "noisy", "functions", "control"])
 def test_every_name_makes_a_problem(name):
     for each in suites.suite(name, half="all"):
         assert isinstance(suites.problem(each), Problem)

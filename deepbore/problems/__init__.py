@@ -7,6 +7,7 @@
     coco           Coco: the functions of COCO's suites (needs coco-experiment)
     noisy          Noisy: another problem, with normal or heavy-tailed noise on its values
     robot_pushing  RobotPushing: two hands push two objects on a table (needs Box2D)
+    control        PolicySearch: weights by which a simulated machine is controlled (needs gymnasium, pygame, Box2D)
     racing         RacingLine: the least lap time of a miniature car
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
     architectures  DigitsArchitecture: a table of networks that were trained on the same digits
@@ -30,6 +31,7 @@ from deepbore.problems import suites
 from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem, VectorProblem
 from deepbore.problems.coco import Coco
+from deepbore.problems.control import PolicySearch
 from deepbore.problems.curves import LearningCurves
 from deepbore.problems.digits import Digits, DigitsUnderLimit
 from deepbore.problems.engineering import PressureVessel, WeldedBeam
@@ -77,6 +79,7 @@ __all__ = [
     "Michalewicz",
     "NASBench201",
     "Noisy",
+    "PolicySearch",
     "PressureVessel",
     "Problem",
     "RacingLine",

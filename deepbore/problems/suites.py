@@ -9,6 +9,7 @@
     papers                                           problems of the papers that are in no other suite: "robot-pushing",
                                                      "racing/ucb", "noisy/forrester", ...
     batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022)
+    control                                          PolicySearch: "control/lander", ..., in 18 to 100 dimensions
     designs                                          under black-box constraints: "pressure-vessel", "welded-beam",
                                                      "digits-under-limit"
 
@@ -17,7 +18,8 @@ Of these six the paper names two, Six-hump Camel and Hartmann in three dimension
 
 Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, and of the training
 runs, the first half of the names, sorted by their SHA-256, is for development. All functions are, with and without
-noise, and all of the papers' problems: they are too well known to hold any out.
+noise, and all of the papers' problems: they are too well known to hold any out. All policies are held out: no default
+was chosen by them.
 """
 
 import os
@@ -33,6 +35,7 @@ from deepbore.errors import SettingError
 from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem
 from deepbore.problems.coco import Coco
+from deepbore.problems.control import TASKS, PolicySearch
 from deepbore.problems.digits import DigitsUnderLimit
 from deepbore.problems.engineering import PressureVessel, WeldedBeam
 from deepbore.problems.noisy import Kind, Noisy
@@ -107,6 +110,7 @@ PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "noisy/rosenbrock5": lambda seed: Noisy(Rosenbrock(5), 0.01, seed=seed),
     "noise-only": lambda seed: Noisy(Flat(2), 1.0, seed=seed),
 }
+CONTROL: dict[str, Callable[[], Problem]] = {f"control/{name}": partial(PolicySearch, name) for name in TASKS}
 DESIGNS: dict[str, Callable[[], Problem]] = {
     "pressure-vessel": PressureVessel,
     "welded-beam": WeldedBeam,
@@ -121,7 +125,8 @@ WHOLE = {
     "batch-bore": BATCH_BORE,
     "designs": list(DESIGNS),
 }
-SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE)
+HELD_OUT = {"control": list(CONTROL)}
+SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE, *HELD_OUT)
 
 
 def problem(name: str, seed: int = 0) -> Problem:
@@ -145,7 +150,7 @@ def problem(name: str, seed: int = 0) -> Problem:
         return Noisy(FUNCTIONS[function](), share * SPREADS[function], kind, seed)
     if name in PAPERS:
         return PAPERS[name](seed)
-    for makers in (FUNCTIONS, DESIGNS, *HALVED.values()):
+    for makers in (FUNCTIONS, DESIGNS, CONTROL, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -163,7 +168,7 @@ def suite(
 
     Args:
         name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, noisy, functions,
-            papers, batch-bore or designs.
+            papers, batch-bore, control or designs.
         half: "development", "held_out" or "all".
         dimensions: which dimensions of a COCO suite, d each; None for all.
         instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.
@@ -188,6 +193,8 @@ def suite(
         )
     if name in WHOLE:
         return [] if half == "held_out" else list(WHOLE[name])
+    if name in HELD_OUT:
+        return [] if half == "development" else list(HELD_OUT[name])
     return halves(HALVED[name])[half]
 
 

@@ -16,7 +16,7 @@ COCO = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale", "bbob-constraine
 TABLES = ("hpolib", "nasbench201")
 NOISY = ("bbob-noisy", "noisy")
 DESIGNS = ("pressure-vessel", "welded-beam", "digits-under-limit")
-ORDER = (*COCO[:4], "tables", "training", "noisy", "functions", "bbob-constrained", "designs")
+ORDER = (*COCO[:4], "tables", "training", "noisy", "functions", "bbob-constrained", "designs", "control")
 INSTANCES_OF_DEVELOPMENT = range(1, 6)
 
 
