@@ -69,7 +69,7 @@ def test_a_value_depends_on_the_weights_alone(name):
     problem = PolicySearch(name)
     params = dict(zip(problem.space.names, some(problem).tolist(), strict=True))
     value = problem(params)
-    np.random.seed(3)  # noqa: NPY002  # what a simulator might draw from
+    np.random.seed(3)  # what a simulator might draw from
     assert problem(params) == PolicySearch(name)(params) == suites.problem(f"control/{name}")(params) == value
     assert problem.direction == "maximize"
     assert problem.optimum is None

@@ -55,7 +55,7 @@ class PolicySearch(VectorProblem):
 
     | name | d | what is to be done | the policy |
     |---|---|---|---|
-    | acrobot | 21 | swing a double pendulum up by its middle joint, as soon as possible | linear, the greatest output acts |
+    | acrobot | 21 | swing a double pendulum up by its middle joint, soon | linear, the greatest output acts |
     | lander | 18 | land a spacecraft between two flags | linear |
     | pendulum | 41 | swing a pendulum up by a weak motor, and hold it there | 8 hidden units |
     | walker | 100 | walk on two legs over rough ground | linear |
