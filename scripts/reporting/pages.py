@@ -27,9 +27,9 @@ Every method has the same problems, seeds, number of initial evaluations and cor
 - **Average rank.** The methods that have runs on at least 80 % of the problems are ranked by their regret on each
   problem and seed that all of them have (1 is best, ties share their ranks); the mean is over seeds, then problems.
   Methods with fewer problems are compared on those they have, below.
-- **Regret** is the value minus the best possible one. Nobody knows that of training runs and policies, so it is the value
-  minus the best one that any run here has seen. Regrets below 1e-8 count as 1e-8; on tables and training runs, whose values
-  are steps, those below a tenth of the smallest regret above 0 that any run there has seen count as that.
+- **Regret** is the value minus the best possible one. Nobody knows that of training runs and policies: theirs is the
+  value minus the best one that any run here has seen. Regrets below 1e-8 count as 1e-8; on tables and training runs,
+  whose values are steps, those below a tenth of the smallest regret above 0 that any run there has seen count as that.
 - **Ratios** are geometric means over seeds, then problems, of regrets with the same seed; below 1, `{reference}` is
   ahead. The best peer is the one with the best average rank at that number of evaluations.
 - **Targets** are 51 regrets, evenly spread over their logarithms: from 100 to 1e-8 on COCO's functions, elsewhere from
