@@ -3,8 +3,10 @@
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +26,7 @@ from deepbore.loop.snapshot import save
 from deepbore.loop.state import RunState
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Engine:
@@ -77,7 +80,7 @@ class Engine:
         observations = self.state.observations
         if observations.budget is None:  # nothing to keep, and no look at a million rows
             return Promotions(observations)
-        now = len(observations), int((observations.status == Status.PENDING).sum())
+        now = len(observations), len(observations.pending_rows)
         if self._found is None or self._found[0] != now:
             self._found = now, Promotions(observations)
         return self._found[1]
@@ -196,15 +199,8 @@ class Engine:
 
     def reserve_queued(self, q: int) -> list[int]:
         """Makes up to q points of the queue pending trials and returns their rows."""
-        queued = self.state.queue[:q]
-        if not queued:
-            return []
-        del self.state.queue[: len(queued)]
-        try:
-            return self.reserve(torch.stack(queued))
-        except BaseException:
-            self.state.queue[:0] = queued
-            raise
+        with taken(self.state.queue, q) as points:
+            return self.reserve(torch.stack(points)) if points else []
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
         """Lets up to q trials go on with more to spend (see `deepbore.loop.rungs`), and returns their new rows.
@@ -215,17 +211,9 @@ class Engine:
         """
         q = max(0, q)
         if self.state.promised and of is None:  # alone: what else is promoted may hang on what comes of them
-            return self._reserve_promised(q)
+            with taken(self.state.promised, q) as promised:
+                return self._reserve_again([Promotion(*each) for each in promised])
         return self._reserve_again(self._promotions.first(q, of))
-
-    def _reserve_promised(self, q: int) -> list[int]:
-        promised = self.state.promised
-        self.state.promised = promised[q:]
-        try:
-            return self._reserve_again([Promotion(*each) for each in promised[:q]])
-        except BaseException:
-            self.state.promised = promised
-            raise
 
     def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
         """Makes pending trials of those that go on; the snapshot comes first, as in `reserve`."""
@@ -256,6 +244,18 @@ class Engine:
     def still_pending(self, rows: list[int]) -> list[int]:
         """Those of the rows that have no outcome yet."""
         return [row for row in rows if self.state.observations.status[row] == Status.PENDING]
+
+
+@contextmanager
+def taken(waiting: list[T], q: int) -> Iterator[list[T]]:
+    """Up to q of what waits, taken out at the front, and put back there if that fails which they are taken for."""
+    first = waiting[:q]
+    del waiting[:q]
+    try:
+        yield first
+    except BaseException:
+        waiting[:0] = first
+        raise
 
 
 def taking_turns(one: Tensor, other: Tensor, begun: int) -> Tensor:
