@@ -7,7 +7,7 @@
     coco           Coco: the functions of COCO's suites (needs coco-experiment)
     noisy          Noisy: another problem, with normal or heavy-tailed noise on its values
     robot_pushing  RobotPushing: two hands push two objects on a table (needs Box2D)
-    control        PolicySearch: weights by which a simulated machine is controlled (needs gymnasium, pygame, Box2D)
+    control        PolicySearch: weights by which a simulated machine is controlled (needs gymnasium, pygame-ce, Box2D)
     racing         RacingLine: the least lap time of a miniature car
     digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
     architectures  DigitsArchitecture: a table of networks that were trained on the same digits

@@ -70,7 +70,7 @@ class PolicySearch(VectorProblem):
 
     Raises:
         SettingError: for another name.
-        MissingPackage: without gymnasium, pygame or Box2D.
+        MissingPackage: without gymnasium, pygame-ce or Box2D.
 
     Example:
         >>> problem = PolicySearch("acrobot")
@@ -108,8 +108,8 @@ class PolicySearch(VectorProblem):
     def _simulator(self) -> Any:
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it is imported, though nothing is drawn
         make = benchmark_package("gymnasium", "gymnasium").make
-        for package in ("Box2D", "pygame"):
-            benchmark_package(package, package)
+        benchmark_package("Box2D", "Box2D")
+        benchmark_package("pygame", "pygame-ce")
         return make(self.task.simulator, **self.task.options)
 
 
