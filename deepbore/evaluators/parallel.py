@@ -117,8 +117,10 @@ class ParallelEvaluator(Evaluator):
 
     @property
     def _idle(self) -> int:
+        """How many attempts could start now: one for each worker that is not away, and suspects one at a time."""
         self._away = [future for future in self._away if not future.done()]
-        return min(self.workers - len(self._away), 1 if self._suspects else self.workers) - len(self._running)
+        at_once = 1 if self._suspects else self.workers
+        return min(at_once, self.workers - len(self._away)) - len(self._running)
 
     def _fill(self) -> None:
         while self._queue and self._idle > 0:

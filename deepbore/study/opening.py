@@ -52,15 +52,15 @@ def opened(
         JournalError: if the journal holds a run, and another one, or none was expected.
     """
     _check_space(space)
-    if preferences:
-        parts = _of_preferences(parts)
+    one_of(get_args(IfExists), if_exists=if_exists)
+    one_of((True, False), preferences=preferences)
+    check_budget(budget)
     if direction is not None and directions is not None:
         raise SettingError("give either direction or directions, not both.")
-    one_of(get_args(IfExists), if_exists=if_exists)
-    check_budget(budget)
-    one_of((True, False), preferences=preferences)
     if preferences and budget is not None:
         raise SettingError("preferences know of no budgets. Leave one of them out.")
+    if preferences:
+        parts = _of_preferences(parts)
     wanted = ((direction or ("maximize" if preferences else "minimize")),) if directions is None else directions
     observations = Observations(space, wanted, budget=budget, by_preference=preferences)
     if journal is not None and if_exists == "load" and holds_run(journal):
