@@ -1,1 +1,1 @@
-"""Where and how things are computed: devices, threads, the processes of a distributed run."""
+"""Where and how things are computed: devices, threads, the processes of a distributed run, very many numbers."""
