@@ -132,6 +132,27 @@ def test_repetitions_stand_together(folder, capsys):
     assert (low.tolist(), high.tolist()) == ([3.0, 2.5, 1.0], [4.0, 3.0, 2.0])
 
 
+PROBLEM = "problem: {class_path: my.P, init_args: {folder: runs/mine-K/trials, metric: loss}}\n"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "loop: {n_trials: 4, batch_size: 12}",
+        "loop: {n_trials: 4}\nwarm_start: known.csv",
+        "loop: {n_trials: 4}\nevaluation: {workers: 2}",
+        "loop: {n_trials: 4}\nproblem: {class_path: my.P, init_args: {metric: accuracy}}",
+    ],
+)
+def test_runs_that_differ_in_more_than_their_seed_stand_apart(tmp_path, settings):
+    """Their seed, how long they are, and where `tune` keeps their trials."""
+    alike = [f"{PROBLEM.replace('K', str(k))}loop: {{n_trials: {k + 3}, seed: {k}}}" for k in range(2)]
+    runs = [
+        Run(write_run(tmp_path / f"mine-{k}", VALUES, config, seed=k)) for k, config in enumerate([*alike, settings])
+    ]
+    assert [group.name for group in grouped(runs)] == ["mine-0 and 1 more", "mine-2"]
+
+
 def test_a_comparison_is_a_table_and_a_picture(folder, capsys):
     said = shown(capsys, "compare", *sorted((folder / "runs").iterdir()))
     rows = {line.split()[0]: line.split() for line in said.splitlines()[1:3]}

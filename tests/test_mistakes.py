@@ -10,6 +10,7 @@ import deepbore
 from deepbore import (
     Ambitious,
     BoTorchBatch,
+    Budget,
     Calibrated,
     Categorical,
     ClassProbability,
@@ -136,6 +137,7 @@ RUNS = [  # each gets a journal that is not there, and must not be there afterwa
     (lambda journal: minimize(problems.Branin, LINE, 5, journal=journal), "Give an object of the class: Branin()"),
     (lambda journal: run(journal, callbacks=[lambda: None]), "callbacks must be functions of (study, trial)"),
     (lambda journal: run(journal, callbacks=[lambda trial: None]), "takes 1 positional argument|too many positional"),
+    (lambda journal: run(journal, budget=Budget("epochs", 1, 9)), "objective(params, trial), and let it spend"),
     (lambda journal: Study(LINE, journal=journal).optimize(objective, 1, trainer="cpu"), "Trainer, but got 'cpu'"),
 ]
 
@@ -147,6 +149,7 @@ TOLD = [
     (lambda: study().add([{"x": 0.5, "act": "relu"}], [1.0]), PointError, "results are columns by name"),
     (lambda: study().add(None, 1.0), PointError, "results are columns by name"),
     (lambda: study().add(np.zeros((2, 2)), [1.0, 2.0]), PointError, "a DataFrame, or one configuration"),
+    (lambda: study().add({"x": [0.5, 0.6]}, [1, 2], budgets=[1, 3]), SettingError, "results of several budgets (1, 3)"),
     (lambda: study().add_csv(None), TableError, "None can't be read as a CSV file"),
     (lambda: Outcome(1, status="done"), ValueTypeError, "a status must be a Status, as Status.FAILED, but got 'done'"),
     (lambda: Outcome(1, reason=5), ValueTypeError, "a reason must be a text, but got 5"),

@@ -1,6 +1,8 @@
 """Ask and tell, minimize and maximize, journals: the public interface."""
 
+import copy
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -288,3 +290,11 @@ def test_gradient_candidates_on_a_discrete_space_are_refused_with_the_way_out():
     space = SearchSpace({"k": Integer(1, 9), "x": Real(0, 1, when=Condition("k", [1, 2]))})
     with pytest.raises(SettingError, match="Use LocalSearch, DifferentialEvolution or RandomSearch"):
         Study(space, candidates=deepbore.MultiStartLBFGS(), n_initial=2)
+
+
+def test_a_study_with_a_journal_is_not_copied(tmp_path):
+    study = Study(PLANE, journal=tmp_path / "run.jsonl")
+    for copied in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(JournalError, match=r"can't be copied or pickled, as .*run\.jsonl has one writer"):
+            copied(study)
+    assert copy.deepcopy(Study(PLANE)).ask()

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given, strategies as st
 
 from deepbore import Study
 from deepbore.cli.main import main
 from deepbore.cli.tune import fit_arguments
-from deepbore.cli.yaml_file import load_yaml
+from deepbore.cli.yaml_file import NUMBER, dump_yaml, load_yaml
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,17 @@ from deepbore.cli.yaml_file import load_yaml
 def test_what_a_text_says(text, value):
     assert load_yaml(text) == value
     assert repr(load_yaml(text)) == repr(value)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.from_regex(NUMBER),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1), inner, max_size=3),
+        max_leaves=8,
+    )
+)
+def test_what_is_dumped_is_read_as_it_was(data):
+    assert repr(load_yaml(dump_yaml(data))) == repr(data)
 
 
 def test_it_loads_plain_data_only():

@@ -1,7 +1,8 @@
 """Runs beside each other: which belong together, and a table of what they have found. Light to import."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from deepbore.plots.run_comparison import Curves
 
 MOMENTS = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 COLUMNS = 4  # moments in a table
+OF_ONE_RUN = ("seed", "n_trials", "folder")  # settings in which repetitions may differ; the folder is that of `tune`
 
 
 def grouped(runs: Sequence[Run]) -> list[Curves]:
@@ -71,9 +73,18 @@ def _check_directions(runs: Sequence[Run]) -> None:
 
 def _settings(run: Run) -> str:
     """All that must be equal for two runs to be repetitions of one."""
-    header = run.record.header
-    same = {name: header.get(name) for name in ("space", "directions", "recipe")}
-    return json.dumps([same, run.settings.get("problem")], sort_keys=True, default=str)
+    header, settings = run.record.header, run.settings
+    of_the_run = {name: header.get(name) for name in ("space", "directions", "recipe", "budget", "preferences")}
+    names = ("problem", "loop", "evaluation", "evaluator", "trainer", "warm_start", "earlier_tasks")
+    given = {name: _without(settings.get(name), OF_ONE_RUN) for name in names}
+    return json.dumps([of_the_run, given], sort_keys=True, default=str)
+
+
+def _without(settings: Any, names: Collection[str]) -> Any:
+    """Plain data without what stands under some names."""
+    if isinstance(settings, dict):
+        return {name: _without(each, names) for name, each in settings.items() if name not in names}
+    return settings
 
 
 def _name(stem: str, together: Sequence[Run], stems: Sequence[str]) -> str:

@@ -12,15 +12,15 @@ from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, JOURNAL, TIMES, Run
 from deepbore.cli.summary import summary
-from deepbore.data.csv_file import read_csv
+from deepbore.data.csv_file import EarlierResults, read_csv
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.loop.lightning import quiet
-from deepbore.loop.recipe import Recipe
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
+from deepbore.study.running import Steered, check_objective
 from deepbore.study.view import Parts
 
 log = logging.getLogger(__name__)
@@ -35,11 +35,13 @@ def run_fit(args: Sequence[str]) -> None:
     args, resumed = _resumed(args)
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
+    check_objective(cli.problem, cli.loop.budget)
     evaluator = Timed(cli.evaluator, cli.run / TIMES)  # made before anything is written
     study = _loaded(cli) if resumed else _new(cli)
     if resumed and _is_done(cli, study):
         print(summary(study.observations, cli.problem.optimum))
         print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")
+        study.close()
         return
     if cli.trainer.is_global_zero:
         _set_aside(cli.run / "metrics.csv")
@@ -52,7 +54,8 @@ def run_fit(args: Sequence[str]) -> None:
         study.close()
     if not cli.trainer.is_global_zero:
         return
-    print(summary(study.observations, cli.problem.optimum, None if interrupted else _recommended(study)))
+    has_one = not interrupted and study.observations.k == 1  # several objectives have a front
+    print(summary(study.observations, cli.problem.optimum, _recommended(study) if has_one else None))
     if interrupted:
         print(f"interrupted; go on with: deepbore fit --resume {quote(str(cli.run))}")
         raise KeyboardInterrupt
@@ -71,10 +74,15 @@ def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
     if "--resume" not in parts:
         return parts, False
     at = parts.index("--resume")
-    run = Path(*parts[at + 1 : at + 2])
+    others = [*parts[:at], *parts[at + 2 :]]
+    if surplus := [part for part in others if part.split("=")[0] in ("--resume", "--run")]:
+        raise SettingError(f"a run goes on where it is, but beside --resume stands {surplus[0]}. Leave it out.")
+    if not parts[at + 1 :]:
+        raise JournalError("--resume needs the directory of a run, but none is named.")
+    run = Path(parts[at + 1])
     if not (run / CONFIG).exists() or not (run / JOURNAL).exists():
         raise JournalError(f"--resume needs the directory of a run, with {CONFIG} and {JOURNAL}, but got {run}.")
-    return ["--config", str(run / CONFIG), *parts[:at], *parts[at + 2 :], "--run", str(run)], True
+    return ["--config", str(run / CONFIG), *others, "--run", str(run)], True
 
 
 def _parsed(args: Sequence[str]) -> RunCLI:
@@ -112,18 +120,14 @@ def _new(cli: RunCLI) -> Study:
         )
     files: list[tuple[str, str | None]] = [] if cli.warm_start is None else [(cli.warm_start, None)]
     files += [(path, task) for task, path in cli.earlier_tasks.items()]
-    objectives, has_budget = len(problem.directions), loop.budget is not None
-    earlier = [
-        results
-        for path, task in files
-        for results in read_csv(path, problem.space, objectives=objectives, task=task, has_budget=has_budget)
-    ]
+    earlier = [results for path, task in files for results in _read(cli, path, task)]
     parts: Parts = {"classifier": cli.model, "acquisition": loop.acquisition, "candidates": loop.candidates}
     parts |= {"labels": cli.labels, "n_initial": loop.n_initial}
     if is_first:
         problem.prepare()
-        # what is wrong is said before all is written
-        Recipe.resolve(problem.space, len(problem.directions), **parts, budget=loop.budget)
+        # what is wrong is said before anything is written
+        rehearsed = Study(problem.space, directions=problem.directions, seed=loop.seed, budget=loop.budget, **parts)
+        rehearsed._check_run(loop.n_trials, cli.trainer, _steered(cli))
         cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
     journal = cli.run / JOURNAL if is_first else None
     study = Study(
@@ -152,31 +156,59 @@ def _loaded(cli: RunCLI) -> Study:
     if other := [name for name in kept if kept[name] != wanted[name]]:
         said = "; ".join(f"{name} was {kept[name]}, not {wanted[name]}" for name in other)
         raise JournalError(f"a run goes on as it began, but in {path} {said}. Leave it as it was, or begin a new run.")
-    is_new = cli.warm_start != Run(cli.run).settings.get("warm_start")
-    if cli.warm_start is not None and (is_new or not len(observations)):  # or it died before it had them
-        study.add_csv(cli.warm_start)
-    for task, results in cli.earlier_tasks.items():
-        if task not in observations.task_names:
-            study.add_csv(results, task=task)
+    study._check_run(loop.n_trials, cli.trainer, _steered(cli))
+    missing = _missing(cli, study)
     if cli.trainer.is_global_zero:
         problem.prepare()
+        if observations.journal is not None:
+            observations.journal.open()  # before anything is written: another process may go on with the run
+    for results in missing:
+        study.add(**vars(results))
+    if cli.trainer.is_global_zero:
         cli.save_config()  # what was given behind --resume counts from now on
     return study
 
 
+def _missing(cli: RunCLI, study: Study) -> list[EarlierResults]:
+    """Earlier results that the run does not have yet: of a new file, or it died before it had them all."""
+    observations = study.observations
+    has_own = len(observations) > observations.n_asked + observations.n_earlier
+    tasks = [*observations.task_names, *([None] if has_own else [])]
+    is_new = cli.warm_start != Run(cli.run).settings.get("warm_start")
+    begun = [] if cli.warm_start is None else [(cli.warm_start, None, [] if is_new else tasks)]
+    files = [*begun, *((path, task, tasks) for task, path in cli.earlier_tasks.items())]
+    return [
+        results
+        for path, task, known in files
+        if task not in known or Path(path).exists()  # one that is gone has done its service
+        for results in _read(cli, path, task)
+        if results.task not in known
+    ]
+
+
+def _read(cli: RunCLI, path: str, task: str | None) -> list[EarlierResults]:
+    """The results in a file, those of each task by themselves."""
+    objectives, has_budget = len(cli.problem.directions), cli.loop.budget is not None
+    return read_csv(path, cli.problem.space, objectives=objectives, task=task, has_budget=has_budget)
+
+
 def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
+    wanted = cli.loop.n_trials
+    left = None if wanted is None else max(0, wanted - study.observations.n_asked)
+    study.optimize(evaluator, left, trainer=cli.trainer, **_steered(cli))
+
+
+def _steered(cli: RunCLI) -> Steered:
+    """How the run goes, when it ends, and who looks on."""
     loop = cli.loop
-    left = None if loop.n_trials is None else max(0, loop.n_trials - study.observations.n_asked)
-    study.optimize(
-        evaluator,
-        left,
-        timeout=loop.timeout,
-        stop_when=loop.stop_when or (),
-        max_failures=loop.max_failures,
-        progress=cli.shows_progress,
-        batch_size=loop.batch_size,
-        trainer=cli.trainer,
-    )
+    return {
+        "timeout": loop.timeout,
+        "stop_when": loop.stop_when or (),
+        "max_failures": loop.max_failures,
+        "callbacks": (),
+        "progress": cli.shows_progress,
+        "batch_size": loop.batch_size,
+    }
 
 
 def _recommended(study: Study) -> Trial | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from deepbore.candidates import Candidates
 from deepbore.checks import above, required, whole
 from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
-from deepbore.cli.yaml_file import MODE
+from deepbore.cli.yaml_file import MODE, dump_yaml, load_yaml, with_texts
 from deepbore.data.budget import Budget
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
@@ -25,6 +26,7 @@ from deepbore.problems import Problem
 from deepbore.study.running import MAX_FAILURES
 
 STEPS = {  # settings of a Trainer that a classifier, which takes its own steps, has no use for, and what means nothing
+    "limit_train_batches": (None, 1),  # an epoch is one batch
     "gradient_clip_val": (None, 0),
     "accumulate_grad_batches": (None, 1),
     "precision": (None, 32, "32", "32-true", 64, "64", "64-true"),
@@ -135,6 +137,12 @@ class RunCLI(LightningCLI):
             },
         )
 
+    def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
+        """Lightning's parser, which dumps a configuration with its texts as texts."""
+        parser = super().init_parser(**kwargs)
+        parser.dump = partial(dumped, parser.dump)  # `save` and --print_config call it
+        return parser
+
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Adds the problem, the loop, the labels, the evaluator and the run directory."""
         parser.add_subclass_arguments(Problem, "problem", required=True)
@@ -203,11 +211,20 @@ class RunCLI(LightningCLI):
         half.replace(self.run / CONFIG)
 
 
+def dumped(dump: Callable[..., str], config: Namespace, **settings: Any) -> str:
+    """A configuration as jsonargparse dumps it, but for its texts; with comments, for people, as it is."""
+    text = dump(config, **settings)
+    if any(given and name.endswith("comments") for name, given in settings.items()):
+        return text
+    header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    return header + dump_yaml(with_texts(load_yaml(text), config.as_dict()))
+
+
 def refuse_steps(trainer: Mapping[str, Any]) -> None:
     """Raises SettingError for settings of the steps of a Trainer: see `STEPS`."""
     for name, harmless in STEPS.items():
         if (given := trainer.get(name)) not in harmless:
             raise SettingError(
-                f"a classifier takes its own steps, in full precision, so trainer.{name} does nothing for it, but got "
-                f"{given!r}. Leave it out."
+                f"a classifier takes its own steps on all trials, in full precision, so trainer.{name} does nothing "
+                f"for it, but got {given!r}. Leave it out."
             )

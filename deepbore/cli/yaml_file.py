@@ -1,6 +1,7 @@
 """YAML in which only `true` and `false` are booleans: `choices: [on, off]` are two words, as in YAML 1.2."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -8,7 +9,9 @@ from jsonargparse import set_loader
 
 MODE = "deepbore"  # the name of this way to read, for a parser's `parser_mode`
 BOOLEAN, FLOAT, DATE = (f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "timestamp"))
-
+NUMBER = re.compile(
+    r"^[-+]?(?:(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][-+]?\d+)?|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
 
 FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -23,11 +26,14 @@ class Loader(FASTEST):
 
 
 Loader.add_implicit_resolver(BOOLEAN, re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
-Loader.add_implicit_resolver(
-    FLOAT,
-    re.compile(r"^[-+]?(?:(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][-+]?\d+)?|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"),
-    list("-+0123456789."),
-)
+Loader.add_implicit_resolver(FLOAT, NUMBER, list("-+0123456789."))
+
+
+class Dumper(yaml.SafeDumper):
+    """Puts quotes around each text that this way to read, or PyYAML's own, would take for something else."""
+
+
+Dumper.add_implicit_resolver(FLOAT, NUMBER, list("-+0123456789."))
 
 
 def load_yaml(text: str) -> Any:
@@ -37,6 +43,25 @@ def load_yaml(text: str) -> Any:
         yaml.YAMLError: for a text that is no YAML.
     """
     return yaml.load(text, Loader=Loader)  # it is a safe one: plain data only
+
+
+def dump_yaml(data: Any) -> str:
+    """The text that says this."""
+    return str(yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True))
+
+
+def with_texts(dumped: Any, given: Any) -> Any:
+    """Plain data as jsonargparse dumps a configuration, and the texts of the configuration as they are.
+
+    What stands where anything may, as in the declaration of a space, it reads again as it dumps: '16' would be 16.
+    """
+    if isinstance(given, str):
+        return given
+    if isinstance(dumped, dict) and isinstance(given, Mapping):
+        return {name: with_texts(each, given.get(name)) for name, each in dumped.items()}
+    if isinstance(dumped, list) and isinstance(given, (list, tuple)) and len(dumped) == len(given):
+        return [with_texts(*pair) for pair in zip(dumped, given, strict=True)]
+    return dumped
 
 
 set_loader(MODE, load_yaml, (yaml.YAMLError,))

@@ -22,6 +22,6 @@ def check_width(width: int, least: int, c: int) -> None:
     """Raises ValueTypeError for fewer constraints than the least, or another number than c, but for none."""
     if width < least or (c and width not in (0, c)):
         raise ValueTypeError(
-            f"the number of constraints must be {c}, as in the first outcome, but got {width}. "
-            "Give Outcome(value, constraints=[...])."
+            f"the number of constraints must be {c}, as in the first outcome, or earlier result, that had any, but "
+            f"got {width}. Give Outcome(value, constraints=[...])."
         )

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from deepbore.data.frames import own_column
+from deepbore.data.rungs import several_budgets
 from deepbore.errors import PointError, TableError
 from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
@@ -86,12 +87,8 @@ def read_csv(
         row, name, says = min(wrong)
         raise table.error(row, name, says)
     budgets = table.single(own_column("budget", space.names))
-    if not has_budget and len(different := sorted({each for each in budgets or () if not math.isnan(each)})) > 1:
-        budget = ", ".join(f"{each:g}" for each in different)
-        raise TableError(
-            f"{path} has results of several budgets ({budget}), but the study has none, so cheap ones would count as "
-            "full ones. Give the study a budget, or take out the column."
-        )
+    if not has_budget and (different := several_budgets(budgets)):
+        raise TableError(f"{path} has {different} Give the study a budget, or take out the column.")
     told = table.single(value) if objectives == 1 else table.numbers(values)
     constraints = table.numbers(table.constraints) if table.constraints else None
     noise = table.single(own_column("noise", space.names))

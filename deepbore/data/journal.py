@@ -59,6 +59,12 @@ class Journal:
         self._known: Survey | None = None
         self._is_dirty = False  # whether there may be bytes beyond the known size that must go
 
+    def __getstate__(self) -> object:
+        raise JournalError(
+            f"a study with a journal can't be copied or pickled, as {self.path} has one writer. Load it elsewhere by "
+            "Study.load when this one is closed, or make the study without a journal."
+        )
+
     @classmethod
     def begin(cls, path: str | os.PathLike[str], header: Event) -> "Journal":
         """A new journal, its first line written.

@@ -1,12 +1,14 @@
 """What observations with cheap fidelities are asked beside the rest."""
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from deepbore.data.budget import Budget
+from deepbore.data.buffers import as_numbers
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import ValueTypeError
 
@@ -43,3 +45,13 @@ def check_spent(budget: Budget | None, row: int, own: float, outcome: Outcome) -
             f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
             "Leave the outcome's budget out; what else was spent can be an attribute."
         )
+
+
+def several_budgets(budgets: Any) -> str | None:
+    """That there are results of several budgets (n, or one, NaN where there is none), which cannot do; None if not."""
+    given = np.unique(np.atleast_1d(as_numbers([] if budgets is None else budgets, "budgets")))
+    different = given[~np.isnan(given)].tolist()
+    if len(different) < 2:
+        return None
+    listed = ", ".join(f"{each:g}" for each in different)
+    return f"results of several budgets ({listed}), but the study has none, so cheap ones would count as full ones."

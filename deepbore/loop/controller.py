@@ -65,6 +65,9 @@ class LoopController(Callback):
         """Finds the other ranks, if the Trainer has any: others are somebody else's."""
         self.engine = Engine(self.state, Ranks.found() if trainer.world_size > 1 else None)
         self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.steering)
+        for callback in trainer.early_stopping_callbacks:
+            if callback.monitor == "best_value":
+                callback.check_finite = False  # NaN until a trial is feasible: it waits
         self._leave = self.runner.leave
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

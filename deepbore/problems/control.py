@@ -4,8 +4,7 @@ The simulators are those of the package gymnasium, which is imported when the pr
 """
 
 import os
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ class Task:
         actions: how many numbers it gives.
         hidden: units of its hidden layer; 0 for none.
         starts: how many episodes it is tried in; each begins as the seed 0, 1, ... of the simulator says.
-        options: of the simulator.
+        options: of the simulator, by name.
     """
 
     simulator: str
@@ -32,7 +31,7 @@ class Task:
     actions: int
     hidden: int = 0
     starts: int = 5
-    options: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    options: tuple[tuple[str, Any], ...] = ()
 
     @property
     def layers(self) -> list[tuple[int, int]]:
@@ -44,7 +43,7 @@ class Task:
 
 TASKS = {
     "acrobot": Task("Acrobot-v1", observations=6, actions=3),
-    "lander": Task("LunarLander-v3", observations=8, actions=2, options=MappingProxyType({"continuous": True})),
+    "lander": Task("LunarLander-v3", observations=8, actions=2, options=(("continuous", True),)),
     "pendulum": Task("Pendulum-v1", observations=3, actions=1, hidden=8),
     "walker": Task("BipedalWalker-v3", observations=24, actions=4, starts=1),
 }
@@ -110,7 +109,7 @@ class PolicySearch(VectorProblem):
         make = benchmark_package("gymnasium", "gymnasium").make
         benchmark_package("Box2D", "Box2D")
         benchmark_package("pygame", "pygame-ce")
-        return make(self.task.simulator, **self.task.options)
+        return make(self.task.simulator, **dict(self.task.options))
 
 
 def _rewards(simulator: Any, layers: list[Array], seed: int) -> float:

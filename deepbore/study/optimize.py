@@ -16,7 +16,7 @@ from deepbore.labels import Gamma, Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
 from deepbore.study.opening import IfExists, opened
-from deepbore.study.running import MAX_FAILURES, Steered, StudyCallback, as_evaluator, check_run
+from deepbore.study.running import MAX_FAILURES, Steered, StudyCallback, as_evaluator, check_objective, check_run
 from deepbore.study.study import Study
 from deepbore.study.view import Parts, Result
 
@@ -149,6 +149,7 @@ def _optimized(
 ) -> Result:
     whole(1, n_trials=n_trials)
     evaluator = as_evaluator(objective)
+    check_objective(objective, opening["budget"])
     probe = opened(space, direction, None, opening["seed"], None, "error", opening["budget"], **parts)
     check_run(probe.state, n_trials, None, steered)  # what is wrong is said before a journal is begun
     study = Study(space, direction=direction, **opening, **parts)

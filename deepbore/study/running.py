@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 from lightning.pytorch import Trainer
 
 from deepbore.checks import above, one_of, refusal, required, whole
+from deepbore.data.budget import Budget
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
@@ -17,6 +18,7 @@ from deepbore.loop.state import RunState
 from deepbore.loop.steering import Listener, Steering
 from deepbore.loop.stopping import StopRule, as_rules
 from deepbore.study.progress import ProgressBar, somebody_watches
+from deepbore.worker.objective import takes_trial
 
 if TYPE_CHECKING:
     from deepbore.study.study import Study
@@ -97,6 +99,16 @@ def run_steered(
         run(own, state.classifier, state.data)
     if steering.is_interrupted:
         raise KeyboardInterrupt
+
+
+def check_objective(objective: Objective | Evaluator, budget: Budget | None) -> None:
+    """Raises SettingError for a function that never hears of the budget that its trials may spend."""
+    if budget is not None and not isinstance(objective, Evaluator) and not takes_trial(objective):
+        named = getattr(objective, "function", objective)
+        raise SettingError(
+            f"with a budget the objective takes the trial, too, but {named!r:.100} takes the configuration alone. "
+            "Define it as objective(params, trial), and let it spend trial.budget."
+        )
 
 
 def as_evaluator(objective: Objective | Evaluator) -> Evaluator:

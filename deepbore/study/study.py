@@ -34,6 +34,7 @@ from deepbore.study.running import (
     Steered,
     StudyCallback,
     as_evaluator,
+    check_objective,
     check_run,
     listener,
     run_steered,
@@ -158,7 +159,8 @@ class Study(Reporting):
 
         Args:
             objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
-                What raises an exception, or returns no finite number, is a failed trial, with a warning.
+                What raises an exception, or returns no finite number, is a failed trial, with a warning. With a budget
+                a function takes the trial, too.
             n_trials: how many evaluations; a finite space may be exhausted before. None for no limit, where something
                 else ends the run. 0 only finishes what is pending.
             timeout: seconds, the design included, after which no further trial begins; those that run are waited for.
@@ -177,6 +179,7 @@ class Study(Reporting):
             StudyRunning: if it runs already.
         """
         evaluator = as_evaluator(objective)
+        check_objective(objective, self.observations.budget)
         steered: Steered = {
             "timeout": timeout,
             "stop_when": stop_when,
@@ -185,7 +188,7 @@ class Study(Reporting):
             "progress": progress,
             "batch_size": batch_size,
         }
-        check_run(self._state, n_trials, trainer, steered)
+        self._check_run(n_trials, trainer, steered)
         with self._alone("optimize"):
             self._steering = steering = steering_of(self._state, steered)
             steering.listeners, steering.unlocked = [listener(each, self) for each in callbacks], self._unlocked
@@ -194,6 +197,10 @@ class Study(Reporting):
             finally:
                 self._steering = None
         return self.result
+
+    def _check_run(self, n_trials: int | None, trainer: Trainer | None, steered: Steered) -> None:
+        """Raises SettingError as `optimize` does; `deepbore fit` asks before it writes anything."""
+        check_run(self._state, n_trials, trainer, steered)
 
     def fit(self, epochs: int = 10) -> Classifier:
         """Trains the classifier on the trials so far and proposes nothing: to look at what it says, or to draw it.

@@ -11,7 +11,8 @@ from deepbore.compute.neutral import as_usual
 from deepbore.data.csv_file import read_csv
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, as_noise, as_outcome
-from deepbore.errors import ValueTypeError
+from deepbore.data.rungs import several_budgets
+from deepbore.errors import SettingError, ValueTypeError
 from deepbore.space import Params
 from deepbore.study.shared import SharedStudy
 
@@ -176,11 +177,13 @@ class Telling(SharedStudy):
             PointError: for configurations outside the space.
             ShapeError: if there is not one value for each row.
             ValueTypeError: for another number of constraints than before.
-            SettingError: for a budget that is no rung, or a task beside budgets.
+            SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
         with self._lock, as_usual():
             if task is not None:
                 self._state.earlier.check()
+            elif self.observations.budget is None and (different := several_budgets(budgets)):
+                raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
             self.observations.add(columns, values, constraints=constraints, budgets=budgets, task=task, noise=noise)
 
     def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:

@@ -56,6 +56,11 @@ def wants_trial(objective: Any) -> bool:
         return False
 
 
+def takes_trial(objective: Any) -> bool:
+    """Whether it is given the trial, or its id, beside the configuration."""
+    return bool(getattr(objective, "numbered", False) or wants_trial(getattr(objective, "function", objective)))
+
+
 def in_words(error: BaseException) -> str:
     """Its name, and what it says if it says something (and can: its `__str__` may raise, too)."""
     name = type(error).__name__

@@ -1,7 +1,7 @@
 """Methods compared at one number of evaluations: ranks, ratios of regrets, wins and targets reached."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from reporting.rows import Run
 Array = NDArray[np.float64]
 Pair = tuple[str, int]  # problem, seed
 MISSING = 0.2  # of the problems: who misses more is compared apart
+FEW_SEEDS = 0.25  # of all pairs (problem, seed); a method with fewer would leave the others with as few
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Comparison:
         runs: (problem, seed) -> method -> its run. Of several runs the shortest that is long enough counts.
         regrets: the same, with the regrets.
         methods: all that have a run on a problem on which another has one, too: only these problems count.
-        main: the methods that have runs on at least 80 % of the problems; they are ranked together.
+        main: the methods that have runs on at least 80 % of the problems, and with a quarter of all seeds on them; they
+            are ranked together.
         subset: the others.
     """
 
@@ -73,11 +75,11 @@ class Comparison:
         for (problem, _), row in self.regrets.items():
             ran[problem].update(row)
         self._pairs: dict[tuple[str, ...], list[Pair]] = {}
-        compared = [methods for methods in ran.values() if len(methods) > 1]
-        share = {method: np.mean([method in methods for methods in compared]) for method in set().union(*compared)}
+        share = _shares(ran.values())
+        seeds = _shares(self.regrets.values())
         self.methods = sorted(share)
-        self.main = [method for method in self.methods if share[method] >= 1 - MISSING]
-        self.subset = [method for method in self.methods if share[method] < 1 - MISSING]
+        self.main = [each for each in self.methods if share[each] >= 1 - MISSING and seeds[each] >= FEW_SEEDS]
+        self.subset = [each for each in self.methods if each not in self.main]
 
     def pairs(self, methods: Sequence[str]) -> list[Pair]:
         """The pairs (problem, seed) on which all of these methods have runs."""
@@ -156,3 +158,9 @@ def _over_seeds(values: Array, pairs: Sequence[Pair]) -> tuple[Array, list[str]]
 def _over_seeds_and_problems(values: Array, pairs: Sequence[Pair]) -> list[Estimate]:
     of_problems, names = _over_seeds(values, pairs)
     return bootstrap.means(of_problems, [cluster_of(name) for name in names])
+
+
+def _shares(compared: Iterable[Collection[str]]) -> dict[str, float]:
+    """In how many of the rows with at least two methods each of them stands."""
+    rows = [row for row in compared if len(row) > 1]
+    return {method: float(np.mean([method in row for row in rows])) for method in set().union(*rows)}

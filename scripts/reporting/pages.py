@@ -24,9 +24,9 @@ There are no runs yet.
 METHOD = """
 Every method has the same problems, seeds, number of initial evaluations and cores.
 
-- **Average rank.** The methods that have runs on at least 80 % of the problems are ranked by their regret on each
-  problem and seed that all of them have (1 is best, ties share their ranks); the mean is over seeds, then problems.
-  Methods with fewer problems are compared on those they have, below.
+- **Average rank.** The methods that have runs on at least 80 % of the problems, and with at least a quarter of all
+  seeds on them, are ranked by their regret on each problem and seed that all of them have (1 is best, ties share their
+  ranks); the mean is over seeds, then problems. Methods with fewer runs are compared on those they have, below.
 - **Regret** is the value minus the best possible one. Nobody knows that of training runs and policies: theirs is the
   value minus the best one that any run here has seen. Regrets below 1e-8 count as 1e-8; on tables and training runs,
   whose values are steps, those below a tenth of the smallest regret above 0 that any run there has seen count as that.
