@@ -48,7 +48,7 @@ def check_spent(budget: Budget | None, row: int, own: float, outcome: Outcome) -
 
 
 def several_budgets(budgets: Any) -> str | None:
-    """That there are results of several budgets (n, or one, NaN where there is none), which cannot do; None if not."""
+    """What is wrong with budgets (n, or one, NaN where none is known) in a study without: they differ; else None."""
     given = np.unique(np.atleast_1d(as_numbers([] if budgets is None else budgets, "budgets")))
     different = given[~np.isnan(given)].tolist()
     if len(different) < 2:
