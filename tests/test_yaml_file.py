@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from deepbore import Study
 from deepbore.cli.main import main
@@ -37,6 +37,7 @@ def test_what_a_text_says(text, value):
         max_leaves=8,
     )
 )
+@example({"\x85": ["\u2028 ", "größer"]})
 def test_what_is_dumped_is_read_as_it_was(data):
     assert repr(load_yaml(dump_yaml(data))) == repr(data)
 

@@ -77,8 +77,8 @@ class EarlierTasks:
         """Raises SettingError where the labels of several objectives are one column, which may mean something else."""
         if self.observations.k > 1 and self.labels.outputs == 1:
             raise SettingError(
-                f"{type(self.labels).__name__} puts all objectives into one column, so labels of earlier tasks can't be "
-                "compared with this run's. Leave out labels= for one column an objective, or leave out task=."
+                f"{type(self.labels).__name__} puts all objectives into one column, so labels of earlier tasks can't "
+                "be compared with this run's. Leave out labels= for one column an objective, or leave out task=."
             )
 
     @property

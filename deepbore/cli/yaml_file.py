@@ -8,7 +8,8 @@ import yaml
 from jsonargparse import set_loader
 
 MODE = "deepbore"  # the name of this way to read, for a parser's `parser_mode`
-BOOLEAN, FLOAT, DATE = (f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "timestamp"))
+BOOLEAN, FLOAT, DATE, TEXT = (f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "timestamp", "str"))
+LINE_ENDS = "\x85\u2028\u2029\ufeff"
 NUMBER = re.compile(
     r"^[-+]?(?:(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][-+]?\d+)?|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
@@ -33,7 +34,13 @@ class Dumper(yaml.SafeDumper):
     """Puts quotes around each text that this way to read, or PyYAML's own, would take for something else."""
 
 
+def _written(dumper: Dumper, text: str) -> yaml.ScalarNode:
+    """A text, between double quotes if PyYAML would take a sign in it for the end of a line."""
+    return dumper.represent_scalar(TEXT, text, style='"' if set(text) & set(LINE_ENDS) else None)
+
+
 Dumper.add_implicit_resolver(FLOAT, NUMBER, list("-+0123456789."))
+Dumper.add_representer(str, _written)
 
 
 def load_yaml(text: str) -> Any:
