@@ -142,6 +142,7 @@ PROBLEM = "problem: {class_path: my.P, init_args: {folder: runs/mine-K/trials, m
         "loop: {n_trials: 4}\nwarm_start: known.csv",
         "loop: {n_trials: 4}\nevaluation: {workers: 2}",
         "loop: {n_trials: 4}\nproblem: {class_path: my.P, init_args: {metric: accuracy}}",
+        "loop: {n_trials: 4}\nproblem: {class_path: my.P, init_args: {metric: loss, seed: 3}}",  # another problem
     ],
 )
 def test_runs_that_differ_in_more_than_their_seed_stand_apart(tmp_path, settings):

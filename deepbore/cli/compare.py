@@ -1,7 +1,7 @@
 """Runs beside each other: which belong together, and a table of what they have found. Light to import."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from deepbore.plots.run_comparison import Curves
 
 MOMENTS = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 COLUMNS = 4  # moments in a table
-OF_ONE_RUN = ("seed", "n_trials", "folder")  # settings in which repetitions may differ; the folder is that of `tune`
+OF_ONE_RUN = ("loop.seed", "loop.n_trials", "problem.init_args.folder")  # the folder is that of `tune`
 
 
 def grouped(runs: Sequence[Run]) -> list[Curves]:
@@ -76,15 +76,16 @@ def _settings(run: Run) -> str:
     header, settings = run.record.header, run.settings
     of_the_run = {name: header.get(name) for name in ("space", "directions", "recipe", "budget", "preferences")}
     names = ("problem", "loop", "evaluation", "evaluator", "trainer", "warm_start", "earlier_tasks")
-    given = {name: _without(settings.get(name), OF_ONE_RUN) for name in names}
+    given = {name: _without_own(settings.get(name), name) for name in names}
     return json.dumps([of_the_run, given], sort_keys=True, default=str)
 
 
-def _without(settings: Any, names: Collection[str]) -> Any:
-    """Plain data without what stands under some names."""
-    if isinstance(settings, dict):
-        return {name: _without(each, names) for name, each in settings.items() if name not in names}
-    return settings
+def _without_own(settings: Any, path: str) -> Any:
+    """The settings at a path (names with points between) without those in which repetitions may differ."""
+    if not isinstance(settings, dict):
+        return settings
+    inner = {name: f"{path}.{name}" for name in settings}
+    return {name: _without_own(settings[name], at) for name, at in inner.items() if at not in OF_ONE_RUN}
 
 
 def _name(stem: str, together: Sequence[Run], stems: Sequence[str]) -> str:
