@@ -118,9 +118,7 @@ def _new(cli: RunCLI) -> Study:
             f"{cli.run} holds a run already. Go on with deepbore fit --resume {quote(str(cli.run))}, or name "
             "another by --run."
         )
-    files: list[tuple[str, str | None]] = [] if cli.warm_start is None else [(cli.warm_start, None)]
-    files += [(path, task) for task, path in cli.earlier_tasks.items()]
-    earlier = [results for path, task in files for results in _read(cli, path, task)]
+    earlier = [results for path, task in _files(cli) for results in _read(cli, path, task)]
     parts: Parts = {"classifier": cli.model, "acquisition": loop.acquisition, "candidates": loop.candidates}
     parts |= {"labels": cli.labels, "n_initial": loop.n_initial}
     if is_first:
@@ -175,15 +173,18 @@ def _missing(cli: RunCLI, study: Study) -> list[EarlierResults]:
     has_own = len(observations) > observations.n_asked + observations.n_earlier
     tasks = [*observations.task_names, *([None] if has_own else [])]
     is_new = cli.warm_start != Run(cli.run).settings.get("warm_start")
-    begun = [] if cli.warm_start is None else [(cli.warm_start, None, [] if is_new else tasks)]
-    files = [*begun, *((path, task, tasks) for task, path in cli.earlier_tasks.items())]
-    return [
-        results
-        for path, task, known in files
-        if task not in known or Path(path).exists()  # one that is gone has done its service
-        for results in _read(cli, path, task)
-        if results.task not in known
-    ]
+    missing = []
+    for path, task in _files(cli):
+        known = [] if task is None and is_new else tasks
+        if task not in known or Path(path).exists():  # one that is gone has done its service
+            missing += [results for results in _read(cli, path, task) if results.task not in known]
+    return missing
+
+
+def _files(cli: RunCLI) -> list[tuple[str, str | None]]:
+    """The files of earlier results, and the task of those that name none: the warm start's are of this run."""
+    begun = [] if cli.warm_start is None else [(cli.warm_start, None)]
+    return [*begun, *((path, task) for task, path in cli.earlier_tasks.items())]
 
 
 def _read(cli: RunCLI, path: str, task: str | None) -> list[EarlierResults]:

@@ -23,10 +23,9 @@ def part_of(observations: Observations, rows: Tensor, n_beaten: int = 0) -> Obse
     part._rows = observations._rows.take(rows)
     part.tasks.zero_()
     part.first_rows.copy_(regrouped(part.first_rows))
-    complete, feasible = (part.status == Status.COMPLETE).cpu().numpy(), part.feasible.cpu().numpy()
-    first = part.values[:, 0].cpu().numpy()
-    known = Tally(n_asked=len(rows)).after_adding(0, np.where(complete, first, np.nan), feasible, None)
-    status = part.status.cpu().numpy()
+    status, feasible, first = (each.cpu().numpy() for each in (part.status, part.feasible, part.values[:, 0]))
+    values = np.where(status == Status.COMPLETE, first, np.nan)
+    known = Tally(n_asked=len(rows)).after_adding(0, values, feasible, None)
     n_failed, pending = int((status == Status.FAILED).sum()), np.flatnonzero(status == Status.PENDING)
     part._tally = replace(known, n_failed=n_failed, pending=pending, n_beaten=n_beaten)
     return part
