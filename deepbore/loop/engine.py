@@ -78,8 +78,6 @@ class Engine:
     def _promotions(self) -> Promotions:
         """Those of now: they change where a trial is asked for, told or added."""
         observations = self.state.observations
-        if observations.budget is None:  # nothing to keep, and no look at a million rows
-            return Promotions(observations)
         now = len(observations), len(observations.pending_rows)
         if self._found is None or self._found[0] != now:
             self._found = now, Promotions(observations)
