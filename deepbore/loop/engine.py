@@ -27,6 +27,7 @@ from deepbore.loop.state import RunState
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+WIDE = 2  # continuous parameters for each trial of the design from which it begins in the middle
 
 
 class Engine:
@@ -96,11 +97,16 @@ class Engine:
     def design(self, q: int) -> Tensor:
         """The next q new points of the run's Sobol sequence (q x d).
 
-        Where there are earlier tasks every other one, the first among them, is one of which they forecast the best.
+        In a wide space, one of at least twice as many continuous parameters as there are trials in the design, the
+        first point is the middle of the ranges: a random point is, squared, d/6 of a range from a place that may be
+        anywhere, the middle d/12, and few points are as good as one. Where there are earlier tasks every other one, the
+        first among them, is one of which they forecast the best.
         """
         state, own = self.state, self.state.own
         if not state.earlier:
             sobol = state.space.sobol(4 * q, state.seed, skip=self._n_begun)
+            if not self._n_begun and len(state.space.moving_columns) >= WIDE * state.recipe.n_initial:
+                sobol[:1] = state.space.in_the_middle(sobol[:1])
             return distinct(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
             promising = fresh(state.earlier.promising(q), own, q)

@@ -184,6 +184,10 @@ class SearchSpace(SpaceStructure):
             u[:1] = u[:1].float()  # which torch holds in its default dtype, whatever that is
         return self._masked(run_by_run(self.runs, lambda p, column: p.from_uniform(column), u.to(device)))
 
+    def in_the_middle(self, points: Tensor) -> Tensor:
+        """The points with each continuous parameter, unless it is fixed, in the middle of its scale (n x d)."""
+        return self._masked(points.index_fill(1, torch.tensor(self.moving_columns, device=points.device), 0.5))
+
     def _masked(self, points: Tensor) -> Tensor:
         """The points with fixed parameters where they stand, and 0 in place of inactive ones."""
         points = self.stand_still(points) if self._still else points
