@@ -33,7 +33,8 @@ def test_the_other_points_are_sobol_s_in_batches_or_not():
 
 
 def test_fixed_parameters_and_those_of_other_kinds_stay_where_they_are():
-    space = reals(20, units=Integer(8, 512, log=True), kind=Categorical(["a", "b"]), slope=Real(0, 1, when={"kind": "b"}))
+    slope = Real(0, 1, when={"kind": "b"})
+    space = reals(20, units=Integer(8, 512, log=True), kind=Categorical(["a", "b"]), slope=slope)
     seen = set()
     for seed in range(4):
         study = Study(space, seed=seed)
@@ -57,4 +58,4 @@ def test_earlier_results_take_the_design_s_place():
     space = reals(20)
     study = Study(space, seed=0)
     study.add({name: [0.5] for name in space.names}, [1.0])
-    assert first(study) != {name: 0.01 for name in space.names}
+    assert first(study) != dict.fromkeys(space.names, 0.01)
