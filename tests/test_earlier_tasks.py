@@ -167,9 +167,9 @@ def test_the_design_is_the_same_one_by_one():
 
 def test_rows_of_other_tasks_are_no_part_of_the_design_and_own_results_are():
     study = new("old", n_initial=6)
-    assert study._asker.engine.n_missing == 6
+    assert study._state.n_missing == 6
     study.add(*table(4, seed=5))
-    assert study._asker.engine.n_missing == 2
+    assert study._state.n_missing == 2
 
 
 def test_a_fixed_parameter_stays_fixed_in_the_design():

@@ -22,7 +22,7 @@ from deepbore.data.pareto import crowding, hypervolume, non_dominated
 from deepbore.errors import SettingError
 from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, ThresholdLabels, front_rows
 from deepbore.labels.scalarised import simplex_point
-from deepbore.loop.controller import hypervolume_so_far
+from deepbore.loop.metrics import hypervolume_so_far
 
 PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 BOTH = ("minimize", "maximize")

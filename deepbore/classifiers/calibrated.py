@@ -127,11 +127,16 @@ class Calibrated(Classifier):
         have_learned = self._learn_folds(batch, rows)
         self._map = self._fitted(batch, rows, self.min_per_class) if have_learned else NO_MAP
         if self.ensemble:  # where there is a map of all held-out scores
-            shares = [rows[rows % len(self.folds) == number] for number in range(len(self.folds))]
+            of_fold = self._fold(batch, rows)
+            shares = [rows[of_fold == number] for number in range(len(self.folds))]
             self._maps = [self._fitted(batch, share, 1) if self._map.numel() else NO_MAP for share in shares]
         if not self._map.numel():
             self._tell()
         return {**logged, "calibrated": float(self._map.numel() > 0)}
+
+    def _fold(self, batch: LabelledBatch, rows: Tensor) -> Tensor:
+        """The number of the fold of each of m rows (m): this run's are counted from its first, so that they keep it."""
+        return (rows - batch.n_earlier) % len(self.folds)
 
     def _drawn(self, n: int, size: int) -> Tensor:
         """All of n rows, or if there are more than `size`, so many drawn uniformly."""
@@ -139,7 +144,8 @@ class Calibrated(Classifier):
 
     def _learn_folds(self, batch: LabelledBatch, rows: Tensor) -> bool:
         """Lets each fold's classifier learn the other folds' rows; whether all had something to tell apart."""
-        shares = [batch.take(rows[rows % len(self.folds) != number]) for number in range(len(self.folds))]
+        of_fold = self._fold(batch, rows)
+        shares = [batch.take(rows[of_fold != number]) for number in range(len(self.folds))]
         learnable = [len(share.z.unique(dim=0)) > 1 for share in shares]
         for fold, share, can in zip(self.folds, shares, learnable, strict=True):
             if can:
@@ -155,7 +161,7 @@ class Calibrated(Classifier):
         good = int((z >= 0.5).sum())
         if min(good, len(z) - good) < least:
             return NO_MAP
-        scores = self._held_out(sample.points, rows % len(self.folds))
+        scores = self._held_out(sample.points, self._fold(batch, rows))
         return self._fit(*(column.cpu().double().numpy() for column in (scores, z, sample.weight)))
 
     def _held_out(self, points: Tensor, fold: Tensor) -> Tensor:

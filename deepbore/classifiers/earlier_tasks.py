@@ -126,6 +126,7 @@ class EarlierTasks:
             z=torch.cat([part.z for part in parts]),
             weight=torch.cat([part.weight for part in parts]),
             constraints=None,
+            n_earlier=sum(map(len, parts[:-1])),
         )
 
     def weights(self, batch: LabelledBatch) -> Tensor:

@@ -32,7 +32,7 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
 
     def write(shown: "Record | Study", again: float | None) -> None:
         page = report(shown, title=run.name, facts=facts, configuration=run.configuration, times=times, every=again)
-        replace_file(target, page.encode())
+        replace_file(target, page.encode(errors="replace"))  # a reason may hold a file name that is no text
 
     if quick or every is None or not target.exists():  # later the page before it stays until the new one is whole
         write(run.record, every if quick else every or SOON)

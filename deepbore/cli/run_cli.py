@@ -1,6 +1,6 @@
 """`RunCLI`: LightningCLI that reads the configuration of a run; it runs nothing by itself."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,14 +23,7 @@ from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
-from deepbore.study.running import MAX_FAILURES
-
-STEPS = {  # settings of a Trainer that a classifier, which takes its own steps, has no use for, and what means nothing
-    "limit_train_batches": (None, 1),  # an epoch is one batch
-    "gradient_clip_val": (None, 0),
-    "accumulate_grad_batches": (None, 1),
-    "precision": (None, 32, "32", "32-true", 64, "64", "64-true"),
-}
+from deepbore.study.running import MAX_FAILURES, refuse_steps
 
 
 @dataclass(frozen=True)
@@ -218,13 +211,3 @@ def dumped(dump: Callable[..., str], config: Namespace, **settings: Any) -> str:
         return text
     header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
     return header + dump_yaml(with_texts(load_yaml(text), config.as_dict()))
-
-
-def refuse_steps(trainer: Mapping[str, Any]) -> None:
-    """Raises SettingError for settings of the steps of a Trainer: see `STEPS`."""
-    for name, harmless in STEPS.items():
-        if (given := trainer.get(name)) not in harmless:
-            raise SettingError(
-                f"a classifier takes its own steps on all trials, in full precision, so trainer.{name} does nothing "
-                f"for it, but got {given!r}. Leave it out."
-            )

@@ -52,7 +52,7 @@ def summary(run: Told, optimum: float | None = None, recommended: Trial | None =
         return "\n".join(_of_several(run, statuses, counts))
     best = run.best
     if best is None or best.value is None:
-        return f"no {'feasible ' if int(Status.COMPLETE) in statuses else ''}value yet ({counts})"
+        return _no_value(run, statuses, counts)
     regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
     lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
     lines += _configuration(best)
@@ -66,13 +66,20 @@ def _of_several(run: Told, statuses: list[int], counts: str) -> list[str]:
     complete = (run.trial(row) for row, code in enumerate(statuses) if code == Status.COMPLETE)
     best = front(complete, run.directions)
     if not best:
-        return [f"no value yet ({counts})"]
+        return [_no_value(run, statuses, counts)]
     some = "" if len(best) <= FRONT else ", of which some are shown"
     lines = [f"{len(best)} trials that no other beats in every value ({counts}){some}"]
     for trial in best[:: math.ceil(len(best) / FRONT)]:
         lines.append(f"trial {trial.id}: {', '.join(f'{value:.8g}' for value in trial.values or ())}")
         lines += _configuration(trial)
     return lines
+
+
+def _no_value(run: Told, statuses: list[int], counts: str) -> str:
+    """That nothing is the best yet, and whether that is for constraints."""
+    own = (run.trial(row) for row, code in enumerate(statuses) if code == Status.COMPLETE)
+    has_one = any(trial.task is None for trial in own)
+    return f"no {'feasible ' if has_one else ''}value yet ({counts})"
 
 
 def _configuration(trial: Trial) -> list[str]:

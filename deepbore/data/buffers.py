@@ -1,7 +1,7 @@
 """`Buffers`: tensors of one length that grow by doubling, and columns of numbers as users give them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -96,8 +96,8 @@ def as_numbers(values: Any, what: str = "objective values") -> np.ndarray:
     return np.array(each, dtype=np.float64).reshape(array.shape)
 
 
-def _begin(values: Sequence[Any]) -> str:
-    return f"{list(values)[:3]!r} ..."
+def _begin(values: Any) -> str:
+    return f"{list(values)[:3]!r} ..." if isinstance(values, Iterable) else f"{values!r:.100}"
 
 
 def least(merit: Tensor, k: int) -> Tensor:

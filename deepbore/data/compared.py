@@ -52,7 +52,7 @@ class ComparedTrials(ObservationsView, Changes):
         self._settle()
         if not self.by_preference:
             raise SettingError("trials are compared in a study of preferences. Make it with Study(preferences=True).")
-        rows = [(self._row_of(better), self._row_of(worse)) for better, worse in pairs]
+        rows = [(self.row_of(better), self.row_of(worse)) for better, worse in pairs]
         for pair in rows:
             check_pair(pair)
             for row in pair:
@@ -61,7 +61,12 @@ class ComparedTrials(ObservationsView, Changes):
         if rows:
             self._commit(map(preferred, rows), self._effect_of_preferring((*self._pairs, *rows)))
 
-    def _row_of(self, trial: int | Trial) -> int:
+    def row_of(self, trial: int | Trial) -> int:
+        """The row of a trial, given by itself or by its number.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another run.
+        """
         return self._own(trial) if isinstance(trial, Trial) else self._checked(trial)
 
     def _own(self, trial: Trial) -> int:

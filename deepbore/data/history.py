@@ -132,6 +132,7 @@ class _Player:
 
     def _ask(self, event: Event) -> None:
         points, queue = self.observations.space.encode([event["params"]]), self.history.queue
-        self.observations.reserve(points, event.get("budget"), event.get("resume_from"))
-        if queue and points[0].equal(queue[0]):
+        resumed = event.get("resume_from")
+        self.observations.reserve(points, event.get("budget"), None if resumed is None else [resumed])
+        if queue and resumed is None and points[0].equal(queue[0]):
             del queue[0]

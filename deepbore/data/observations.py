@@ -62,27 +62,30 @@ class Observations(ComparedTrials):
     ):
         super().__init__(space, checked_directions(directions), journal, budget, by_preference)
 
-    def reserve(self, points: Tensor, budget: SupportsFloat | None = None, resume_from: int | None = None) -> list[int]:
+    def reserve(
+        self,
+        points: Tensor,
+        budget: SupportsFloat | Sequence[SupportsFloat] | None = None,
+        resume_from: Sequence[int] | None = None,
+    ) -> list[int]:
         """Appends pending rows (q x d) and returns their numbers.
 
         Args:
             points: q x d.
-            budget: what each of them may spend; None for the lowest rung, or where there are no budgets.
-            resume_from: the row of the same configuration that the only point continues; None if it begins anew.
+            budget: what each of them may spend, one for all or q of them; None for the lowest rung, or where there are
+                no budgets.
+            resume_from: rows of the same configurations that the points continue, q; None if they begin anew.
 
         Raises:
             SettingError: for a budget that is no rung.
             TrialError: for an unknown row to continue.
         """
         self._settle()
-        if self.budget is not None:
-            budget = self.budget.low if budget is None else self.budget.rungs[self.budget.rung_of(as_budget(budget))]
         params = self.space.decode(points)
         points = self.space.encode(params)
         start, end = len(self), len(self) + len(points)
-        spends: dict[str, Any] = {} if budget is None else {"budget": as_budget(budget)}
-        if resume_from is not None:
-            spends["resume_from"] = self._checked(resume_from)
+        spent = self._to_spend(budget, len(points))
+        resumed = {start + i: self._checked(row) for i, row in enumerate(resume_from or ())}
         identities = self._identities(points)
         seen, firsts = first_rows(self._seen, identities, start)
         self._rows.write(
@@ -91,17 +94,17 @@ class Observations(ComparedTrials):
             constraints=math.nan,
             tasks=0,
             status=int(Status.PENDING),
-            budgets=spends.get("budget", math.nan),
+            budgets=torch.tensor([math.nan if each is None else each for each in spent], dtype=torch.float64),
             noise=math.nan,
             first=torch.tensor(firsts),
         )
         tally = self._tally.after_asking(np.arange(start, end))
-        asked = ({"event": "asked", "trial": start + i, "params": each, **spends} for i, each in enumerate(params))
+        rows = zip(range(start, end), params, spent, strict=True)
+        asked = (writing.asked(row, each, spends, resumed.get(row)) for row, each, spends in rows)
 
         def effect() -> None:
             self._seen.update(seen)
-            if resume_from is not None:
-                self.resumed[start] = resume_from
+            self.resumed.update(resumed)
             self._tally, self._rows.n = tally, end
 
         self._commit(asked, effect)
@@ -128,7 +131,19 @@ class Observations(ComparedTrials):
             ValueTypeError: for a value that is no number, or not as many values or constraints as there must be.
         """
         self._settle()
-        row = self._row_of(row)
+        row, given = self.tellable(row, outcome, failed=failed, reason=reason)
+        self._commit([writing.told(row, given)], self._effect_of(row, given))
+
+    def tellable(
+        self,
+        row: int | Trial,
+        outcome: Outcome | SupportsFloat | Sequence[SupportsFloat] | None = None,
+        *,
+        failed: bool = False,
+        reason: str | None = None,
+    ) -> tuple[int, Outcome]:
+        """The row and its outcome as they are told; raises errors as `tell` does, and changes nothing."""
+        row = self.row_of(row)
         if self.status[row] != Status.PENDING:
             told = self.trial(row)
             raise TrialError(f"a trial is told once, but trial {row} is {told.status.name.lower()} with {told.value}.")
@@ -139,7 +154,7 @@ class Observations(ComparedTrials):
         if self.by_preference and not given.has_failed:
             raise refuse_values(f"trial {row} was told {given.values}")
         check_spent(self.budget, row, float(self.budgets[row]), given)
-        self._commit([writing.told(row, given)], self._effect_of(row, given))
+        return row, given
 
     def annotate(self, row: int | Trial, attributes: Mapping[str, Any]) -> None:
         """Notes attributes of a row, whatever its status; they join, and replace, those that it has.
@@ -149,7 +164,7 @@ class Observations(ComparedTrials):
             ValueTypeError: for anything but plain JSON data by name.
         """
         self._settle()
-        row = self._row_of(row)
+        row = self.row_of(row)
         noted = as_attributes(attributes)
         together = {**self._attributes.get(row, {}), **noted}
         if noted:
@@ -198,12 +213,17 @@ class Observations(ComparedTrials):
         if not len(added):
             return
         self._settle()
+        added = self.appendable(added)
+        self._commit(added.events(self.space), self._effect_of_adding(added))
+
+    def appendable(self, added: Added) -> Added:
+        """Earlier results with exact budgets; raises errors as `add` does, and changes nothing."""
         if self.budget is not None:
             added = added.on_rungs(self.budget)
         check_width(added.kind[1], 0, self.constraints.shape[1])
         if self.by_preference:
             raise refuse_values("earlier results were added")
-        self._commit(added.events(self.space), self._effect_of_adding(added))
+        return added
 
     def fix(self, params: Mapping[str, Any]) -> None:
         """Lets parameters stand still in what is proposed from now on, and no others; see `SearchSpace.with_fixed`."""
@@ -222,6 +242,13 @@ class Observations(ComparedTrials):
         return self
 
     # --- within ------------------------------------------------------------------------------------------------------
+
+    def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat] | None, q: int) -> list[float | None]:
+        """What each of q rows may spend: a rung, where there are rungs; None where nothing is said."""
+        if budget is None:
+            return [None if self.budget is None else self.budget.low] * q
+        each = [as_budget(one) for one in (budget if isinstance(budget, Sequence) else [budget] * q)]
+        return [one if self.budget is None else self.budget.rungs[self.budget.rung_of(one)] for one in each]
 
     def _effect_of(self, row: int, outcome: Outcome) -> Callable[[], None]:
         """What telling an outcome changes: plain assignments, so that doing it twice is doing it once."""

@@ -60,8 +60,11 @@ class Outcome:
         object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
         object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
         object.__setattr__(self, "noise", None if self.noise is None else as_noise(self.noise))
-        if self.status not in tuple(Status):
-            raise ValueTypeError(f"a status must be a Status, as Status.FAILED, but got {self.status!r:.100}.")
+        if self.status not in (Status.COMPLETE, Status.FAILED):
+            raise ValueTypeError(
+                f"a status must be Status.COMPLETE or Status.FAILED, but got {self.status!r:.100}. "
+                "What is still to be told has no outcome."
+            )
         if not isinstance(self.reason, (str, type(None))):
             raise ValueTypeError(f"a reason must be a text, but got {_shown(self.reason)}.")
         if self.attributes:
@@ -98,6 +101,10 @@ class Outcome:
 
 class WrongReturn(Outcome):
     """A failure because the objective has returned what is no outcome of the run: a mistake in the program, likely."""
+
+
+class LostWorker(Outcome):
+    """A failure because the worker died: of the trial, or of the Ctrl-C that has reached the worker, too."""
 
 
 def as_outcome(returned: Any) -> Outcome:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deepbore.data.budget import Budget
+from deepbore.data.counts import check_counts
 from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
@@ -15,7 +16,7 @@ from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget
 from deepbore.data.preferences import Pair, check_pair
 from deepbore.data.survey import events, survey
 from deepbore.data.trial import Trial
-from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
+from deepbore.errors import JournalError, SettingError, TrialError
 
 
 @dataclass
@@ -40,6 +41,7 @@ class Record:
     n_asked: int = 0
     queue: list[dict[str, Any]] = field(default_factory=list)
     preferences: list[Pair] = field(default_factory=list)
+    width: int = 0  # of the black-box constraints, once one is told
 
     def __len__(self) -> int:
         """n, pending and failed trials included."""
@@ -179,9 +181,10 @@ def _play(record: Record, names: frozenset[str], event: Event) -> None:
 def _ask(record: Record, params: dict[str, Any], budget: Any, resume_from: Any) -> None:
     earlier = None if resume_from is None else _trial(record, resume_from)
     spends = None if budget is None else as_budget(budget)
+    _check_rung(record, spends)
     record.trials.append(Trial(len(record), params, budget=spends, resume_from=earlier))
     record.n_asked += 1
-    if record.queue and params == record.queue[0]:
+    if record.queue and resume_from is None and params == record.queue[0]:
         del record.queue[0]
 
 
@@ -189,6 +192,19 @@ def _trial(record: Record, row: Any) -> Trial:
     if not isinstance(row, int) or not 0 <= row < len(record):
         raise TrialError(f"trials 0 ... {len(record) - 1} exist, but got {row!r}.")
     return record.trials[row]
+
+
+def _check_counts(record: Record, outcome: Outcome) -> None:
+    """Raises ValueTypeError for another number of values or constraints than the run has."""
+    check_counts(outcome, record.k, record.width)
+    if all(map(math.isfinite, outcome.constraints)):
+        record.width = record.width or len(outcome.constraints)
+
+
+def _check_rung(record: Record, budget: float | None) -> None:
+    """Raises SettingError for a budget that is no rung of a run with budgets."""
+    if record.budget is not None and budget is not None and not math.isnan(budget):
+        record.budget.rung_of(budget)
 
 
 def _annotate(record: Record, row: Any, attributes: Any) -> None:
@@ -200,8 +216,7 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
     trial = _trial(record, row)
     if trial.status is not Status.PENDING:
         raise TrialError(f"a trial is told once, but trial {row} is {trial.status.name.lower()} with {trial.value}.")
-    if not outcome.has_failed and len(outcome.values) != record.k:
-        raise ValueTypeError(f"the number of objective values must be {record.k}, but got {outcome.values}.")
+    _check_counts(record, outcome)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     record.trials[row] = replace(
         trial,
@@ -262,8 +277,8 @@ def _earlier(
     several = tuple(values) if isinstance(values, list) else (values,)
     bounds = tuple(constraints) if constraints and any(each is not None for each in constraints) else ()
     outcome = Outcome([_number(each) for each in several], [_number(each) for each in bounds])
-    if not outcome.has_failed and len(outcome.values) != record.k:
-        raise ValueTypeError(f"the number of objective values must be {record.k}, but got {values}.")
+    _check_counts(record, outcome)
+    _check_rung(record, budget)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     kept = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
     told |= {"noise": noise}

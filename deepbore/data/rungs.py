@@ -1,6 +1,7 @@
 """What observations with cheap fidelities are asked beside the rest."""
 
 from collections.abc import Hashable
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from deepbore.data.budget import Budget
 from deepbore.data.buffers import as_numbers
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcomes import Outcome, Status
 from deepbore.errors import ValueTypeError
 
 if TYPE_CHECKING:
@@ -17,17 +18,38 @@ if TYPE_CHECKING:
 
 
 def best_by_budget(observations: "ObservationsView", budget: Budget, k: int) -> Tensor:
-    """Rows of up to k distinct configurations, those of the largest budgets first, and of these the best."""
+    """Rows of up to k distinct configurations, those of the largest budgets first, and of these the best.
+
+    Infeasible ones come after all feasible ones.
+    """
     found: dict[Hashable, int] = {}
-    values = observations.values[:, 0]
-    for rung in reversed(budget.rungs):
-        rows = (observations.feasible & (observations.budgets == rung)).nonzero().squeeze(-1)
-        rows = rows[values[rows].argsort(stable=True)][: 2 * k]
-        for identity, row in zip(observations.space.identify(observations.points[rows]), rows.tolist(), strict=True):
-            found.setdefault(identity, row)
+    feasible, complete = observations.feasible, observations.status == Status.COMPLETE
+    for wanted, rung in product((feasible, complete & ~feasible), reversed(budget.rungs)):
         if len(found) >= k:
             break
-    return torch.tensor(list(found.values())[:k], dtype=torch.long, device=values.device)
+        rows = best_first(observations, (wanted & (observations.budgets == rung)).nonzero().squeeze(-1))[: 2 * k]
+        for identity, row in zip(observations.space.identify(observations.points[rows]), rows.tolist(), strict=True):
+            found.setdefault(identity, row)
+    return torch.tensor(list(found.values())[:k], dtype=torch.long, device=feasible.device)
+
+
+def best_first(observations: "ObservationsView", rows: Tensor) -> Tensor:
+    """Complete rows (m), the best first value first; feasible ones before infeasible ones, and these by violation.
+
+    References:
+        Deb, An efficient constraint handling method for genetic algorithms, CMAME 186 (2000).
+    """
+    violation = total_violation(observations.constraints[rows])
+    merit = torch.where(violation > 0, violation, observations.values[rows, 0])
+    order = merit.argsort(stable=True)
+    if bool((violation > 0).any()):
+        order = order[(violation > 0)[order].long().argsort(stable=True)]
+    return rows[order]
+
+
+def total_violation(constraints: Tensor) -> Tensor:
+    """By how much the constraints of each row (m x c, NaN where unknown) are violated together: m, finite."""
+    return constraints.clamp(min=0).nan_to_num().sum(-1).nan_to_num()
 
 
 def latest(observations: "ObservationsView", row: int) -> int:

@@ -117,5 +117,5 @@ class Tally:
 
     def _with_best(self, row: int, value: float, rung: int) -> "Tally":
         """With this feasible row as the best, if it is."""
-        better = self.best is None or (-rung, value) < (-self.best_rung, self.best[1])
+        better = self.best is None or (-rung, value, row) < (-self.best_rung, self.best[1], self.best[0])
         return replace(self, best=(row, value), best_rung=rung) if better else self

@@ -20,7 +20,7 @@ from deepbore.data.outcomes import Status
 from deepbore.data.preferences import Pair, check_directions
 from deepbore.data.repeats import Averages, regrouped
 from deepbore.data.rows import Rows
-from deepbore.data.rungs import best_by_budget
+from deepbore.data.rungs import best_by_budget, total_violation
 from deepbore.data.tally import Tally
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError, TrialError
@@ -273,7 +273,7 @@ class ObservationsView(Rows):
         rows = least(torch.where(own & feasible, value, math.inf), k)
         if not c or len(rows) == k:
             return rows
-        violation = self.constraints.clamp(min=0).nan_to_num().sum(-1).nan_to_num()
+        violation = total_violation(self.constraints)
         others = own & ~feasible & value.isfinite()
         return torch.cat([rows, least(torch.where(others, violation, math.inf), k - len(rows))])
 

@@ -8,6 +8,14 @@ from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome
 
 
+def asked(row: int, params: Mapping[str, Any], budget: float | None, resume_from: int | None) -> Event:
+    """What the journal says of a trial that is asked for; only what is there."""
+    spends = {"budget": budget, "resume_from": resume_from}
+    return {"event": "asked", "trial": row, "params": dict(params)} | {
+        name: each for name, each in spends.items() if each is not None
+    }
+
+
 def told(row: int, outcome: Outcome) -> Event:
     """What the journal says of an outcome; only what is there."""
     if outcome.has_failed:

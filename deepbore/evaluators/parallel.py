@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcomes import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.evaluators.base import Evaluator, Finished, check_settings
 from deepbore.worker.objective import in_words
@@ -172,7 +172,7 @@ class ParallelEvaluator(Evaluator):
         if error is None:
             return attempt.future.result()
         if isinstance(error, BrokenExecutor):
-            return Outcome.failure("the worker process died")
+            return LostWorker.failure("the worker process died")
         return Outcome.failure(in_words(error))  # sys.exit, or the engine's own
 
 

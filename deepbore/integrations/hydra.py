@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deepbore.checks import whole
-from deepbore.data.outcomes import Outcome, as_outcome
+from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import MissingPackage, SettingError, SpaceError
 from deepbore.evaluators import Evaluator
@@ -14,6 +14,7 @@ from deepbore.evaluators.base import Finished
 from deepbore.space import Categorical, Integer, Ordinal, Params, Real, SearchSpace
 from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
+from deepbore.worker.objective import read
 
 try:
     from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -131,19 +132,12 @@ class HydraJobs(Evaluator):
 
 
 def outcome_of(job: JobReturn) -> Outcome:
-    """What a job gave: what its function has returned, or a failure.
-
-    Raises:
-        SettingError: if it has returned nothing.
-        ValueTypeError: for what is no value.
-    """
+    """What a job gave: what its function has returned, or a failure."""
     try:
         returned = job.return_value
     except Exception as error:
         return Outcome.failure(f"{type(error).__name__}: {error}")
-    if returned is None:
-        raise SettingError("the function under @hydra.main must return the value of a trial, but it returned None.")
-    return as_outcome(returned)
+    return read("the function under @hydra.main", returned)
 
 
 # --- overrides -------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from deepbore.checks import of_kind, required
 from deepbore.data.observations import Observations
 from deepbore.parts import Part
 
@@ -73,6 +74,21 @@ class Labelling(Part, ABC):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # most remember nothing
         """Takes up what `state_dict` gave."""
+
+
+class WrappedLabels(Labelling):
+    """Labels that are made of another labelling's; what it grades, and of what, stays its business.
+
+    Args:
+        base: the other labelling.
+    """
+
+    def __init__(self, base: Labelling):
+        required(base=base)
+        of_kind(Labelling, base=base)
+        self.base = base
+        self.outputs, self.objectives = base.outputs, base.objectives
+        self.grades_front, self.by_preference = base.grades_front, base.by_preference
 
 
 def weights_by_worth(weight: Tensor, worth: Tensor | None) -> Tensor:

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import at_least, of_kind, required
+from deepbore.checks import at_least
 from deepbore.data.observations import Observations
-from deepbore.labels.base import Labelling, Labels
+from deepbore.labels.base import Labelling, Labels, WrappedLabels
 
 
-class EmphasiseChanges(Labelling):
+class EmphasiseChanges(WrappedLabels):
     """Another labelling, with more weight on rows that are new or whose label has changed since the last time.
 
     BORE appendix F, strategy (i): between iterations the data change little, so learn from what did change.
@@ -26,12 +26,9 @@ class EmphasiseChanges(Labelling):
     """
 
     def __init__(self, base: Labelling, boost: float = 2.0):
-        required(base=base)
-        of_kind(Labelling, base=base)
+        super().__init__(base)
         at_least(1, boost=boost)
-        self.base, self.boost = base, boost
-        self.outputs, self.objectives, self.grades_front = base.outputs, base.objectives, base.grades_front
-        self.by_preference = base.by_preference
+        self.boost = boost
         self.previous = torch.empty(0, base.outputs)
 
     def __call__(self, observations: Observations) -> Labels:

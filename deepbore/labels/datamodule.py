@@ -30,6 +30,7 @@ class LabelledBatch:
         metrics: what to log of the labels, by name.
         constraints: grades of the black-box constraints, n x c, or None; see `Labels`.
         budgets: what the trials may spend, n; None where there are no budgets.
+        n_earlier: how many rows of earlier tasks stand before those of this run.
     """
 
     points: Tensor
@@ -40,6 +41,7 @@ class LabelledBatch:
     metrics: Mapping[str, float] = field(default_factory=dict)
     constraints: Tensor | None = None
     budgets: Tensor | None = None
+    n_earlier: int = 0
 
     def __len__(self) -> int:
         return len(self.points)
@@ -58,6 +60,7 @@ class LabelledBatch:
         """The batch of some rows only, given by number."""
         optional = {"constraints": self.constraints, "budgets": self.budgets}
         taken: dict[str, Any] = {name: each[rows] for name, each in optional.items() if each is not None}
+        taken |= {"n_earlier": int((rows < self.n_earlier).sum())} if self.n_earlier else {}
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)
 
     def coreset(self, size: int, generator: torch.Generator) -> "LabelledBatch":

@@ -1,6 +1,7 @@
 """`PreferenceLabels`: comparisons become utilities, and these become grades as values do."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from deepbore.checks import of_kind
 from deepbore.data.bradley_terry import SCALE, compared_rows, fitted_utilities
-from deepbore.data.observations import Observations
+from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
@@ -29,7 +30,7 @@ class PreferenceLabels(Labelling):
     K is a Matern 5/2 kernel of the configurations, so that neighbours have similar utilities: where each trial is
     compared once or twice, independent ones would tell winners from losers and no more. The utility that a trial shows
     for a value is that of the comparisons alone (`deepbore.data.bradley_terry`). Beyond 1000 comparisons the latest
-    count.
+    count; nothing is learned from a trial that stands in none of them.
 
     Args:
         base: labelling by thresholds that grades minus the utilities as values to minimise; None for
@@ -55,7 +56,9 @@ class PreferenceLabels(Labelling):
         utilities = fitted_utilities(len(rows), numbered, _root(observations.space, points))
         values = torch.full_like(observations.values[:, 0], math.nan)
         values[torch.from_numpy(rows)] = values.new_tensor(-utilities)
-        return self.base.labelled(values, np.sort(-utilities), observations)
+        labels = self.base.labelled(values, np.sort(-utilities), observations)
+        forgotten = values.isnan() & (observations.status == Status.COMPLETE)
+        return replace(labels, weight=labels.weight.masked_fill(forgotten, 0.0)) if bool(forgotten.any()) else labels
 
 
 def _root(space: SearchSpace, points: Tensor) -> np.ndarray:

@@ -3,15 +3,14 @@
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind, required
 from deepbore.data.observations import Observations, Status
 from deepbore.data.part import part_of
 from deepbore.errors import SettingError
-from deepbore.labels.base import Labelling, Labels
-from deepbore.labels.constraints import graded_constraints
+from deepbore.labels.base import Labelling, Labels, WrappedLabels
+from deepbore.labels.constraints import best_feasible, graded_constraints
 
 
-class RungLabels(Labelling):
+class RungLabels(WrappedLabels):
     """Another labelling, applied to the trials of each budget by themselves.
 
     Values at different budgets can't be compared: after one epoch the best network is worse than a poor one after
@@ -29,7 +28,7 @@ class RungLabels(Labelling):
         base: the labelling of one rung, which remembers nothing.
 
     Raises:
-        SettingError: for a base that remembers labels from one iteration to the next.
+        SettingError: for a base that remembers labels from one iteration to the next, or that grades a front.
 
     Example:
         >>> from deepbore import Budget, Real, SearchSpace, ValueGradedLabels
@@ -40,13 +39,13 @@ class RungLabels(Labelling):
     """
 
     def __init__(self, base: Labelling):
-        required(base=base)
-        of_kind(Labelling, base=base)
+        super().__init__(base)
         if type(base).state_dict is not Labelling.state_dict:
             raise SettingError(
                 f"labels of each rung must remember nothing, but {type(base).__name__} does. Give its base."
             )
-        self.base, self.outputs, self.objectives = base, base.outputs, base.objectives
+        if base.grades_front:
+            raise SettingError(f"labels of each rung are of one value, but {type(base).__name__} grades a front.")
 
     def __call__(self, observations: Observations) -> Labels:
         """The base's labels of each rung."""
@@ -57,11 +56,11 @@ class RungLabels(Labelling):
         rows = [(budgets == rung).nonzero().squeeze(-1) for rung in rungs]
         n = [int((observations.status[each] == Status.COMPLETE).sum()) for each in rows]
         parts = [self.base(part_of(observations, r, max(0, n[0] - k))) for r, k in zip(rows, n, strict=True)]
-        told = [part for part in parts if part.metrics]
+        told, z = [part for part in parts if part.metrics], _together([part.z for part in parts], rows)
         return Labels(
-            _together([part.z for part in parts], rows),
+            z,
             _together([part.weight for part in parts], rows),
-            best=max(float(part.best) for part in parts),
+            best=best_feasible(z, observations),
             separable=any(part.separable for part in parts),
             metrics=told[-1].metrics if told else {},  # those of the largest budget that has values
             constraints=graded_constraints(observations) if any(p.constraints is not None for p in parts) else None,

@@ -3,7 +3,6 @@
 epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate -> record
 """
 
-import math
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -11,17 +10,13 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from deepbore.checks import whole
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.neutral import as_usual
-from deepbore.data.observations import Observations
-from deepbore.data.pareto import hypervolume
 from deepbore.evaluators import Evaluator
-from deepbore.labels import LabelledBatch, front_rows, own_complete
+from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine, Stopwatch
+from deepbore.loop.metrics import progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
 from deepbore.loop.steering import Steering
-
-MEASURED = 4  # objectives up to which a hypervolume takes milliseconds
-DESIGN = 10  # complete trials whose worst values it begins at
 
 
 class LoopController(Callback):
@@ -43,7 +38,7 @@ class LoopController(Callback):
         steering: when the run ends before that, and who hears of its trials; default: never, and nobody.
 
     Raises:
-        SettingError: for counts below 1.
+        SettingError: for a batch_size below 1, or a number of trials below 0.
     """
 
     def __init__(
@@ -65,9 +60,6 @@ class LoopController(Callback):
         """Finds the other ranks, if the Trainer has any: others are somebody else's."""
         self.engine = Engine(self.state, Ranks.found() if trainer.world_size > 1 else None)
         self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.steering)
-        for callback in trainer.early_stopping_callbacks:
-            if callback.monitor == "best_value":
-                callback.check_finite = False  # NaN until a trial is feasible: it waits
         self._leave = self.runner.leave
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -108,7 +100,8 @@ class LoopController(Callback):
             while not self._is_over(trainer) and (rows := self.engine.reserve_promoted(self.runner.room)):
                 self.runner.evaluate(rows)  # needs no classifier
             if self.logs:
-                pl_module.log_dict(self._measured(seconds))
+                measured = {**progress(self.state.observations), "seconds_per_suggestion": seconds}
+                pl_module.log_dict({**measured, **self.state.metrics.known})
             self._is_over(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -126,7 +119,7 @@ class LoopController(Callback):
     def _known(self) -> list[int]:
         """Rows that need no classifier, reserved: what is enqueued or promoted, and then the initial design."""
         known = self.engine.reserve_queued(self.runner.room) or self.engine.reserve_promoted(self.runner.room)
-        missing = min(self.runner.room, self.engine.n_missing)
+        missing = min(self.runner.room, self.state.n_missing)
         return known or (self.engine.reserve(self.engine.design(missing)) if missing else [])
 
     def _proposed(self, trainer: Trainer) -> list[int]:
@@ -136,8 +129,9 @@ class LoopController(Callback):
             self.steering.proposed(points)
             if self._is_over(trainer):
                 return []
-            rows = self.engine.reserve(points)
-        if self.logs and (expected := self.engine.expected_labels(points)) is not None:
+            expected = self.engine.expected_labels(points) if self.logs else None
+            rows = self.engine.reserve(points)  # last: what is reserved is evaluated, whatever interrupts
+        if expected is not None:
             self.state.metrics.forecast(rows, expected)
         return rows
 
@@ -145,30 +139,3 @@ class LoopController(Callback):
         """Stops the trainer when all trials are done, or the space is exhausted."""
         trainer.should_stop = trainer.should_stop or self.runner.room < 1
         return trainer.should_stop
-
-    def _measured(self, seconds: float) -> dict[str, float]:
-        observations = self.state.observations
-        best = observations.best if observations.k == 1 else None
-        front = {} if observations.k == 1 else hypervolume_so_far(observations)
-        return {
-            "trials": float(len(observations)),
-            "failed_trials": float(observations.n_failed),
-            "best_value": math.nan if best is None or best.value is None else best.value,
-            **front,
-            "seconds_per_suggestion": seconds,
-            **self.state.metrics.known,
-        }
-
-
-def hypervolume_so_far(observations: Observations) -> dict[str, float]:
-    """The volume that the front dominates, in the objectives' own units, and none for more than four objectives.
-
-    It begins at the worst value of each objective among the first ten complete trials, whatever comes later, so that it
-    never falls.
-    """
-    complete = own_complete(observations).nonzero().squeeze(-1)
-    if observations.k > MEASURED or not len(complete):
-        return {}
-    front = observations.values[front_rows(observations) if bool(observations.feasible.any()) else complete[:0]]
-    start = observations.values[complete[:DESIGN]].max(0).values
-    return {"hypervolume": hypervolume(front.cpu().numpy(), start.cpu().numpy())}

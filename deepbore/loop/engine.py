@@ -50,17 +50,6 @@ class Engine:
     # --- what to try next --------------------------------------------------------------------------------------------
 
     @property
-    def n_missing(self) -> int:
-        """How many trials of the initial design are still to be asked for."""
-        return max(0, self.state.recipe.n_initial - self._n_begun)
-
-    @property
-    def _n_begun(self) -> int:
-        """How many trials of this run there are, of promoted ones only the first."""
-        observations = self.state.observations
-        return self.state.n_own if observations.budget is None else observations.n_distinct
-
-    @property
     def n_left(self) -> float:
         """How many trials could be asked for now: those of the queue, promotions, and new configurations."""
         return self._n_known + max(0, self.state.observations.n_left - self._n_new_in_queue)
@@ -104,8 +93,8 @@ class Engine:
         """
         state, own = self.state, self.state.own
         if not state.earlier:
-            sobol = state.space.sobol(4 * q, state.seed, skip=self._n_begun)
-            if not self._n_begun and len(state.space.moving_columns) >= WIDE * state.recipe.n_initial:
+            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_begun)
+            if not state.n_begun and len(state.space.moving_columns) >= WIDE * state.recipe.n_initial:
                 sobol[:1] = state.space.in_the_middle(sobol[:1])
             return distinct(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
@@ -222,22 +211,24 @@ class Engine:
     def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
         """Makes pending trials of those that go on; the snapshot comes first, as in `reserve`."""
         observations, journal = self.state.observations, self.state.observations.journal
-        if chosen and journal is not None:
+        if not chosen:
+            return []
+        rows = [each.row for each in chosen]
+        points = observations.points[torch.tensor(rows, device=observations.points.device)]
+        if journal is not None:
             journal.open()
-            points = observations.points[torch.tensor([each.row for each in chosen])]
             save(self.state, points, journal, promoted=chosen)
-        return [
-            new
-            for row, budget in chosen
-            for new in observations.reserve(observations.points[row : row + 1], budget, resume_from=row)
-        ]
+        return observations.reserve(points, [each.budget for each in chosen], resume_from=rows)
 
     def record(self, trial: Trial, outcome: Outcome) -> Outcome:
         """Gives a pending trial its outcome: a failure, where it has another number of values than the run.
 
         Returns:
-            What has been recorded.
+            What has been recorded; where the trial was told by somebody else meanwhile, that.
         """
+        known = self.state.observations.trial(trial.id)
+        if known.status is not Status.PENDING:
+            return _outcome_of(known)
         try:
             self.state.observations.tell(trial.id, outcome)
         except ValueTypeError as error:
@@ -248,6 +239,13 @@ class Engine:
     def still_pending(self, rows: list[int]) -> list[int]:
         """Those of the rows that have no outcome yet."""
         return [row for row in rows if self.state.observations.status[row] == Status.PENDING]
+
+
+def _outcome_of(trial: Trial) -> Outcome:
+    """What a trial was told."""
+    if trial.status is Status.FAILED:
+        return Outcome.failure(trial.reason)
+    return Outcome(trial.values, constraints=trial.constraints or ())
 
 
 @contextmanager

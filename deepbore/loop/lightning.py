@@ -89,6 +89,19 @@ def listening(trainer: Trainer, callback: Callback) -> Iterator[None]:
 
 
 @contextmanager
+def waiting_for(trainer: Trainer, metric: str) -> Iterator[None]:
+    """Within, no EarlyStopping ends a run because its metric is still NaN."""
+    impatient = [each for each in trainer.early_stopping_callbacks if each.monitor == metric and each.check_finite]
+    for each in impatient:
+        each.check_finite = False
+    try:
+        yield
+    finally:
+        for each in impatient:
+            each.check_finite = True
+
+
+@contextmanager
 def detached(classifier: Classifier) -> Iterator[None]:
     """Within, a classifier knows no trainer, so that it can be copied without what the trainer holds."""
     trainer = classifier._trainer

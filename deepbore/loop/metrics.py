@@ -10,10 +10,13 @@ from torch import Tensor
 
 from deepbore.data.observations import Observations
 from deepbore.data.outcomes import Status
-from deepbore.labels import LabelledBatch, changed_rows
+from deepbore.data.pareto import hypervolume
+from deepbore.labels import LabelledBatch, changed_rows, front_rows, own_complete
 
 ROWS = 512  # the labels that are compared: all of them, or so many spread evenly
 FORECASTS = 50  # the latest ones count
+MEASURED = 4  # objectives up to which a hypervolume takes milliseconds
+DESIGN = 10  # complete trials whose worst values it begins at
 
 
 class Metrics:
@@ -83,3 +86,29 @@ class Metrics:
         self.label_flips, self._forecasts = state["label_flips"], dict(state["forecasts"])
         self._errors = deque(state["errors"], maxlen=FORECASTS)
         self._rows, self._before = state["rows"], state["before"]
+
+
+def progress(observations: Observations) -> dict[str, float]:
+    """How far a run has come: its trials, those that failed, and the best value, or the hypervolume."""
+    best = observations.best if observations.k == 1 else None
+    front = {} if observations.k == 1 else hypervolume_so_far(observations)
+    return {
+        "trials": float(len(observations)),
+        "failed_trials": float(observations.n_failed),
+        "best_value": math.nan if best is None or best.value is None else best.value,
+        **front,
+    }
+
+
+def hypervolume_so_far(observations: Observations) -> dict[str, float]:
+    """The volume that the front dominates, in the objectives' own units, and none for more than four objectives.
+
+    It begins at the worst value of each objective among the first ten complete trials, whatever comes later, so that it
+    never falls.
+    """
+    complete = own_complete(observations).nonzero().squeeze(-1)
+    if observations.k > MEASURED or not len(complete):
+        return {}
+    front = observations.values[front_rows(observations) if bool(observations.feasible.any()) else complete[:0]]
+    start = observations.values[complete[:DESIGN]].max(0).values
+    return {"hypervolume": hypervolume(front.cpu().numpy(), start.cpu().numpy())}

@@ -33,7 +33,7 @@ def recommend(state: RunState) -> int | None:
     best = state.observations.best
     if best is None:
         return None
-    if state.n_own < state.recipe.n_initial:
+    if state.n_missing:
         return considered_rows(state.observations, 1)[0]
     rows = considered_rows(state.observations)
     expected = expected_labels(state, rows)
@@ -47,7 +47,7 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
     """Rows of distinct configurations among this run's feasible trials, those of the best values first.
 
     Args:
-        observations: of one objective.
+        observations: of one objective; where there are budgets, the trials of the best one's rung are considered.
         most: so many of the best values are considered, and so many of the newest.
 
     Returns:
@@ -55,6 +55,8 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
     """
     values, means = observations.values[:, 0], evaluated(observations).values
     own = observations.feasible & (observations.tasks == 0)
+    if observations.budget is not None and observations.best is not None:
+        own &= observations.budgets == observations.best.budget
     ranked = torch.where(own, means, math.inf)
     best = ranked.topk(min(most, len(ranked)), largest=False).indices
     rows = torch.cat([best[own[best]], own.nonzero().squeeze(-1)[-most:]]).unique()  # ascending

@@ -16,6 +16,7 @@ from torch import Tensor
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Observations
 from deepbore.data.outcomes import Status
+from deepbore.data.rungs import best_first
 
 
 class Promotion(NamedTuple):
@@ -76,14 +77,9 @@ def promotable(observations: Observations, budget: Budget, low: float, up: float
 def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Tensor:
     """Rows of the best floor(n / factor) of a rung's n results, best first; those that failed are never among them.
 
-    Feasible ones come before infeasible ones, and these in the order of their violation (Deb 2000).
+    Infeasible ones come last, by their violation; see `best_first`.
     """
     there = observations.budgets == rung
     n = int((there & (observations.status != Status.PENDING)).sum())
     rows = (there & (observations.status == Status.COMPLETE)).nonzero().squeeze(-1)
-    violation = observations.constraints[rows].clamp(min=0).nan_to_num().sum(-1)
-    values = torch.where(violation > 0, violation, observations.values[rows, 0])
-    order = values.argsort(stable=True)
-    if bool(violation.any()):
-        order = order[(violation > 0)[order].long().argsort(stable=True)]
-    return rows[order][: math.floor(n / budget.factor + 1e-9)]
+    return best_first(observations, rows)[: math.floor(n / budget.factor + 1e-9)]

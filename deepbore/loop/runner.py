@@ -3,6 +3,7 @@
 import math
 import warnings
 
+from deepbore.data.outcomes import LostWorker
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.loop.engine import Engine
@@ -39,8 +40,8 @@ class TrialRunner:
         trials, or, at the end of the run, until all are done.
         """
         with self.steering.interrupts.gently():
+            self._submitted.update(rows)
             for row in rows:
-                self._submitted.add(row)
                 self.evaluator.submit(self.engine.state.observations.trial(row))
             while self._must_wait:
                 self._collect()
@@ -65,7 +66,10 @@ class TrialRunner:
 
     def _collect(self) -> None:
         with self.steering.unlocked():
-            finished = self.evaluator.collect()
+            collected = self.evaluator.collect()
+        # Ctrl-C reaches the processes of an executor of the user's own, too: those trials have not failed
+        interrupted = self.steering.interrupts.pressed
+        finished = [one for one in collected if not (interrupted and isinstance(one.outcome, LostWorker))]
         recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # all, then who listens
         for trial, outcome in recorded:
             self._submitted.discard(trial.id)
@@ -73,6 +77,8 @@ class TrialRunner:
                 message = f"trial {trial.id} failed with {trial.params}: {outcome.reason}"
                 warnings.warn(message, RuntimeWarning, stacklevel=2)
             self.steering.told(trial.id, outcome)
+        if len(finished) < len(collected):
+            raise KeyboardInterrupt
         self.steering.look()
         if self.steering.is_over:
             self._withdraw()

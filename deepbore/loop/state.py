@@ -70,9 +70,16 @@ class RunState:
         return self.observations.of_task(0)
 
     @property
-    def n_own(self) -> int:
-        """How many rows are of this run; those of earlier tasks are no part of the design."""
+    def n_begun(self) -> int:
+        """How many trials this run has begun: promoted ones count once, those of earlier tasks not at all."""
+        if self.observations.budget is not None:
+            return self.observations.n_distinct
         return len(self.observations) - self.observations.n_earlier
+
+    @property
+    def n_missing(self) -> int:
+        """How many trials of the initial design are still to be asked for."""
+        return max(0, self.recipe.n_initial - self.n_begun)
 
     @property
     def classifier(self) -> Classifier:
@@ -131,6 +138,7 @@ class RunState:
         feasibility, nearby = self.feasibility.state_dict(), self.nearby.state_dict()
         return {
             "asked": self.observations.n_asked,
+            "seed": self.seed,
             "generator": self.generator.get_state(),
             "queue": list(self.queue),
             "rehearsals": self.rehearsals,
@@ -160,6 +168,7 @@ class RunState:
         self.nearby.load_state_dict(state.get("nearby", {}), self.space.released)
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.promised = list(state.get("promised", []))
+        self.seed = state.get("seed", self.seed)  # which snapshots of version 0.1 do not have
         self.generator.set_state(state["generator"].cpu())  # last: binding draws from it
 
 

@@ -59,7 +59,7 @@ class Reporting(Telling):
             observations, budget = self.observations, self.observations.budget
             if budget is None:
                 raise SettingError("report needs a study with a budget. Give Study(space, budget=Budget(...)).")
-            row = latest(observations, observations.trial(trial.id if isinstance(trial, Trial) else trial).id)
+            row = latest(observations, observations.row_of(trial))
             if observations.status[row] != Status.PENDING:
                 raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
             outcome = value if isinstance(value, Outcome) else Outcome(value)

@@ -1,8 +1,8 @@
 """One run of a study: who steers it, and who looks on."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from lightning.pytorch import Trainer
 
@@ -13,7 +13,7 @@ from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
 from deepbore.loop.controller import LoopController
-from deepbore.loop.lightning import listening, new_trainer, run
+from deepbore.loop.lightning import listening, new_trainer, run, waiting_for
 from deepbore.loop.state import RunState
 from deepbore.loop.steering import Listener, Steering
 from deepbore.loop.stopping import StopRule, as_rules
@@ -38,6 +38,24 @@ class Steered(TypedDict):
     batch_size: int
 
 
+STEPS = {  # settings of a Trainer that a classifier, which takes its own steps, has no use for, and what means nothing
+    "limit_train_batches": (None, 1),  # an epoch is one batch
+    "gradient_clip_val": (None, 0),
+    "accumulate_grad_batches": (None, 1),
+    "precision": (None, 32, "32", "32-true"),
+}
+
+
+def refuse_steps(trainer: Mapping[str, Any]) -> None:
+    """Raises SettingError for settings of the steps of a Trainer: see `STEPS`."""
+    for name, harmless in STEPS.items():
+        if (given := trainer.get(name)) not in harmless:
+            raise SettingError(
+                f"a classifier takes its own steps on all trials, in full precision, so trainer.{name} does nothing "
+                f"for it, but got {given!r}. Leave it out."
+            )
+
+
 def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, steered: Steered) -> None:
     """Raises SettingError for a setting of `Study.optimize` that is outside its range, or a run that nothing ends."""
     if state.observations.by_preference:
@@ -55,6 +73,8 @@ def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, st
             raise SettingError(f"callbacks must be functions of (study, trial), but {each!r:.100} is none: {says}.")
     if trainer is not None and not isinstance(trainer, Trainer):
         raise SettingError(f"trainer must be a lightning.pytorch.Trainer, but got {trainer!r:.100}. Leave it out.")
+    if trainer is not None:
+        refuse_steps({name: getattr(trainer, name) for name in STEPS})
     ends = (n_trials, trainer, steered["timeout"], rules or None, callbacks or None)
     if all(each is None for each in ends) and state.space.cardinality == math.inf:
         raise SettingError(
@@ -95,7 +115,8 @@ def run_steered(
     bar = ProgressBar(state.observations, goal, lambda: own.callback_metrics, shown and own.is_global_zero)
     steering.listeners = [bar, *steering.listeners]
     batch_size, logs = steered["batch_size"], trainer is not None
-    with bar, steering.interrupts, listening(own, LoopController(state, evaluator, goal, batch_size, logs, steering)):
+    controller = LoopController(state, evaluator, goal, batch_size, logs, steering)
+    with bar, steering.interrupts, waiting_for(own, "best_value"), listening(own, controller):
         run(own, state.classifier, state.data)
     if steering.is_interrupted:
         raise KeyboardInterrupt

@@ -205,7 +205,8 @@ class Study(Reporting):
     def fit(self, epochs: int = 10) -> Classifier:
         """Trains the classifier on the trials so far and proposes nothing: to look at what it says, or to draw it.
 
-        `ask` and `optimize` train by themselves, and go on from the weights that this leaves.
+        `ask` and `optimize` train by themselves, and go on from the weights that this leaves; a study that was loaded
+        begins with those of its snapshot.
 
         Args:
             epochs: so many times as in an iteration of a run, >= 1.
@@ -228,7 +229,8 @@ class Study(Reporting):
     def _recommended_row(self) -> int | None:
         with self._lock, as_usual():
             self._restore()
-            known = len(self.observations), self.observations.n_complete, self.observations.n_failed
+            told = self.observations
+            known = len(told), told.n_complete, told.n_failed, len(told.preferences)
             if self._recommended is None or self._recommended[0] != known:
                 self._recommended = known, recommend(self._state)
             return self._recommended[1]

@@ -8,7 +8,8 @@ from deepbore.compute.devices import Device
 from deepbore.compute.distributed import Ranks
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction, Trial
-from deepbore.errors import ValueTypeError
+from deepbore.data.outcomes import Outcome
+from deepbore.errors import SettingError, TrialError, ValueTypeError
 from deepbore.space import SearchSpace
 from deepbore.study.study import Study
 from deepbore.study.view import Parts
@@ -59,6 +60,10 @@ class Suggester:
         **parts: Unpack[Parts],
     ):
         self.ranks = Ranks.found()
+        rehearsed = Study(
+            space, direction=direction, directions=directions, budget=budget, seed=seed, device=device, **parts
+        )
+        self._agree(rehearsed._state.header())  # before anything is written
         kept = journal if self.ranks.is_first else None
         study = Study(
             space,
@@ -95,7 +100,8 @@ class Suggester:
         suggester = cls.__new__(cls)
         suggester.ranks = Ranks.found()
         study = Study.load(journal, space=space, device=device, **parts)
-        suggester.ranks.gather(None)  # nobody writes before all have read
+        study._restore()
+        suggester._agree(study._state.header())  # nobody writes before all have read, the snapshot included
         suggester._drive(study)
         return suggester
 
@@ -103,12 +109,22 @@ class Suggester:
         self.study = study
         study.share(self.ranks)
 
+    def _agree(self, settings: Mapping[str, Any]) -> None:
+        """Raises SettingError, on every rank, unless all have the same settings."""
+        of_all = self.ranks.gather(dict(settings))
+        for rank, other in enumerate(of_all):
+            if different := [name for name in other if other[name] != of_all[0].get(name)]:
+                pairs = [f"{name} is {other[name]!r:.200}, not {of_all[0].get(name)!r:.200}" for name in different]
+                raise SettingError(f"ranks need the same settings, but on rank {rank}, unlike 0, {'; '.join(pairs)}.")
+
     def ask(self, q: int = 1) -> list[Trial]:
         """The next q trials, the same on every rank; see `Study.ask`.
 
         Raises:
+            SettingError: unless all ranks ask for as many.
             RankError: if a rank has died.
         """
+        self._agree({"q": q})
         return self.study.ask(q)
 
     def share(self, trials: Sequence[Trial]) -> list[Trial]:
@@ -118,17 +134,32 @@ class Suggester:
     def tell(self, values: Mapping[int, Any]) -> None:
         """Gives trials their outcomes: every rank brings its own, and learns those of all.
 
+        All are checked before any is told: where one is refused, every rank gets the error, and none counts.
+
         Args:
             values: trial's id -> objective value, values or `Outcome`; None, NaN and infinite ones are failures. May be
                 empty.
 
         Raises:
-            TrialError: for an unknown trial, or one told before.
+            TrialError: for an unknown trial, one told before, or one that several ranks tell.
             ValueTypeError: for a value that is no number.
             RankError: if a rank has died.
         """
-        if not isinstance(values, Mapping):
-            raise ValueTypeError(f"values must be a dict, as {{trial.id: 0.5}}, but got {values!r:.100}.")
-        outcomes = [pair for part in self.ranks.gather(dict(values)) for pair in part.items()]
-        for trial, value in sorted(outcomes, key=lambda pair: pair[0]):
-            self.study.tell(trial, value, failed=value is None)
+        outcomes: dict[int, Outcome] = {}
+        for part in self.ranks.gather(values):
+            if not isinstance(part, Mapping):
+                raise ValueTypeError(f"values must be a dict, as {{trial.id: 0.5}}, but got {part!r:.100}.")
+            for trial, value in part.items():
+                row, outcome = self._checked(trial, value)
+                if row in outcomes:
+                    raise TrialError(f"a trial is told once, but several ranks tell {row}. Tell what `share` gave.")
+                outcomes[row] = outcome
+        for row in sorted(outcomes):
+            self.study.tell(row, outcomes[row])
+
+    def _checked(self, trial: int, value: Any) -> tuple[int, Outcome]:
+        """The row and the outcome of a trial that can be told; raises errors as `tell` does, naming the trial."""
+        try:
+            return self.study.observations.tellable(trial, value, failed=value is None)
+        except ValueTypeError as error:
+            raise ValueTypeError(f"trial {trial}: {error}") from None

@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from deepbore.compute.neutral import as_usual
+from deepbore.data.added import Added
 from deepbore.data.csv_file import read_csv
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, as_noise, as_outcome
@@ -180,11 +181,7 @@ class Telling(SharedStudy):
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
         with self._lock, as_usual():
-            if task is not None:
-                self._state.earlier.check()
-            elif self.observations.budget is None and (different := several_budgets(budgets)):
-                raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
-            self.observations.add(columns, values, constraints=constraints, budgets=budgets, task=task, noise=noise)
+            self.observations.append(self._checked(columns, values, constraints, budgets, task, noise))
 
     def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
@@ -199,11 +196,31 @@ class Telling(SharedStudy):
 
         Raises:
             TableError: naming line and column, for what does not belong there.
+            PointError, ValueTypeError, SettingError: as of `add`; then nothing is added.
         """
         observations = self.observations
         with_budget = observations.budget is not None
-        for each in read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget):
-            self.add(**vars(each))
+        read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
+        with self._lock, as_usual():
+            for each in [self._checked(**vars(results)) for results in read]:
+                observations.append(each)
+
+    def _checked(
+        self,
+        columns: Mapping[str, Any],
+        values: Any,
+        constraints: Any = None,
+        budgets: Any = None,
+        task: str | None = None,
+        noise: Any = None,
+    ) -> Added:
+        """Earlier results, read and checked as `add` does it, still to be appended."""
+        if task is not None:
+            self._state.earlier.check()
+        elif self.observations.budget is None and (different := several_budgets(budgets)):
+            raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
+        read = Added.read(self.space, self.observations.k, columns, values, constraints, budgets, task, noise)
+        return self.observations.appendable(read)
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:

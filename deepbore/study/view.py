@@ -40,8 +40,8 @@ class Result:
         best_params: the best feasible configuration; None if there is none, or there are several objectives, which have
             a `pareto_front` instead.
         best_value: its value, in the user's sign; NaN if there is none.
-        values: all values in the order of evaluation, in the user's sign, NaN for failures: n, or n x k for several
-            objectives.
+        values: all values in the order of asking, in the user's sign, NaN for failures and for what is not told yet: n,
+            or n x k for several objectives.
         study: the study behind it, to go on with.
     """
 
@@ -124,6 +124,8 @@ class StudyView(ABC):
         They stand in the order of the first objective, best first; of trials with equal values there is the first. With
         one objective it is the best trial alone.
         """
+        if self.observations.k == 1:
+            return [] if self.best_trial is None else [self.best_trial]
         rows = front_rows(self.observations).tolist()
         return front((self.observations.trial(row) for row in rows), self.observations.directions)
 
@@ -133,9 +135,10 @@ class StudyView(ABC):
 
         The best of many noisy values is mostly a lucky one. The classifier weighs it against the values around it, so
         the configuration that it expects most of is better on average. Trials of an equal configuration count as one,
-        that of the best value; so do expected labels that differ by less than 0.3 %. Without noise this is
-        `best_trial`, or as good; before the end of the design, and while no value is better than another, it is
-        `best_trial`.
+        shown by its best value; of expected labels that differ by less than 0.3 % the best mean value decides. Without
+        noise this is `best_trial`, or as good; before the end of the design, and while no value is better than another,
+        it is the configuration of the best mean value. Where there are budgets, it is among the trials of the largest
+        one that has a feasible value.
 
         A copy of the classifier learns all values told so far, which takes about as long as a suggestion; the next
         suggestions stay as they are. Beyond 1000 trials those of the 1000 best values and the 1000 newest are

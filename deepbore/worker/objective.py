@@ -36,7 +36,7 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
         but numbers. Of an exception `attributes["traceback"]` keeps the last 4000 characters of the traceback.
     """
     try:
-        return _read(objective(dict(trial.params), **beside_params(objective, trial)))
+        return read("the objective", objective(dict(trial.params), **beside_params(objective, trial)))
     except (Exception, SystemExit) as error:  # whatever the user's code raises is a failed trial
         return replace(Outcome.failure(in_words(error)), attributes={"traceback": _last_lines(error)})
 
@@ -71,11 +71,12 @@ def in_words(error: BaseException) -> str:
     return _capped(f"{name}: {said}" if said else name)
 
 
-def _read(returned: Any) -> Outcome:
+def read(who: str, returned: Any) -> Outcome:
+    """What somebody has returned, as an outcome: a failure where it is none."""
     try:
         outcome = as_outcome(returned)
     except ValueTypeError:
-        rule = "the objective must return a number, several, or an Outcome"
+        rule = f"{who} must return a number, several, or an Outcome"
         return WrongReturn.failure(f"{rule}, but returned {SHORT.repr(returned)}")
     return replace(outcome, reason=_capped(outcome.reason)) if outcome.reason else outcome
 
