@@ -9,7 +9,7 @@ import torch
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
 from peers import methods
-from peers.variants import ALL as VARIANTS, averaging, former, in_context, noise
+from peers.variants import ALL as VARIANTS, FIRST, averaging, former, in_context, noise
 from peers.variants.averaging import elliptical_slice
 
 ROOT = Path(__file__).parent.parent
@@ -40,6 +40,16 @@ def test_a_variant_suggests_after_the_design(name, monkeypatch):
     space.encode([trial.params])
 
 
+def test_a_design_begins_where_its_variant_says():
+    for seed in range(3):
+        plain = methods.make("deepbore", MIXED, seed, n_initial=4).suggest(1)[0][0]
+        sobol, middle = (methods.make(name, MIXED, seed, n_initial=4).suggest(1)[0][0] for name in FIRST)
+        assert sobol == plain
+        assert middle == {"kind": sobol["kind"], "width": 20, "depth": 2} | (
+            {"share": 0.5} if "share" in middle else {}
+        )
+
+
 def test_local_rows_learn_from_as_many_as_they_may():
     for regrade in (False, True):
         kernel = former.LocalRows(regrade=regrade)
@@ -65,8 +75,8 @@ def test_names_are_those_of_methods_of_the_page_and_of_the_runs():
     assert len(listed) == len(set(listed))
     assert set(VARIANTS) < set(listed)
     page = (ROOT / "docs" / "ablation.md").read_text()
-    assert [name for name in VARIANTS if f"`{name.removeprefix('deepbore:')}`" not in page] == []
-    assert {row["method"] for row in ROWS} <= {"deepbore", *VARIANTS}
+    assert [name for name in [*VARIANTS, *FIRST] if f"`{name.removeprefix('deepbore:')}`" not in page] == []
+    assert {row["method"] for row in ROWS} <= {"deepbore", *VARIANTS, *FIRST}
     assert {row["version"] for row in ROWS} == {"0.2.0+prototype", "deepbore 0.2.0"}
 
 

@@ -145,10 +145,20 @@ def test_more_is_better_where_it_is_said_and_parts_are_given_by_target(tmp_path)
 
 
 @pytest.mark.slow
+def test_a_job_that_returns_no_value_has_failed_and_the_others_of_its_batch_are_told(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM.format(body="return 'far' if config.n > 2 else config.n"))
+    settings = ["hydra/sweeper=deepbore", "hydra.sweeper.n_trials=6", "hydra.sweeper.batch_size=3"]
+    done = swept(*settings, "+n=range(0, 6)", cwd=tmp_path, program="program.py")
+    assert done.returncode == 0, done.stderr
+    outcomes = {trial.params["+n"]: trial.value for trial in Study.load(tmp_path / "sweep" / "journal.jsonl").trials}
+    assert outcomes == {n: n if n < 3 else None for n in range(6)}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "setting", "says"),
     [
-        ("pass", "hydra.sweeper.seed=1", "must return the value of a trial, but it returned None"),
+        ("pass", "hydra.sweeper.seed=1", "must return a number, several, or an Outcome, but returned None"),
         ("raise ArithmeticError('no way')", "hydra.sweeper.max_failures=2", "ArithmeticError: no way"),
         ("return 0", "hydra.sweeper.n_trials=0", "n_trials >= 1"),
         ("return 0", "hydra.sweeper.n_trails=1", "n_trails"),

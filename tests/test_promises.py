@@ -21,6 +21,8 @@ from deepbore import (
     Study,
     ValueGradedLabels,
 )
+from deepbore.cli.main import main
+from deepbore.cli.summary import summary
 from deepbore.data.history import replay
 from deepbore.data.journal import Journal
 from deepbore.data.lines import written
@@ -313,3 +315,26 @@ def test_a_record_says_what_a_replay_says_of_a_contradictory_journal(tmp_path, e
             look(path)
         said.append(str(error.value))
     assert said[0] == said[1]
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_a_page_is_written_whatever_stands_in_a_reason(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = Study(LINE, journal="run.jsonl")
+    for trial, reason in zip(study.ask(2), [None, "can't read a\udcff.png"], strict=True):  # no name in UTF-8
+        study.tell(trial, 1.0 if reason is None else Outcome.failure(reason))
+    study.close()
+    assert main(["report", "run.jsonl", "--quick"]) == 0
+    assert "can't read a?.png" in (tmp_path / "run.html").read_text().replace("&#x27;", "'").replace("&#39;", "'")
+
+
+def test_why_there_is_no_best_value_is_told_as_it_is():
+    several = Study(LINE, directions=["minimize", "minimize"])
+    (trial,) = several.ask()
+    several.tell(trial, [1.0, 2.0], constraints=[1.0])
+    assert summary(several.observations) == "no feasible value yet (1 trials)"
+    earlier = Study(LINE)
+    earlier.add({"x": [0.1, 0.2]}, [1.0, 2.0], task="old")
+    assert summary(earlier.observations) == "no value yet (2 trials)"

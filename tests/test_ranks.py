@@ -27,6 +27,7 @@ from deepbore.candidates import (
 )
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations, Trial
+from deepbore.errors import TrialError, ValueTypeError
 from deepbore.evaluators import SerialEvaluator
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.loop import LoopController, Recipe, RunState
@@ -364,6 +365,38 @@ def test_a_suggester_is_one_study_on_all_ranks_and_goes_on_as_one(kind, tmp_path
 
     suggested(tmp_path / "parts", kind, 4)
     assert suggested(tmp_path / "parts", kind, 2) == [first, first]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("Suggester(space, journal='run.jsonl', seed=distributed.get_rank())", "seed is 1, not 0"),
+        ("Suggester(space).ask(1 + distributed.get_rank())", "q is 2, not 1"),
+        ("s = Suggester(space); s.tell({trial.id: 1.0 for trial in s.ask(2)})", "several ranks tell 0"),
+    ],
+)
+def test_ranks_that_do_not_go_together_are_told_so(line, says, tmp_path):
+    head = SUGGESTER.split("def bowl", maxsplit=1)[0]
+    start = "distributed.init_process_group('gloo')\nspace = SearchSpace({'x': Real(-1, 1)})\n"
+    (tmp_path / "tune.py").write_text(f"{head}{start}{line}\n")
+    command = [*LAUNCHERS["torchrun"][:-2], "tune.py"]
+    env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode != 0
+    assert says in done.stderr
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+def test_a_suggester_tells_all_values_or_none():
+    suggester = Suggester(PLANE, n_initial=4)
+    suggester.ask(3)
+    with pytest.raises(ValueTypeError, match=r"^trial 1: an objective value must be a number, but got 'oops'"):
+        suggester.tell({0: 1.0, 1: "oops", 2: 3.0})
+    with pytest.raises(TrialError, match="trials 0"):
+        suggester.tell({0: 1.0, 7: 2.0})
+    suggester.tell({0: 1.0, 1: 2.0, 2: None})
+    assert [trial.value for trial in suggester.study.trials] == [1.0, 2.0, None]
 
 
 def test_in_one_process_a_suggester_is_a_study():

@@ -217,3 +217,38 @@ def test_a_worker_leaves_sigterm_to_its_parent(tmp_path):
 
     evaluator = ProcessEvaluator(objectives.signals_itself, 1)
     assert minimize(evaluator, SearchSpace({"k": Real(0, 1)}), 1).best_value == 1.0
+
+
+POOL = """
+import os, subprocess, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from deepbore import ExecutorEvaluator, Real, SearchSpace, Study
+
+def objective(params):
+    print("begun", flush=True)
+    subprocess.run([sys.executable, "-c", "import time; time.sleep(5)"])
+    return params["x"]
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(3)
+    list(pool.map(time.sleep, [0.5] * 3))  # all three are there, and two will be idle
+    try:
+        Study(SearchSpace({"x": Real(0, 1)}), journal="run.jsonl").optimize(ExecutorEvaluator(objective, pool), 1)
+    except KeyboardInterrupt:
+        os._exit(130)  # a pool whose idle workers were interrupted may never shut down
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_that_reaches_a_process_pool_makes_no_failure_of_a_running_trial(tmp_path):
+    (tmp_path / "program.py").write_text(POOL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    program = [sys.executable, "program.py"]
+    with subprocess.Popen(program, cwd=tmp_path, env=ENV, start_new_session=True, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        process.wait(timeout=60)
+    assert process.returncode == 130
+    assert [trial.status.name for trial in Study.load(tmp_path / "run.jsonl").trials] == ["PENDING"]

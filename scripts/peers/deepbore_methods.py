@@ -32,6 +32,7 @@ METHODS: dict[str, Callable[[], Settings]] = {
     **papers.methods(),
     **searches.METHODS,
     **variants.ALL,
+    **dict.fromkeys(variants.FIRST, dict),
 }
 
 
@@ -47,6 +48,8 @@ class DeepBore(HandlePeer):
     def __init__(self, *arguments, settings: str = "deepbore", **others):
         super().__init__(*arguments, **others)
         self.study = db.Study(self.space, seed=self.seed, **{"n_initial": self.n_initial} | METHODS[settings]())
+        if first := variants.FIRST.get(settings):
+            self.study.enqueue(first(self.space, self.seed))
 
     def suggest(self, q: int) -> list[tuple[Params, Trial]]:
         q = min(q, self.study.observations.n_left)

@@ -7,12 +7,14 @@ ties        keeping away from where the best value comes again and again
 warping     parameters that are warped before the kernel sees them
 heads       several heads weighed by their forecasts, and deep heads of all rows
 in_context  a transformer that forecasts labels from the rows without training
+design      where the design begins
 """
 
 from collections.abc import Callable
 
 import deepbore as db
 from peers.variants import averaging, former, heads, in_context, noise, ties, warping
+from peers.variants.design import FIRST as FIRST
 from peers.variants.settings import Settings, by
 
 
