@@ -45,9 +45,8 @@ def test_a_design_begins_where_its_variant_says():
         plain = methods.make("deepbore", MIXED, seed, n_initial=4).suggest(1)[0][0]
         sobol, middle = (methods.make(name, MIXED, seed, n_initial=4).suggest(1)[0][0] for name in FIRST)
         assert sobol == plain
-        assert middle == {"kind": sobol["kind"], "width": 20, "depth": 2} | (
-            {"share": 0.5} if "share" in middle else {}
-        )
+        assert {**middle, "share": 0.5} == {"kind": sobol["kind"], "width": 17, "depth": 2, "share": 0.5}
+        assert middle.get("share", 0.5) == 0.5
 
 
 def test_local_rows_learn_from_as_many_as_they_may():
