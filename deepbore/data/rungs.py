@@ -34,7 +34,7 @@ def best_by_budget(observations: "ObservationsView", budget: Budget, k: int) -> 
 
 
 def best_first(observations: "ObservationsView", rows: Tensor) -> Tensor:
-    """Complete rows (m), the best first value first; feasible ones before infeasible ones, and these by violation.
+    """Complete rows (m) by merit: feasible ones by their first value, and then the others by their violation.
 
     References:
         Deb, An efficient constraint handling method for genetic algorithms, CMAME 186 (2000).

@@ -22,7 +22,8 @@ class ExecutorEvaluator(ParallelEvaluator):
 
     If a worker of a `ProcessPoolExecutor` dies, the pool breaks and is replaced by one like it; the trials that ran are
     tried again, one at a time, to find which of them it was. dask tries again by itself, on other workers. Where
-    timeouts and crashes are to be expected on one machine, take `ProcessEvaluator`.
+    timeouts and crashes are to be expected on one machine, take `ProcessEvaluator`; also because Ctrl-C in a terminal
+    reaches the processes of a pool: what they run ends at once, and stays pending.
 
     Args:
         objective: configuration -> value; for a process pool a function of an importable module.
