@@ -151,7 +151,11 @@ TOLD = [
     (lambda: study().add(np.zeros((2, 2)), [1.0, 2.0]), PointError, "a DataFrame, or one configuration"),
     (lambda: study().add({"x": [0.5, 0.6]}, [1, 2], budgets=[1, 3]), SettingError, "results of several budgets (1, 3)"),
     (lambda: study().add_csv(None), TableError, "None can't be read as a CSV file"),
-    (lambda: Outcome(1, status="done"), ValueTypeError, "a status must be a Status, as Status.FAILED, but got 'done'"),
+    (
+        lambda: Outcome(1, status="done"),
+        ValueTypeError,
+        "a status must be Status.COMPLETE or Status.FAILED, but got 'done'",
+    ),
     (lambda: Outcome(1, reason=5), ValueTypeError, "a reason must be a text, but got 5"),
     (lambda: Suggester(LINE).tell([1.0]), ValueTypeError, "values must be a dict, as {trial.id: 0.5}, but got [1.0]"),
     (lambda: Study(LINE, journal=5), JournalError, "a journal is named by the path of a file, but got 5"),

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from deepbore.data import writing
-from deepbore.data.added import Added
+from deepbore.data.adding import AddedTrials
 from deepbore.data.budget import Budget
-from deepbore.data.compared import ComparedTrials
-from deepbore.data.counts import check_counts, check_width
+from deepbore.data.counts import check_counts
 from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget, as_outcome
@@ -27,7 +26,7 @@ from deepbore.space import SearchSpace
 __all__ = ["Direction", "Observations", "Status", "Trial"]
 
 
-class Observations(ComparedTrials):
+class Observations(AddedTrials):
     """n rows that are only ever appended to and told; their buffers grow by doubling.
 
     A row has values, constraints, a budget, a task, a status, and perhaps attributes and the reason of a failure. A
@@ -170,61 +169,6 @@ class Observations(ComparedTrials):
         if noted:
             self._commit([writing.annotated(row, noted)], lambda: self._attributes.update({row: together}))
 
-    def add(
-        self,
-        columns: Mapping[str, Any],
-        values: Any,
-        *,
-        constraints: Any = None,
-        budgets: Any = None,
-        task: str | None = None,
-        noise: Any = None,
-    ) -> None:
-        """Appends earlier results, one or a million at once.
-
-        Args:
-            columns: name -> n native values (a dict of columns or a DataFrame); or one configuration.
-            values: n values in the user's sign (n x k for several objectives; one, or k, for one configuration). NaN
-                and infinite ones count as failed.
-            constraints: n x c (c for one configuration); NaN in rows that have none.
-            budgets: n, or one for all; NaN in rows that have none, which stands for the highest rung, if there are any.
-            task: name of the earlier task that they are of. Its values are not compared with this run's, and its
-                configurations may come again. None for this run.
-            noise: standard deviations of the values, n, or one for all; NaN in rows that have none. Of one objective.
-
-        Raises:
-            PointError: for configurations outside the space.
-            ShapeError: if there is not one value for each row.
-            ValueTypeError: for what should be a number and is none, or another number of constraints than before.
-            SettingError: for a budget that is no rung of this run, or a task beside budgets.
-
-        Example:
-            >>> from deepbore import Real, SearchSpace
-            >>> observations = Observations(SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}))
-            >>> observations.add({"x": 0.5, "y": 0.1}, 2.0)
-            >>> observations.add({"x": [0.1, 0.2], "y": [0.3, 0.4]}, [1.0, float("nan")], task="last year")
-            >>> observations.tasks.tolist(), observations.n_failed, observations.best.value
-            ([0, 1, 1], 1, 2.0)
-        """
-        self.append(Added.read(self.space, self.k, columns, values, constraints, budgets, task, noise))
-
-    def append(self, added: Added) -> None:
-        """Appends what `Added.read` has checked."""
-        if not len(added):
-            return
-        self._settle()
-        added = self.appendable(added)
-        self._commit(added.events(self.space), self._effect_of_adding(added))
-
-    def appendable(self, added: Added) -> Added:
-        """Earlier results with exact budgets; raises errors as `add` does, and changes nothing."""
-        if self.budget is not None:
-            added = added.on_rungs(self.budget)
-        check_width(added.kind[1], 0, self.constraints.shape[1])
-        if self.by_preference:
-            raise refuse_values("earlier results were added")
-        return added
-
     def fix(self, params: Mapping[str, Any]) -> None:
         """Lets parameters stand still in what is proposed from now on, and no others; see `SearchSpace.with_fixed`."""
         self._settle()
@@ -278,41 +222,5 @@ class Observations(ComparedTrials):
                 self.values[row] = self.values.new_tensor(values)
             self.status[row] = int(outcome.status)
             self._tally = tally
-
-        return effect
-
-    def _effect_of_adding(self, added: Added) -> Callable[[], None]:
-        """What adding changes; the rows are written at once, where nobody sees them until they count."""
-        start, end, own = len(self), len(self) + len(added), added.task is None
-        values = added.values * self._signs
-        rungs = None if self.budget is None else added.rungs(self.budget)
-        tally = self._tally.after_adding(start, values[:, 0], added.feasible, added.task, rungs)
-        identities = self._identities(added.points) if own else []
-        seen, firsts = first_rows(self._seen, identities, start) if own else ({}, range(start, end))
-        task = 0 if own else 1 + tally.task_names.index(str(added.task))
-        status = torch.from_numpy(np.where(np.isnan(values[:, 0]), int(Status.FAILED), int(Status.COMPLETE)))
-        budgets = math.nan if added.budgets is None else torch.from_numpy(added.budgets)
-        self._rows.write(
-            points=added.points,
-            values=torch.from_numpy(values),
-            budgets=budgets,
-            tasks=task,
-            status=status,
-            constraints=math.nan,
-            noise=math.nan,
-            first=torch.tensor(firsts),
-        )
-        wide = self._rows.wide("constraints", added.kind[1])
-        if added.constraints is not None:
-            wide[start:end] = torch.from_numpy(added.constraints).to(wide)
-        noisy = self._rows.wide("noise", 0 if added.noise is None else 1)
-        if added.noise is not None:
-            noisy[start:end, 0] = torch.from_numpy(added.noise).to(noisy)
-
-        def effect() -> None:
-            self._rows.replace("constraints", wide)
-            self._rows.replace("noise", noisy)
-            self._seen.update(seen)
-            self._tally, self._rows.n = tally, end
 
         return effect

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deepbore.data.budget import Budget
-from deepbore.data.counts import check_counts
+from deepbore.data.counts import check_counts, check_width
 from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
@@ -194,9 +194,9 @@ def _trial(record: Record, row: Any) -> Trial:
     return record.trials[row]
 
 
-def _check_counts(record: Record, outcome: Outcome) -> None:
-    """Raises ValueTypeError for another number of values or constraints than the run has."""
-    check_counts(outcome, record.k, record.width)
+def _check_counts(record: Record, outcome: Outcome, c: int) -> None:
+    """Raises ValueTypeError unless an outcome has the run's k values, and c constraints, as `check_counts`."""
+    check_counts(outcome, record.k, c)
     if all(map(math.isfinite, outcome.constraints)):
         record.width = record.width or len(outcome.constraints)
 
@@ -216,7 +216,7 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
     trial = _trial(record, row)
     if trial.status is not Status.PENDING:
         raise TrialError(f"a trial is told once, but trial {row} is {trial.status.name.lower()} with {trial.value}.")
-    _check_counts(record, outcome)
+    _check_counts(record, outcome, record.width)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     record.trials[row] = replace(
         trial,
@@ -277,7 +277,8 @@ def _earlier(
     several = tuple(values) if isinstance(values, list) else (values,)
     bounds = tuple(constraints) if constraints and any(each is not None for each in constraints) else ()
     outcome = Outcome([_number(each) for each in several], [_number(each) for each in bounds])
-    _check_counts(record, outcome)
+    check_width(len(bounds), 0, record.width)
+    _check_counts(record, outcome, 0)  # a block of results may have rows without constraints
     _check_rung(record, budget)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     kept = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
