@@ -48,6 +48,7 @@ class AddedTrials(ComparedTrials):
 
         Example:
             >>> from deepbore import Real, SearchSpace
+            >>> from deepbore.data.observations import Observations
             >>> observations = Observations(SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}))
             >>> observations.add({"x": 0.5, "y": 0.1}, 2.0)
             >>> observations.add({"x": [0.1, 0.2], "y": [0.3, 0.4]}, [1.0, float("nan")], task="last year")
