@@ -181,7 +181,8 @@ class Telling(SharedStudy):
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
         with self._lock, as_usual():
-            self.observations.append(self._checked(columns, values, constraints, budgets, task, noise))
+            about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
+            self.observations.append(self._read(columns, values, **about))
 
     def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
@@ -202,25 +203,16 @@ class Telling(SharedStudy):
         with_budget = observations.budget is not None
         read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
         with self._lock, as_usual():
-            for each in [self._checked(**vars(results)) for results in read]:
+            for each in [observations.appendable(self._read(**vars(results))) for results in read]:
                 observations.append(each)
 
-    def _checked(
-        self,
-        columns: Mapping[str, Any],
-        values: Any,
-        constraints: Any = None,
-        budgets: Any = None,
-        task: str | None = None,
-        noise: Any = None,
-    ) -> Added:
-        """Earlier results, read and checked as `add` does it, still to be appended."""
-        if task is not None:
+    def _read(self, columns: Mapping[str, Any], values: Any, **about: Any) -> Added:
+        """Earlier results, given as to `add`, still to be appended."""
+        if about["task"] is not None:
             self._state.earlier.check()
-        elif self.observations.budget is None and (different := several_budgets(budgets)):
+        elif self.observations.budget is None and (different := several_budgets(about["budgets"])):
             raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
-        read = Added.read(self.space, self.observations.k, columns, values, constraints, budgets, task, noise)
-        return self.observations.appendable(read)
+        return Added.read(self.space, self.observations.k, columns, values, **about)
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:
