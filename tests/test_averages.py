@@ -10,7 +10,6 @@ from hypothesis import given, settings, strategies as st
 import deepbore.data.repeats
 from deepbore import Ordinal, SearchSpace, Study
 from deepbore.data.observations import Observations, Status
-from deepbore.data.part import part_of
 from deepbore.data.repeats import evaluated
 
 SPACE = SearchSpace({"x": Ordinal(list(range(6)))})
@@ -64,7 +63,7 @@ def test_pending_rows_are_those_whose_status_says_so(steps):
     for step in steps:
         take(observations, *step)
         some = torch.arange(0, len(observations), 2)
-        for rows in (observations, observations.of_task(0), part_of(observations, some)):
+        for rows in (observations, observations.of_task(0), observations.part(some)):
             assert rows.pending_rows.tolist() == (rows.status == Status.PENDING).nonzero().squeeze(-1).tolist()
 
 

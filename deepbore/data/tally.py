@@ -1,6 +1,7 @@
 """`Tally`: what is counted along with the observations, so that no suggestion costs a look at all rows."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class Tally:
         best_rung: the number of that rung; 0 where there are none.
         task_names: of the earlier tasks.
         added_until: rows from this number on were all reserved.
-        n_beaten: trials without a row here that thresholds count as equal to the worst value (see `part_of`).
+        n_beaten: trials without a row here that thresholds count as equal to the worst value (see `RungLabels`).
     """
 
     n_asked: int = 0
@@ -90,25 +91,26 @@ class Tally:
         row = int(np.where(among if rungs is None else among & (rungs == rung), values, np.inf).argmin())
         return together._with_best(start + row, float(values[row]), rung)
 
-    def of_rows(self, own: bool, status: np.ndarray, values: np.ndarray, feasible: np.ndarray, added: int) -> "Tally":
-        """That of the rows of one task alone.
+    @classmethod
+    def of_rows(cls, status: np.ndarray, values: np.ndarray, feasible: np.ndarray, **counted: Any) -> "Tally":
+        """That of rows that are all of one task and one rung.
 
         Args:
-            own: whether it is this run.
-            status: codes of its rows (m).
+            status: their codes (m).
             values: their first values to minimise, NaN where there is none (m).
             feasible: whether a row is complete and no constraint is violated (m).
-            added: how many of them stand before `added_until`.
+            counted: attributes that these don't tell; `sorted_values`, where they are known.
         """
         complete = ~np.isnan(values)
-        return Tally(
-            n_asked=self.n_asked if own else 0,
+        if "sorted_values" not in counted:
+            counted["sorted_values"] = np.sort(values[complete])
+        best = int(np.where(feasible, values, np.inf).argmin()) if feasible.any() else None
+        return cls(
             pending=np.flatnonzero(status == Status.PENDING),
             n_failed=int((status == Status.FAILED).sum()),
             n_complete=int(complete.sum()),
-            sorted_values=self.sorted_values if own else np.sort(values[complete]),
-            best=Tally().after_adding(0, values, feasible, None).best,
-            added_until=added,
+            best=None if best is None else (best, float(values[best])),
+            **counted,
         )
 
     def _without(self, rows: int | np.ndarray) -> "Tally":

@@ -195,13 +195,22 @@ class ObservationsView(Rows):
         if not self.task_names:
             return self
         rows = (self.tasks == task).nonzero().squeeze(-1)
+        own = {"n_asked": self.n_asked, "sorted_values": self.sorted_values} if task == 0 else {}
+        return self.part(rows, added_until=int(torch.searchsorted(rows, self.added_until)), **own)
+
+    def part(self, rows: Tensor, **counted: Any) -> Self:
+        """Some rows as observations that know of no others: to label or to look at, not to change.
+
+        Args:
+            rows: numbers of m rows, ascending, all of this run or all of one earlier task.
+            counted: what the rows don't tell of their `Tally`, or tell at a cost.
+        """
         part = copy(self)
         part._rows = self._rows.take(rows)
         part.tasks.zero_()
         part.first_rows.copy_(regrouped(part.first_rows))
         status, values, feasible = (each.cpu().numpy() for each in (part.status, part.values[:, 0], part.feasible))
-        added = int(torch.searchsorted(rows, self.added_until))
-        part._tally = self._tally.of_rows(task == 0, status, values, feasible, added)
+        part._tally = Tally.of_rows(status, values, feasible, **counted)
         part.averages = None
         part._attributes, part._reasons = _among(rows, self._attributes), _among(rows, self._reasons)
         return part

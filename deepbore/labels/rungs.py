@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from deepbore.data.observations import Observations, Status
-from deepbore.data.part import part_of
 from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels, WrappedLabels
 from deepbore.labels.constraints import best_feasible, graded_constraints
@@ -55,7 +54,7 @@ class RungLabels(WrappedLabels):
             return self.base(observations)
         rows = [(budgets == rung).nonzero().squeeze(-1) for rung in rungs]
         n = [int((observations.status[each] == Status.COMPLETE).sum()) for each in rows]
-        parts = [self.base(part_of(observations, r, max(0, n[0] - k))) for r, k in zip(rows, n, strict=True)]
+        parts = [self.base(observations.part(r, n_beaten=max(0, n[0] - k))) for r, k in zip(rows, n, strict=True)]
         told, z = [part for part in parts if part.metrics], _together([part.z for part in parts], rows)
         return Labels(
             z,

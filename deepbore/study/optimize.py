@@ -1,8 +1,8 @@
 """`minimize` and `maximize`: an optimisation in one call."""
 
 import os
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, cast
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
@@ -76,18 +76,7 @@ def minimize(
         >>> abs(result.best_params["x"] - 0.3) < 0.05
         True
     """
-    parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
-    parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
-    steered: Steered = {
-        "timeout": timeout,
-        "stop_when": stop_when,
-        "max_failures": max_failures,
-        "callbacks": callbacks,
-        "progress": progress,
-        "batch_size": batch_size,
-    }
-    opening: Opening = {"seed": seed, "device": device, "journal": journal, "if_exists": if_exists, "budget": budget}
-    return _optimized("minimize", objective, space, n_trials, opening, parts, steered)
+    return _optimized("minimize", **locals())  # all that was given
 
 
 def maximize(
@@ -114,18 +103,7 @@ def maximize(
     device: Device = "cpu",
 ) -> Result:
     """Finds a configuration with a large value: `minimize` the other way up."""
-    parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
-    parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
-    steered: Steered = {
-        "timeout": timeout,
-        "stop_when": stop_when,
-        "max_failures": max_failures,
-        "callbacks": callbacks,
-        "progress": progress,
-        "batch_size": batch_size,
-    }
-    opening: Opening = {"seed": seed, "device": device, "journal": journal, "if_exists": if_exists, "budget": budget}
-    return _optimized("maximize", objective, space, n_trials, opening, parts, steered)
+    return _optimized("maximize", **locals())  # all that was given
 
 
 class Opening(TypedDict):
@@ -139,19 +117,19 @@ class Opening(TypedDict):
 
 
 def _optimized(
-    direction: Direction,
-    objective: Objective | Evaluator,
-    space: SearchSpace,
-    n_trials: int | None,
-    opening: Opening,
-    parts: Parts,
-    steered: Steered,
+    direction: Direction, objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, **given: Any
 ) -> Result:
     whole(1, n_trials=n_trials)
     evaluator = as_evaluator(objective)
-    check_objective(objective, opening["budget"])
-    probe = opened(space, direction, None, opening["seed"], None, "error", opening["budget"], **parts)
-    check_run(probe.state, n_trials, None, steered)  # what is wrong is said before a journal is begun
+    check_objective(objective, given["budget"])
+    opening, parts, steered = (_among(given, kind) for kind in (Opening, Parts, Steered))
+    probe = opened(space, direction, None, given["seed"], None, "error", given["budget"], **parts)
+    check_run(probe.state, n_trials, None, cast(Steered, steered))  # what is wrong is said before a journal is begun
     study = Study(space, direction=direction, **opening, **parts)
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     return study.optimize(evaluator, left, **steered)
+
+
+def _among(given: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """Those of the arguments that a TypedDict has."""
+    return {name: given[name] for name in kind.__annotations__}
