@@ -65,7 +65,7 @@ def history(
             NaN for failures, which are marked at the edge.
         direction: "minimize" or "maximize"; None for the study's, or "minimize".
         gamma: proportion of good observations, in (0, 1), or a schedule; None for the study's, or 1/2. For labels
-            that are made without a threshold there is no tau, and values are class 1 whose label is above 0.
+            that are made without a threshold there is no tau, and those values are grey whose label is 0.
         optimum: the best possible value, drawn if known.
         title: of the picture.
         path: where to save it (the suffix says the format); None for nowhere.
@@ -119,7 +119,7 @@ class _Told:
         counted: which may be the best: feasible ones of this run (n).
         sign: -1 where they are maximised, else 1.
         gamma: proportion of good values; None for labels that are made without a threshold.
-        good: which are class 1 by the labels of the run, for where there is no gamma (n).
+        good: which have a label above 0 by the labels of the run, for where there is no gamma (n).
     """
 
     trials: np.ndarray
@@ -189,9 +189,10 @@ def _draw_values(axes: "Axes", shown: _Told) -> None:
     good = shown.good if gamma is None else values <= taus[-1]
     bad, out = ~good & ~np.isnan(values), ~shown.counted & ~np.isnan(values)
     size = 16 if len(values) < MANY else 3
+    worse = "worse than the last tau" if gamma is not None else "value, label 0"
     kinds = [
-        (good & ~out, GOOD, "value, class 1"),
-        (bad & ~out, BAD, "value, class 0"),
+        (good & ~out, GOOD, "value"),
+        (bad & ~out, BAD, worse),
         (out, INFEASIBLE, "infeasible"),
     ]
     for which, colour, name in kinds:

@@ -65,7 +65,7 @@ def _history(record: Record) -> Chart:
 def _kinds(told: Sequence[Trial], good: np.ndarray, some: set[int]) -> dict[str, tuple[list[Trial], str]]:
     """The trials with a value, by what they are."""
     kinds: dict[str, tuple[list[Trial], str]] = {
-        "worse than tau": ([], BAD),
+        "worse than the last tau": ([], BAD),
         "value" if good.all() else "good": ([], GOOD),
         "infeasible": ([], INFEASIBLE),
         "earlier task": ([], EARLIER),

@@ -116,7 +116,7 @@ def _importance(learned: Learned) -> Section:
     }
     says = (
         f"How much of the variance of the {name_of_pi(learned.study)} over the whole space each parameter explains: "
-        f"the shares (Shapley effects) add up to 1. Light is its part of the interactions, {rest:.0%} in all."
+        f"the shares (Shapley effects) add up to 1. Light: the part that is by interactions alone, {rest:.0%} in all."
     )
     return Section("Importance", says, [Chart(traces, layout, 110 + 26 * len(found))])
 
@@ -207,7 +207,7 @@ def _reliability(pi: np.ndarray, label: np.ndarray, name: str) -> tuple[float, C
     square = {"range": [-0.04, 1.04]}
     axes = {
         "xaxis": {**square, "title": {"text": f"{name}, said"}},
-        "yaxis": {**square, "title": {"text": "mean label"}},
+        "yaxis": {**square, "title": {"text": "mean label, with two standard errors"}},
     }
     return error, Chart([_diagonal(0.0, 1.0), means], axes, 360)
 

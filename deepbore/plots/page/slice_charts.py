@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deepbore.plots.page.charts import Chart, axis_of, clipped, number, text
 from deepbore.plots.predictions import band, centre, grid, has_deviation, labels_of, probability, shown_rows, values_of
+from deepbore.plots.scales import short
 from deepbore.plots.style import BAD, BEST, GOOD, STAR
 from deepbore.plots.translation import Translation
 from deepbore.plots.value_axis import ValueAxis
@@ -18,7 +19,7 @@ from deepbore.space.parameters import Parameter
 if TYPE_CHECKING:
     from deepbore.study import Study
 
-FINE, COARSE, LEVELS, TRIALS = 101, 25, 40, 400
+FINE, COARSE, LEVELS, TRIALS, TICKS = 101, 25, 40, 400, 5
 UNIT = ValueAxis(-0.04, 1.04, False, False)  # of labels
 BAND = "rgba(26,127,90,.18)"
 Meaning = Callable[[np.ndarray], np.ndarray]  # from pi to what is shown
@@ -200,7 +201,11 @@ def _axis(parameter: Parameter, name: str) -> dict[str, Any]:
         return {**title, "type": "category", "categoryarray": labels, "range": [-0.5, len(labels) - 0.5]}
     low, high = (np.log10(scale.low), np.log10(scale.high)) if scale.log else (scale.low, scale.high)
     margin = 0.03 * (high - low)
-    return {**title, "type": "log" if scale.log else "linear", "range": [float(low - margin), float(high + margin)]}
+    limits = {"range": [float(low - margin), float(high + margin)]}
+    if not scale.log:
+        return {**title, "type": "linear", **limits}
+    shown = parameter.ticks(TICKS)  # plotly's own say 10, 9, 8 within a decade
+    return {**title, "type": "log", **limits, "tickvals": shown, "ticktext": [short(value) for value in shown]}
 
 
 def _as_values(translation: Translation | None) -> Meaning:

@@ -182,7 +182,7 @@ def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -
                 "trials": [trial.id for trial in some],
                 "more": [f"took {_seconds(end - begin)}" for begin, end in spans],
                 "textposition": "none",
-                "marker": {"color": colour, "opacity": 0.75, "line": {"color": "#fff", "width": 1}},
+                "marker": {"color": colour, "opacity": 0.75, "line": {"color": colour, "width": 1}},  # short: a line
             }
         )
     count = 1 + max(lanes.values())

@@ -1,0 +1,52 @@
+#!/usr/bin/env python
+"""Draws the pictures of docs/how.md and docs/guide.md anew, with today's defaults.
+
+    python scripts/make_pictures.py          # docs/pictures/step-*.png, guide-*.png; 2 minutes
+
+The numbers that both pages name beside their pictures are printed. Needs deepbore[benchmarks,plots].
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import deepbore
+from deepbore.plots import landscape
+from deepbore.problems import Forrester
+
+ROOT = Path(__file__).parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+STEPS = {4: "step-01", 6: "step-03", 9: "step-06", 13: "step-10"}  # evaluations -> picture of docs/how.md
+TRIALS = 30  # of the guide's run
+
+
+def draw_steps() -> None:
+    """A run on Forrester's function, with the next point to be evaluated in each picture."""
+    problem = Forrester()
+    study = deepbore.Study(problem.space, seed=7, n_initial=4)
+    (trial,) = study.ask()
+    for told in range(1, max(STEPS) + 1):
+        study.tell(trial, problem(trial.params))
+        (trial,) = study.ask()
+        if told in STEPS:
+            landscape(study, objective=problem).savefig(PICTURES / f"{STEPS[told]}.png", dpi=96)
+            best = study.best_trial
+            print(f"{told} evaluations: best {best.value:.3f} at {best.params['x']:.3f}, next {trial.params['x']:.3f}")
+
+
+def draw_guide() -> None:
+    """The pictures that the guide's script saves."""
+    script = ROOT / "examples" / "tuned_digits" / "tune.py"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(script), "--trials", str(TRIALS)]
+        subprocess.run(command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
+        for name in ("history", "importance", "slices"):
+            shutil.copy(Path(folder) / f"{name}.png", PICTURES / f"guide-{name}.png")
+
+
+if __name__ == "__main__":
+    draw_steps()
+    draw_guide()
