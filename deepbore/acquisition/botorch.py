@@ -161,7 +161,7 @@ class EveryMember(MCSampler):
         return samples
 
 
-def joint_acquisition(classifier: Classifier, seed: int) -> AcquisitionFunction:
+def joint_acquisition(classifier: Classifier, seed: int, best: Tensor | None = None) -> AcquisitionFunction:
     """The Monte Carlo acquisition for q points that suits a classifier.
 
     For Gaussian scores that estimate labels it is expected improvement over the best label, on the scale of logarithms;
@@ -171,9 +171,11 @@ def joint_acquisition(classifier: Classifier, seed: int) -> AcquisitionFunction:
     Args:
         classifier: the trained classifier.
         seed: of the quasi-random normal samples of a Gaussian.
+        best: the label to improve on (a scalar); None for the best of the data.
     """
     model = BoTorchClassifier(classifier)
     sampler = SobolQMCNormalSampler(torch.Size([NORMAL_SAMPLES]), seed=seed) if model.gaussian else EveryMember()
     if classifier.link is Link.IDENTITY and model.gaussian:
-        return qLogExpectedImprovement(model, best_f=float(classifier.best_label), sampler=sampler)
+        goal = float(classifier.best_label if best is None else best)
+        return qLogExpectedImprovement(model, best_f=goal, sampler=sampler)
     return qUpperConfidenceBound(model, beta=classifier.kappa**2, sampler=sampler)

@@ -76,7 +76,7 @@ class LogHypervolumeImprovement(Acquisition):
             raise SettingError("LogHypervolumeImprovement needs the scores of PerColumn, one for each objective.")
         mean, std = posterior.means.double(), posterior.stds.double().clamp(min=CERTAIN)
         known = torch.as_tensor(best, dtype=mean.dtype, device=mean.device).reshape(-1, mean.shape[1])
-        if self._latest is None or not torch.equal(self._latest[0], known):
+        if self._latest is None or self._latest[0].device != known.device or not torch.equal(self._latest[0], known):
             gain = over_boxes if mean.shape[1] <= EXACT else over_thresholds
             self._latest = known, gain(known[0], known[1:])
         return self._latest[1](mean, std)

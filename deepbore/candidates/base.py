@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from deepbore.acquisition import Acquisition
-from deepbore.candidates.walk import distinct, require_room
+from deepbore.candidates.walk import distinct, fresh_rows, require_room
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.posterior import UNCERTAIN
@@ -110,6 +110,10 @@ class Search:
     def configurations(self, points: Tensor) -> Tensor:
         """Where points of this search (n x d) lie in the space of the run."""
         return points
+
+    def fresh(self, ranked: Tensor, count: int) -> Tensor:
+        """The first `count` points of a ranking (n x d), or fewer, whose configurations are new and differ."""
+        return ranked[fresh_rows(self.configurations(ranked), self.observations, count)]
 
     def landed(self, starts: Tensor, ends: Tensor) -> Tensor:
         """The configurations where climbers from `starts` to `ends` (k x d each) arrive, as snapped points (k x d).

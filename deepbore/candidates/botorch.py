@@ -77,7 +77,8 @@ class BoTorchBatch(Candidates):
         """The acquisition of q points together, one of BoTorch's."""
         from deepbore.acquisition.botorch import joint_acquisition  # takes a second to import
 
-        return joint_acquisition(search.classifier, int(torch.randint(2**31, (), generator=search.generator)))
+        seed = int(torch.randint(2**31, (), generator=search.generator))
+        return joint_acquisition(search.classifier, seed, search.goal)
 
     def check(self, space: SearchSpace, classifier: Classifier) -> None:
         super().check(space, classifier)

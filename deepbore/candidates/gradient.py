@@ -84,7 +84,7 @@ class MultiStartLBFGS(Candidates):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a start that does not converge is ranked all the same
             points, _ = optimize_acqf(
-                BoTorchAcquisition(search.acquisition, search.classifier, search.value if search.feasibility else None),
+                BoTorchAcquisition(search.acquisition, search.classifier, search.value),
                 bounds=search.space.bounds.to(starts),
                 q=1,
                 num_restarts=len(starts),

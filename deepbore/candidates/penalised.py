@@ -5,7 +5,6 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
-from deepbore.candidates.walk import fresh
 from deepbore.checks import above, of_kind
 from deepbore.space.coordinates import Coordinates, squared_distances
 
@@ -54,7 +53,7 @@ class GreedyBatch(Candidates):
         pending = pending_points(search)
         if q == 1 and not len(pending):
             return ranked
-        pool = fresh(ranked, search.observations, max(SHORTLIST, 4 * q))
+        pool = search.fresh(ranked, max(SHORTLIST, 4 * q))
         return torch.cat([pool[self._chosen(search, pool, pending, q)], ranked]) if len(pool) else ranked
 
     def _chosen(self, search: Search, pool: Tensor, pending: Tensor, q: int) -> Tensor:

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
-from deepbore.candidates.walk import fresh
 from deepbore.checks import of_kind
 
 SHORTLIST = 1000  # points that the draws are compared at, or 2 q
@@ -44,7 +43,7 @@ class ThompsonBatch(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         ranked = self.base.ranked(search, q)
-        pool = fresh(ranked, search.observations, max(SHORTLIST, 2 * q))
+        pool = search.fresh(ranked, max(SHORTLIST, 2 * q))
         return torch.cat([pool[self._chosen(search, pool, q)], ranked])
 
     @torch.no_grad()

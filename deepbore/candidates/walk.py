@@ -61,11 +61,11 @@ def distinct(ranked: Tensor, observations: Observations, q: int, generator: torc
     )
 
 
-def fresh(ranked: Tensor, observations: Observations, count: int) -> Tensor:
-    """The first `count` points of a ranking (k x d), or fewer, whose configurations are new, permitted, and differ."""
+def fresh_rows(ranked: Tensor, observations: Observations, count: int) -> Tensor:
+    """Rows of the first `count` configurations of a ranking (k x d), or fewer, that are new, permitted, and differ."""
     walk = Walk(observations, count)
     walk.down(ranked)
-    return ranked[torch.tensor(walk.rows, dtype=torch.long, device=ranked.device)]
+    return torch.tensor(walk.rows, dtype=torch.long, device=ranked.device)
 
 
 class Walk:

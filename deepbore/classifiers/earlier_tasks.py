@@ -57,7 +57,7 @@ class EarlierTasks:
 
     Args:
         observations: all rows of the run.
-        labels: the run's labelling; it remembers nothing of the tasks.
+        labels: the run's labelling, a copy of which labels each task by itself.
     """
 
     def __init__(self, observations: Observations, labels: Labelling):
@@ -69,9 +69,13 @@ class EarlierTasks:
         """Whether there are any."""
         return bool(self.observations.task_names)
 
-    def __deepcopy__(self, memo: Any) -> "EarlierTasks":
-        """Itself: a copy of the run's classifier looks at the same tasks."""
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> "EarlierTasks":
+        """Itself, for a copy of the run's classifier alone; in a copy of the whole run, one of the copied rows."""
+        observations = memo.get(id(self.observations))
+        if observations is None:
+            return self
+        copied = memo[id(self)] = EarlierTasks(observations, deepcopy(self.labels, memo))
+        return copied
 
     def check(self) -> None:
         """Raises SettingError where the labels of several objectives are one column, which may mean something else."""
@@ -103,7 +107,7 @@ class EarlierTasks:
         They are chosen from the rows of the tasks and a Sobol sequence.
         """
         space, device = self.observations.space, self.observations.points.device
-        known = [task.batch.points for task in self.tasks if task.batch is not None]
+        known = [task.batch.points.to(device) for task in self.tasks if task.batch is not None]
         points = torch.cat([*known, space.sobol(DESIGNED, seed=0).to(device)])
         forecasts = self.forecasts(points)
         orders = torch.cat([forecasts.mean(-1, keepdim=True), forecasts], dim=-1).argsort(dim=0, descending=True)
@@ -120,11 +124,12 @@ class EarlierTasks:
         if not pairs or room < len(pairs):
             return batch
         parts = [_thinned(part, room // len(pairs), weight) for part, weight in pairs] + [batch]
+        device = batch.points.device  # which the rows may have moved to since the tasks were learned
         return replace(
             batch,
-            points=torch.cat([part.points for part in parts]),
-            z=torch.cat([part.z for part in parts]),
-            weight=torch.cat([part.weight for part in parts]),
+            points=torch.cat([part.points.to(device) for part in parts]),
+            z=torch.cat([part.z.to(device) for part in parts]),
+            weight=torch.cat([part.weight.to(device) for part in parts]),
             constraints=None,
             n_earlier=sum(map(len, parts[:-1])),
         )
@@ -144,7 +149,9 @@ class EarlierTasks:
         if rows == known.rows:
             return known
         own = self.observations.of_task(number)
-        labels = deepcopy(self.labels)(own)
+        labelling = deepcopy(self.labels)
+        labelling.forget()
+        labels = labelling(own)
         if not labels.separable:
             return Task(rows)
         stream = torch.Generator().manual_seed(number)

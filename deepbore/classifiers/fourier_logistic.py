@@ -102,6 +102,9 @@ class FourierLogistic(Classifier):
         while True:
             before = self.waves.length_scale.clone()
             self.waves.length_scale.copy_((before * self.stride.exp()).clamp(low, high))
+            if bool(self.waves.length_scale == before):  # at an end
+                self.stride.neg_()
+                return found
             tried = maximise_bound(self._data(batch), found.xi, found.alpha, rounds)
             if not tried.bound > found.bound:
                 self.waves.length_scale.copy_(before)

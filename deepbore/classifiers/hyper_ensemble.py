@@ -16,6 +16,7 @@ from deepbore.classifiers.network import Training
 from deepbore.classifiers.stacked import StackedMLP
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
+from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.space import SearchSpace
 
 WINDOW = 64  # rows by whose predictions members are chosen
@@ -94,18 +95,21 @@ class HyperDeepEnsemble(DeepEnsemble):
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         if int(self.iteration):
             self._choose(batch)
-        self.seen.fill_(len(batch))
+        self.seen.fill_(len(batch) - batch.n_earlier)
         return super().fit(batch)
 
     @torch.no_grad()
     def _choose(self, batch: LabelledBatch) -> None:
         """Predicts the rows that are new, and chooses members by all predictions of the last rows."""
-        new = min(len(batch) - int(self.seen), WINDOW)
+        new = min(len(batch) - batch.n_earlier - int(self.seen), WINDOW)
         if new > 0:
             probability = self._all_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1)
             self.foretold.copy_(torch.cat([self.foretold, probability], dim=1)[:, -WINDOW:])
-        z = batch.z[-WINDOW:].mean(-1)
-        self.chosen.copy_(greedy_choice(self.foretold[:, -len(z) :], z, len(self.chosen)))
+        last = min(len(batch) - batch.n_earlier, WINDOW)
+        told = batch.weight[-last:] > NEGLIGIBLE  # of a pending row nobody knows who was right
+        if bool(told.any()):
+            z, foretold = batch.z[-last:].mean(-1), self.foretold[:, -last:]
+            self.chosen.copy_(greedy_choice(foretold[:, told], z[told], len(self.chosen)))
 
     def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
         assert isinstance(self.net, StackedMLP)

@@ -208,10 +208,11 @@ class NetworkClassifier(Classifier):
             return
         optimizer = self.configure_optimizers()
         (group,) = optimizer.param_groups
-        states = [optimizer.state[p] for p in group["params"]]
+        moved = [p for p in group["params"] if p.grad is not None]  # the output may not hang on all of them
+        states = [optimizer.state[p] for p in moved]
         adam(
-            group["params"],
-            [p.grad for p in group["params"]],
+            moved,
+            [p.grad for p in moved],
             [state["exp_avg"] for state in states],
             [state["exp_avg_sq"] for state in states],
             [],

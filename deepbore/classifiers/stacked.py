@@ -9,11 +9,20 @@ from torch import Tensor, nn
 
 from deepbore.checks import one_of
 
+
+def _slope_of_elu(a: Tensor) -> Tensor:  # a name each: what is kept on a module must go through pickle
+    return a.clamp(max=0) + 1
+
+
+def _slope_of_tanh(a: Tensor) -> Tensor:
+    return 1 - a * a
+
+
 # activation, and its derivative as a function of its value
 ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
-    "elu": (nn.functional.elu, lambda a: a.clamp(max=0) + 1),
+    "elu": (nn.functional.elu, _slope_of_elu),
     "relu": (torch.relu, torch.sign),
-    "tanh": (torch.tanh, lambda a: 1 - a * a),
+    "tanh": (torch.tanh, _slope_of_tanh),
 }
 
 
@@ -159,8 +168,8 @@ class Members(nn.Module):
 def _seeded(
     factory: Callable[[int, int], nn.Module], features: int, outputs: int, generator: torch.Generator
 ) -> nn.Module:
-    """A module whose initial weights come from the generator, the global stream left as it was."""
+    """A module whose initial weights come from the generator, all global streams left as they were."""
     seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed every GPU as well
         return factory(features, outputs)

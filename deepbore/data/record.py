@@ -151,6 +151,9 @@ def read_record(path: Path) -> Record:
     for line, event in numbered:
         with playing(path, line):
             _play(record, names, event)
+    for row, trial in enumerate(record.trials):
+        if trial.resume_from is not None:  # which may have been annotated since
+            record.trials[row] = replace(trial, resume_from=record.trials[trial.resume_from.id])
     if record.preferences:
         with playing(path, line):
             _compare(record)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+LOOKS = 2000  # thresholds that a picture has, at most
+
 
 def threshold(sorted_values: np.ndarray, gamma: float) -> float:
     """tau = Phi^-1(gamma), the ceil(gamma n)-th smallest value (BORE, Algorithm 1, line 2).
@@ -33,17 +35,19 @@ def threshold(sorted_values: np.ndarray, gamma: float) -> float:
 def best_and_tau(values: np.ndarray, gamma: float | Callable[[int], float]) -> tuple[np.ndarray, np.ndarray]:
     """The best value and the threshold after each evaluation (n and n), of values to minimise; NaN before the first.
 
+    Of more than 2000 evaluations the threshold is found after every second, third, ... one: a picture shows no more.
+
     Args:
         values: n, in the order of evaluation; NaN for failures.
         gamma: proportion in (0, 1), or what gives it for n values.
     """
-    finite = np.isfinite(values)
-    best = np.fmin.accumulate(np.where(finite, values, np.nan)) if len(values) else values
-    taus = np.full(len(values), np.nan)
-    seen = np.empty(0)
-    for row, value in enumerate(values):
-        if finite[row]:
-            seen = np.insert(seen, np.searchsorted(seen, value), value)
+    known = np.where(np.isfinite(values), values, np.nan)
+    best = np.fmin.accumulate(known) if len(known) else known
+    taus, seen = np.full(len(known), np.nan), np.empty(0)
+    step = math.ceil(len(known) / LOOKS) or 1
+    for start in range(0, len(known), step):
+        new = np.sort(known[start : start + step][~np.isnan(known[start : start + step])])
+        seen = np.insert(seen, np.searchsorted(seen, new), new)
         if len(seen):
-            taus[row] = threshold(seen, gamma(len(seen)) if callable(gamma) else gamma)
+            taus[start : start + step] = threshold(seen, gamma(len(seen)) if callable(gamma) else gamma)
     return best, taus

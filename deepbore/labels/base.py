@@ -75,6 +75,9 @@ class Labelling(Part, ABC):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # most remember nothing
         """Takes up what `state_dict` gave."""
 
+    def forget(self) -> None:  # most remember nothing
+        """Drops what it remembers, to label other observations."""
+
 
 class WrappedLabels(Labelling):
     """Labels that are made of another labelling's; what it grades, and of what, stays its business.
@@ -89,6 +92,9 @@ class WrappedLabels(Labelling):
         self.base = base
         self.outputs, self.objectives = base.outputs, base.objectives
         self.grades_front, self.by_preference = base.grades_front, base.by_preference
+
+    def forget(self) -> None:
+        self.base.forget()
 
 
 def weights_by_worth(weight: Tensor, worth: Tensor | None) -> Tensor:

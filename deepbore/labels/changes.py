@@ -38,6 +38,10 @@ class EmphasiseChanges(WrappedLabels):
         self.previous = labels.z
         return replace(labels, weight=torch.where(changed, labels.weight * self.boost, labels.weight))
 
+    def forget(self) -> None:
+        self.previous = self.previous[:0]
+        super().forget()
+
     def state_dict(self) -> dict[str, Any]:
         return {"previous": self.previous.cpu(), "base": self.base.state_dict()}
 

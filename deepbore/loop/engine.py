@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates import Search, distinct
-from deepbore.candidates.walk import fresh, require_room
+from deepbore.candidates.walk import fresh_rows, require_room
 from deepbore.classifiers import Classifier
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.linalg import LinAlgError
@@ -98,7 +98,8 @@ class Engine:
                 sobol[:1] = state.space.in_the_middle(sobol[:1])
             return distinct(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
-            promising = fresh(state.earlier.promising(q), own, q)
+            promising = state.earlier.promising(q)
+            promising = promising[fresh_rows(promising, own, q)]
         sobol = state.space.sobol(4 * q, state.seed, skip=len(own) // 2).to(own.points.device)
         return distinct(taking_turns(promising, sobol, len(own) % 2), own, q, state.generator)
 

@@ -16,7 +16,7 @@ from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations, Labelling, Labels
 from deepbore.loop.lightning import train
 from deepbore.parts import Part
-from deepbore.plots.predictions import labels_of, thinned
+from deepbore.plots.predictions import judged_rows, labels_of, own_rows, thinned
 
 if TYPE_CHECKING:
     from deepbore.study import Study
@@ -43,8 +43,9 @@ class GivenLabels(Labelling):
 def held_out(study: "Study", folds: int = FOLDS, epochs: int = EPOCHS, seed: int = 0) -> np.ndarray:
     """pi of each finished trial by a classifier that has not seen it (n); NaN for the others.
 
-    The finished trials are dealt into folds at random. For each fold a new classifier with the study's settings learns
-    the others, with the labels that they have in the whole run. Of more than 1000 trials an even share is used.
+    The run's finished trials are dealt into folds at random; where there are budgets, those of the largest. For each
+    fold a new classifier with the study's settings learns the others, with the labels that they have in the whole run,
+    but nothing of earlier tasks. Of more than 1000 trials an even share is used.
 
     Args:
         study: with at least twice as many finished trials as folds.
@@ -57,15 +58,17 @@ def held_out(study: "Study", folds: int = FOLDS, epochs: int = EPOCHS, seed: int
     """
     whole(2, folds=folds)
     whole(1, epochs=epochs)
-    rows = thinned(study.observations.finished_rows.cpu(), MOST)
+    rows = judged_rows(study.observations, MOST)
     if len(rows) < 2 * folds:
         raise SettingError(f"{folds} folds need {2 * folds} finished trials, but there are {len(rows)}.")
     labels = labels_of(study)
     shuffled = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))]
     found = np.full(len(study.observations), np.nan)
+    budgets, own = study.observations.budgets.cpu(), own_rows(study.observations)
+    cheaper = thinned(own[budgets[own] < budgets[rows[0]]], MOST)  # none where there are no budgets
     for k in range(folds):
         out = shuffled[k::folds]
-        rest = shuffled[~torch.isin(shuffled, out)].sort().values
+        rest = torch.cat([shuffled[~torch.isin(shuffled, out)], cheaper]).sort().values
         found[out.numpy()] = _said(study, labels, rest, out, epochs, seed)
     return found
 
@@ -73,8 +76,9 @@ def held_out(study: "Study", folds: int = FOLDS, epochs: int = EPOCHS, seed: int
 def _said(study: "Study", labels: Labels, rest: Tensor, out: Tensor, epochs: int, seed: int) -> np.ndarray:
     """pi of some rows by a new classifier that has learned the rest; NaN if that has taught it nothing."""
     space, points = study.space, study.observations.points.cpu()
-    observations = Observations(space)
-    observations.reserve(points[rest])
+    budget = study.observations.budget
+    observations = Observations(space, budget=budget)
+    observations.reserve(points[rest], study.observations.budgets[rest].tolist() if budget else None)
     kept = Labels(labels.z[rest].cpu(), labels.weight[rest].cpu(), labels.best, _differ(labels.z[rest]))
     classifier = anew(study.classifier)
     classifier.generator = torch.Generator().manual_seed(seed)

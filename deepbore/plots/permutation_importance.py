@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.plots.predictions import MANY, name_of_pi, nothing_learned, probability, thinned
+from deepbore.plots.predictions import MANY, judged_rows, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain, thin_spines
 from deepbore.space import SearchSpace
 
@@ -47,7 +47,7 @@ def importances(study: "Study", samples: int | None = None, seed: int = 0) -> di
         return dict.fromkeys(space.names, 0.0)
     n = samples or max(LEAST, min(SAMPLES, WORK // len(space)))
     generator = torch.Generator().manual_seed(seed)
-    trials = study.observations.points.cpu()[thinned(study.observations.finished_rows.cpu(), MANY)]
+    trials = study.observations.points.cpu()[judged_rows(study.observations, MANY)]
     points = trials[torch.randint(len(trials), (n,), generator=generator)]
     donors, pi = space.sample(n, generator), probability(study, points)
     whole = max(float(np.square(pi - probability(study, donors)).mean()), 1e-12)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers.link import Link
+from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily
@@ -44,6 +45,21 @@ def nothing_learned(study: "Study") -> str | None:
 def labels_of(study: "Study") -> Labels:
     """The labels of all rows as of now; by a copy, as some labellings remember what they have labelled."""
     return copy.deepcopy(study.labels)(study.observations)
+
+
+def own_rows(observations: Observations) -> Tensor:
+    """This run's finished trials, on the CPU."""
+    rows = observations.finished_rows
+    return rows[observations.tasks[rows] == 0].cpu()
+
+
+def judged_rows(observations: Observations, most: int) -> Tensor:
+    """Up to so many of them that the classifier's word is about: where there are budgets, those of the largest."""
+    rows = own_rows(observations)
+    if observations.budget is not None and len(rows):
+        spent = observations.budgets.cpu()[rows]
+        rows = rows[spent == spent.max()]
+    return thinned(rows, most)
 
 
 def tau_of(labels: Labels) -> float:

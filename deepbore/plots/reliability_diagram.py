@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepbore.checks import whole
-from deepbore.plots.predictions import labels_of, name_of_pi, nothing_learned, probability, thinned
+from deepbore.plots.predictions import judged_rows, labels_of, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import BAD, GOOD, legend, message, new_figure, thin_spines
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def calibration(study: "Study", *, bins: int = 10, figure: "Figure | None" = Non
     whole(1, bins=bins)
     if reason := nothing_learned(study):
         return message(figure, reason)
-    rows = thinned(study.observations.finished_rows.cpu(), ROWS)
+    rows = judged_rows(study.observations, ROWS)
     pi = probability(study, study.observations.points[rows])
     mean_pi, mean_z, counts = reliability(pi, labels_of(study).z.mean(-1).cpu().double()[rows].numpy(), bins)
     error = float(np.nansum(counts / counts.sum() * np.abs(mean_z - mean_pi)))

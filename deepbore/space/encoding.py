@@ -90,7 +90,7 @@ def encode_columns(space: "SearchSpace", conditions: Conditions, columns: Mappin
         values = columns[name] if rows.all() else _picked(columns[name], rows)
         points.numpy()[rows, column] = _encode_column(space, name, values)
         if column in conditions.children:
-            levels[column] = space.parameters[name].to_level(points[:, column])
+            levels[column] = conditions.level(column, points[:, column])
     return points
 
 

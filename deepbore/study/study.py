@@ -236,7 +236,10 @@ class Study(Reporting):
             return self._recommended[1]
 
     def reseed(self, seed: int) -> None:
-        """Goes on with another stream of random numbers, as copies of a study in several processes must."""
+        """Goes on with another stream of random numbers, as copies of a study in several processes must.
+
+        It is kept with the next `ask`: a study that is loaded before that has its former seed.
+        """
         with self._alone("reseed"):
             self._state.reseed(seed)
 

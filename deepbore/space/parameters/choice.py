@@ -75,7 +75,9 @@ class _Choice(Parameter):
     def _level(self, value: Any) -> int:
         """The level of one value, which may be an array without dimensions."""
         try:
-            return self._level_of[_key(value.item() if hasattr(value, "item") else value)]
+            native = value.item() if hasattr(value, "item") else value
+            missing = None in self.choices and _is_missing(native)  # as a frame has it for None
+            return self._level_of[_key(None if missing else native)]
         except (KeyError, TypeError, ValueError, RuntimeError):
             raise PointError(f"values must be among {_some(self.choices)}, but got {value!r}.") from None
 
@@ -180,3 +182,8 @@ def _is_written(choice: Scalar, text: str) -> bool:
         return number(word) == choice
     except PointError:
         return False
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is a frame's for nothing: NaN, or pandas' NA."""
+    return type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
