@@ -25,6 +25,9 @@ class LogExpectedImprovement(Acquisition):
     improvements to expected improvement for Bayesian optimization, 2023). z* is 1 for labels whose best row has the
     grade 1, but not for every labelling: `ImprovementLabels` stay below 1.
 
+    Where the head says what labels may be without their noise (`KernelPLS(noisy=True)`), it is averaged over that, as
+    noisy expected improvement (Letham et al., Constrained Bayesian optimization with noisy experiments, 2019).
+
     It is the default of `KernelPLS`, and of heads of your own that are `Classifier.distance_aware`.
     """
 
@@ -32,6 +35,11 @@ class LogExpectedImprovement(Acquisition):
     needs = frozenset({"std"})
 
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        scenarios = posterior.noiseless
+        if scenarios is not None:
+            std = scenarios.std.double().clamp(min=CERTAIN)[:, None]
+            each = std.log() + log_h((scenarios.mean.double() - scenarios.shift - best) / std)
+            return each.logsumexp(-1) - math.log(each.shape[-1])
         mean, std = posterior.mean.double(), posterior.std.double().clamp(min=CERTAIN)
         return std.log() + log_h((mean - best) / std)
 

@@ -1,30 +1,35 @@
 """`KernelPLS`: probabilistic least squares in a reproducing kernel Hilbert space."""
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
 from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.kernel_posterior import (
+    JITTER,
+    KernelModel,
+    KernelPosterior,
+    NoiselessRows,
+    drawn_without_noise,
+)
 from deepbore.classifiers.kernels import KERNELS, ScaledKernel
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
-JITTER = 1e-10
 MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains where the best label is taken for luck
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
 LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
+NOISE_START = -2.5  # log lambda where most of what labels vary by is noise
+NOISE_COUNTS = 0.01  # the share of the labels' variance that lambda explains from which on noise counts
 LENGTH_SCALE_BOUNDS, AMPLITUDE_BOUNDS, LAMBDA_BOUNDS = (-4.6, 4.6), (-6.0, 4.0), (-20.0, 1.0)
 
 
@@ -44,6 +49,11 @@ class KernelPLS(Classifier):
     lambda explains more than half of what the labels vary by that one is mostly luck, and the greatest pi_t of a row
     takes its place.
 
+    `noisy=True` says that values are known to be noisy. Then the marginal likelihood is maximised from a second start,
+    too, where all is noise: going on from one iteration to the next alone, it may keep explaining noise by short length
+    scales. And `LogExpectedImprovement` is averaged over what the labels of the rows may be without their noise (Letham
+    et al. 2019), so that no lucky label is what must be beaten. Where values are rough but not noisy it is worse.
+
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
     log-normal priors keep what is learned within reason; `prior=False` leaves them out.
 
@@ -54,6 +64,7 @@ class KernelPLS(Classifier):
         rows: how many observations it learns from at most.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors, or the marginal likelihood alone decides.
+        noisy: whether values are known to be noisy.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -67,6 +78,7 @@ class KernelPLS(Classifier):
 
     References:
         Oliveira, Tiao & Ramos, Batch Bayesian optimisation via density-ratio estimation with guarantees, 2022.
+        Letham, Karrer, Ottoni & Bakshy, Constrained Bayesian optimization with noisy experiments, 2019 (section 4).
     """
 
     link = Link.IDENTITY
@@ -85,6 +97,7 @@ class KernelPLS(Classifier):
         rows: int = 200,
         iterations: int = 15,
         prior: bool = True,
+        noisy: bool = False,
     ):
         super().__init__()
         one_of(KERNELS, kernel=kernel)
@@ -93,8 +106,9 @@ class KernelPLS(Classifier):
         whole(0, iterations=iterations)
         self.function = KERNELS[kernel]
         self.length_scale, self.regularisation = length_scale, regularisation
-        one_of((True, False), prior=prior)
-        self.rows, self.iterations, self.prior = rows, iterations, prior
+        one_of((True, False), prior=prior, noisy=noisy)
+        self.rows, self.iterations, self.prior, self.noisy = rows, iterations, prior, noisy
+        self._noiseless: NoiselessRows | None = None
 
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
@@ -131,9 +145,14 @@ class KernelPLS(Classifier):
 
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
-        best, z = torch.as_tensor(best), self._data[:, 0]
-        lucky = best.ndim == 0 and len(z) > 1 and float(self.theta[-1].exp() / z.var()) > MOSTLY_CHANCE
+        best = torch.as_tensor(best)
+        lucky = best.ndim == 0 and not self.noisy and self._share_of_noise > MOSTLY_CHANCE
         super().keep_best(best.to(self.theta).minimum(self._fitted.max()) if lucky else best)
+
+    @property
+    def _share_of_noise(self) -> float:
+        """How much of what the labels vary by lambda explains."""
+        return float(self.theta[-1].exp() / self._data[:, 0].var()) if len(self._data) > 1 else 0.0
 
     @property
     def _fitted(self) -> Tensor:
@@ -147,17 +166,30 @@ class KernelPLS(Classifier):
         batch = batch.coreset(self.rows, self.generator)
         labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
         self._keep(_x=self.coordinates(batch.points), _data=labels)
-        found = minimize(
-            self._negative_evidence,
-            self.theta.cpu().numpy(),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=self._bounds,
-            options={"maxiter": math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(batch)) ** 2)},
-        )
+        starts = [self.theta.cpu().numpy()]
+        if self.noisy and len(batch) <= FULL_BUDGET:
+            starts.append(np.append(self._prior[:-1, 0], NOISE_START).clip(*np.transpose(self._bounds)))
+        found = min(map(self._most_evident, starts), key=lambda one: one.fun)
         self.theta.copy_(torch.tensor(found.x))
         self._remember(self._x, self._data)
+        if self.noisy:
+            self._noiseless = self._drawn(batch) if self._share_of_noise > NOISE_COUNTS else None
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
+
+    def _most_evident(self, start: np.ndarray) -> OptimizeResult:
+        """The maximum of the evidence that L-BFGS finds from a start."""
+        steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
+        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
+        return minimize(self._negative_evidence, start, **how)
+
+    def _drawn(self, batch: LabelledBatch) -> NoiselessRows:
+        """The labels of the batch without their noise; of feasible rows of this run, if there are any, is the best."""
+        own = torch.arange(len(batch), device=self._x.device) >= batch.n_earlier
+        kept = own if batch.constraints is None else own & (batch.constraints >= 0.5).all(-1)
+        covariance = self._kernel(self.theta)(self._x, self._x)
+        return drawn_without_noise(
+            covariance, self._root, self._data[:, 0], float(self.theta[-1].exp()), kept if bool(kept.any()) else own
+        )
 
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log marginal likelihood and any log prior, up to a constant, and the gradient in theta.
@@ -207,10 +239,11 @@ class KernelPLS(Classifier):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def posterior(self, points: Tensor) -> "KernelPosterior":
+    def posterior(self, points: Tensor) -> KernelPosterior:
         self.check_points(points)
+        kernel, regularisation = self._kernel(self.theta), self.theta[-1].exp()
         model = KernelModel(
-            self._kernel(self.theta), self._x, self._root, self._coefficients, self.theta[-1].exp(), self._information
+            kernel, self._x, self._root, self._coefficients, regularisation, self._information, self._noiseless
         )
         return KernelPosterior(model, self.coordinates(points))
 
@@ -223,73 +256,4 @@ class KernelPLS(Classifier):
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
         """Takes up the rows of a checkpoint."""
         self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
-
-
-@dataclass(frozen=True)
-class KernelModel:
-    """What the posterior of probabilistic least squares is computed from.
-
-    Attributes:
-        kernel: k, with its length scales and amplitude.
-        x: rows as coordinates, n x c.
-        root: R with R^T R = (K_t + lambda I)^-1, n x n.
-        coefficients: (K_t + lambda I)^-1 z_t, n.
-        regularisation: lambda, a scalar.
-        information: log det(I + K_t / lambda) / 2, a scalar.
-    """
-
-    kernel: ScaledKernel
-    x: Tensor
-    root: Tensor
-    coefficients: Tensor
-    regularisation: Tensor
-    information: Tensor
-
-
-class KernelPosterior(GaussianPosterior):
-    """pi_t and sigma_t of probabilistic least squares at n points; the mean alone costs no variance.
-
-    Args:
-        model: what was fitted.
-        x: the points as coordinates, n x c.
-    """
-
-    def __init__(self, model: KernelModel, x: Tensor):
-        self.model, self.x = model, x
-        self._k = model.kernel(x, model.x)
-        super().__init__(self._k @ model.coefficients, None, Link.IDENTITY)
-
-    @cached_property
-    def std(self) -> Tensor:  # computed once, and only if it is asked for
-        """sigma_t of Theorem 1 (n)."""
-        variance = self.model.kernel.amplitude - self._explained.square().sum(-1)
-        return variance.clamp(min=1e-12).sqrt()
-
-    def covariance(self) -> Tensor:
-        """k(x, x') - k_t(x)^T (K_t + lambda I)^-1 k_t(x'), the joint form of Theorem 1's sigma_t^2 (n x n)."""
-        covariance: Tensor = self.model.kernel(self.x, self.x) - self._explained @ self._explained.mT
-        return covariance
-
-    def beta(self, delta: float, norm: float) -> Tensor:
-        """beta_t(delta) of Theorem 1: with probability 1 - delta, |pi - pi_t| <= beta_t sigma_t everywhere.
-
-        beta_t = b + (sqrt(2 (log det(I + K_t / lambda) / 2 - log delta) / lambda)), under the theorem's assumptions:
-        pi lies in the RKHS of a kernel that was fixed beforehand, as were lambda and what the labels mean. A learned
-        kernel, and thresholds that move with the data, keep none of that promise.
-
-        Args:
-            delta: in (0, 1).
-            norm: b, a bound on the RKHS norm of pi.
-
-        Returns:
-            A scalar.
-        """
-        return norm + (2 / self.model.regularisation * (self.model.information - math.log(delta))).sqrt()
-
-    @cached_property
-    def _explained(self) -> Tensor:
-        return self._k @ self.model.root.mT
-
-    @property
-    def scale(self) -> Tensor:
-        return self.model.kernel.amplitude
+        self._noiseless = None  # until it learns again

@@ -1,6 +1,7 @@
 """`Posterior`: what a classifier knows of the scores at n points."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -11,6 +12,21 @@ from deepbore.errors import SettingError
 
 UNCERTAIN = "DeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, DeepPLS, GPClassifier or FourierLogistic"
 JITTER = 1e-6  # of the variance's scale: among many points close together a covariance has no full rank
+
+
+@dataclass(frozen=True)
+class Noiseless:
+    """What the scores at n points are in s scenarios of what the labels of the rows may be without their noise.
+
+    Attributes:
+        mean: n x s.
+        std: the same in all, n.
+        shift: how much the best label of a scenario is above the best one that was told, s.
+    """
+
+    mean: Tensor
+    std: Tensor
+    shift: Tensor
 
 
 class Posterior(ABC):
@@ -27,6 +43,11 @@ class Posterior(ABC):
 
     link: Link
     members: Tensor | None = None
+
+    @property
+    def noiseless(self) -> Noiseless | None:
+        """Scenarios without the noise of the labels; None for a head that says nothing of it."""
+        return None
 
     @property
     @abstractmethod

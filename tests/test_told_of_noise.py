@@ -1,0 +1,93 @@
+"""`KernelPLS(noisy=True)`: improvement over what the labels may be without their noise."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm
+
+import deepbore as db
+from deepbore.acquisition import LogExpectedImprovement
+from deepbore.classifiers.kernel_posterior import drawn_without_noise
+from deepbore.classifiers.kernels import matern52
+
+
+def noisy_study(n=30, sd=0.3, **settings):
+    noise = random.Random(0)
+    settings = {"classifier": db.KernelPLS(noisy=True), "seed": 0} | settings
+    study = db.Study(db.SearchSpace({"x": db.Real(0, 1), "y": db.Real(0, 1)}), **settings)
+    while len(study.trials) < n:
+        (trial,) = study.ask()
+        study.tell(trial, (trial.params["x"] - 0.3) ** 2 + trial.params["y"] + noise.gauss(0, sd))
+    return study
+
+
+def learned(*given, **settings):
+    study = noisy_study(*given, **settings)
+    study.fit()
+    return study
+
+
+def test_scenarios_without_noise_average_to_the_posterior():
+    study = learned()
+    posterior = study.classifier.posterior(study.space.sobol(50, seed=1))
+    scenarios = posterior.noiseless
+    torch.testing.assert_close(scenarios.mean.mean(-1), posterior.mean, rtol=0, atol=1e-4)
+    total = scenarios.std.square() + scenarios.mean.var(-1, correction=0)
+    torch.testing.assert_close(total.mean(), posterior.std.square().mean(), rtol=0.25, atol=0)
+
+
+def test_improvement_is_the_mean_over_the_scenarios():
+    study = learned()
+    points = study.space.sobol(20, seed=1)
+    s = study.classifier.posterior(points).noiseless
+    over = s.mean - s.shift - float(study.classifier.best_label)
+    u = (over / s.std[:, None]).numpy()
+    expected = (s.std[:, None].numpy() * (norm.pdf(u) + u * norm.cdf(u))).mean(-1)
+    found = LogExpectedImprovement()(study.classifier.posterior(points), study.classifier.best_label).exp()
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+
+
+def test_where_it_was_looked_already_nothing_improves():
+    study = learned()
+    improvement, best = LogExpectedImprovement(), study.classifier.best_label
+    told = improvement(study.classifier.posterior(study.observations.points), best)
+    elsewhere = improvement(study.classifier.posterior(study.space.sobol(200, seed=1)), best)
+    assert told.max() < min(-9, elsewhere.max())
+
+
+def test_what_has_no_noise_has_no_scenarios_and_neither_has_what_was_not_told_of_it():
+    points = learned(12).space.sobol(3, seed=1)
+    assert learned(20, sd=0).classifier.posterior(points).noiseless is None
+    assert learned(20, classifier=db.KernelPLS()).classifier.posterior(points).noiseless is None
+
+
+def test_the_best_of_a_scenario_is_a_feasible_row_of_this_run():
+    x = torch.linspace(0, 1, 20, dtype=torch.float64)[:, None]
+    covariance = matern52((x - x.T).square() / 0.04)
+    root = torch.linalg.inv(torch.linalg.cholesky(covariance + 0.1 * torch.eye(20)))
+    z = 1 - x[:, 0]
+    late = torch.arange(20) >= 15
+    some = drawn_without_noise(covariance, root, z, 0.1, late)
+    assert ((covariance @ some.coefficients)[late].amax(0) - some.shift).numpy() == pytest.approx(float(z[15]))
+
+
+@pytest.mark.parametrize("tell", ["constraints", "task"])
+def test_noise_goes_with_constraints_and_earlier_tasks(tell):
+    study = noisy_study(14)
+    if tell == "task":
+        study.add({"x": [0.1, 0.2, 0.3, 0.4], "y": [0.5] * 4}, [1.0, 2.0, 3.0, 4.0], task="before")
+    for _ in range(4):
+        (trial,) = study.ask()
+        study.tell(trial, trial.params["x"], **({"constraints": [trial.params["y"] - 0.5]} if tell != "task" else {}))
+    assert study.recommended is not None
+
+
+def test_a_noisy_run_is_resumed_exactly(tmp_path):
+    path = tmp_path / "run.jsonl"
+    noisy_study(15, journal=path).close()
+    study = db.Study.load(path)
+    assert study.classifier.noisy
+    again = noisy_study(15)
+    assert study.ask()[0].params == again.ask()[0].params
