@@ -33,8 +33,8 @@ def draw_steps() -> None:
         (trial,) = study.ask()
         if told in STEPS:
             landscape(study, objective=problem).savefig(PICTURES / f"{STEPS[told]}.png", dpi=96)
-            best = study.best_trial
-            print(f"{told} evaluations: best {best.value:.3f} at {best.params['x']:.3f}, next {trial.params['x']:.3f}")
+            best, (x,) = study.best_trial, trial.params.values()
+            print(f"{told} evaluations: best {best.value:.3f} at {best.params}, next {x:.3f}")
 
 
 def draw_guide() -> None:

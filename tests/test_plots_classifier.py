@@ -227,9 +227,9 @@ def test_a_line_shows_values_tau_what_is_next_and_the_classifier():
     study.fit(epochs=2)
     values, _corner, pi, shares = pictures.landscape(study, objective=lambda params: params["x"] / 20).axes
     named = {artist.get_label(): artist for artist in [*values.lines, *values.collections]}
-    assert {"objective", "class 1", "class 0", "latest", "failed", "tau", "next"} <= set(named)
+    assert {"objective", "good", "not good", "latest", "failed", "tau", "next"} <= set(named)
     assert set(named["tau"].get_ydata()) == {3}  # the better half of four values
-    assert sorted(named["class 1"].get_offsets()[:, 1]) == [3, 5]
+    assert sorted(named["good"].get_offsets()[:, 1]) == [3, 5]
     assert named["next"].get_xdata()[0] == pytest.approx(study.trials[5].params["x"])
     assert np.allclose(named["objective"].get_ydata(), named["objective"].get_xdata() / 20)
     assert pi.get_xscale() == values.get_xscale() == "log"

@@ -196,7 +196,9 @@ class ObservationsView(Rows):
             return self
         rows = (self.tasks == task).nonzero().squeeze(-1)
         own = {"n_asked": self.n_asked, "sorted_values": self.sorted_values} if task == 0 else {}
-        return self.part(rows, added_until=int(torch.searchsorted(rows, self.added_until)), **own)
+        part = self.part(rows, added_until=int(torch.searchsorted(rows, self.added_until)), **own)
+        part._seen = self._seen if task == 0 else {}
+        return part
 
     def part(self, rows: Tensor, **counted: Any) -> Self:
         """Some rows as observations that know of no others: to label or to look at, not to change.
@@ -211,7 +213,7 @@ class ObservationsView(Rows):
         part.first_rows.copy_(regrouped(part.first_rows))
         status, values, feasible = (each.cpu().numpy() for each in (part.status, part.values[:, 0], part.feasible))
         part._tally = Tally.of_rows(status, values, feasible, **counted)
-        part.averages = None
+        part.averages, part._seen = None, {}  # what comes again is looked for among these rows
         part._attributes, part._reasons = _among(rows, self._attributes), _among(rows, self._reasons)
         return part
 

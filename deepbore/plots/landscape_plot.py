@@ -95,7 +95,7 @@ def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
     rows = shown_rows(study)
     x, y = on_axis(parameter, observations.points.cpu()[rows, 0]), values_of(study)[rows.numpy()]
     good, tau = is_good(study, labels)[rows.numpy()], tau_of(labels)
-    for which, colour, name in ((good, GOOD, "class 1"), (~good & ~np.isnan(y), "#8a9099", "class 0")):
+    for which, colour, name in ((good, GOOD, "good"), (~good & ~np.isnan(y), "#8a9099", "not good")):
         axes.scatter(x[which], y[which], color=colour, marker="x", s=32, lw=1.6, label=name, zorder=3)
     if len(rows):
         axes.scatter(x[-1:], y[-1:], s=110, facecolor="none", edgecolor="#444444", lw=1.0, label="latest", zorder=3)
