@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from deepbore.cli.run_directory import Run
-from deepbore.data.directions import Direction
+from deepbore.data.directions import Direction, sign_of
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, best_so_far
 from deepbore.errors import SettingError
@@ -40,7 +40,7 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
     longest = max((group.length for group in groups), default=0)
     moments = [n for n in MOMENTS if n < longest][-COLUMNS:]
     rows = [["", "runs", "trials", "best", "from", "to", *(f"after {n}" for n in moments)]]
-    ranked = sorted(groups, key=lambda group: _median(group, group.length) * (1 if direction == "minimize" else -1))
+    ranked = sorted(groups, key=lambda group: _median(group, group.length) * sign_of(direction))
     for group in ranked:
         ends = [best[-1] for best in group.bests if len(best)]
         known = sorted(float(end) for end in ends if np.isfinite(end))

@@ -9,6 +9,11 @@ from deepbore.errors import SettingError
 Direction = Literal["minimize", "maximize"]
 
 
+def sign_of(direction: Direction) -> float:
+    """What turns a value to be minimised, and such a one back: 1, and -1 where it is maximised."""
+    return 1.0 if direction == "minimize" else -1.0
+
+
 def checked_directions(directions: Sequence[Direction] | Direction) -> tuple[Direction, ...]:
     """The direction of each of k >= 1 values; a single one may stand alone.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from deepbore.data.budget import Budget
 from deepbore.data.counts import check_counts, check_width
-from deepbore.data.directions import Direction, checked_directions
+from deepbore.data.directions import Direction, checked_directions, sign_of
 from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget
@@ -89,7 +89,7 @@ class Record:
             raise SettingError(
                 f"a run with {self.k} objectives has no single best trial. Look at its front (`deepbore best`)."
             )
-        sign = 1 if self.direction == "minimize" else -1
+        sign = sign_of(self.direction)
         among = list(filter(may_be_best, self.trials))
         if self.budget is not None:
             largest = max((trial.budget or 0.0 for trial in among), default=0.0)
@@ -114,7 +114,7 @@ def may_be_best(trial: Trial) -> bool:
 
 def best_so_far(trials: Iterable[Trial], direction: Direction) -> list[float]:
     """The best value that may be one after each trial, in the user's sign; NaN before the first."""
-    sign = 1.0 if direction == "minimize" else -1.0
+    sign = sign_of(direction)
     values = (sign * trial.value if trial.value is not None and may_be_best(trial) else math.inf for trial in trials)
     return [sign * best if best < math.inf else math.nan for best in accumulate(values, min)]
 
@@ -126,7 +126,7 @@ def front(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> list[Tr
         trials: of one run; those of earlier tasks are left out.
         directions: of their values.
     """
-    signs = [1 if direction == "minimize" else -1 for direction in directions]
+    signs = [sign_of(direction) for direction in directions]
     own = filter(may_be_best, trials)
     keyed = sorted(((*(s * v for s, v in zip(signs, t.values or (), strict=True)), t.id), t) for t in own)
     found: list[tuple[tuple[float, ...], Trial]] = []

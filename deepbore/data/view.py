@@ -15,7 +15,7 @@ from torch import Tensor
 from deepbore.compute.large import smallest
 from deepbore.data.budget import Budget
 from deepbore.data.buffers import Buffers, least
-from deepbore.data.directions import Direction
+from deepbore.data.directions import Direction, sign_of
 from deepbore.data.outcomes import Status
 from deepbore.data.preferences import Pair, check_directions
 from deepbore.data.repeats import Averages, regrouped
@@ -50,7 +50,7 @@ class ObservationsView(Rows):
             check_directions(directions)
         self.space, self.directions, self.budget = space, directions, budget
         self.by_preference = by_preference
-        self._signs = [1.0 if direction == "minimize" else -1.0 for direction in directions]
+        self._signs = [sign_of(direction) for direction in directions]
         self._rows = Buffers(
             points=(len(space), torch.float64),
             values=(len(directions), torch.float64),

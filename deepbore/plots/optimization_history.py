@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 import numpy as np
 
 from deepbore.checks import one_of
-from deepbore.data.directions import Direction
+from deepbore.data.directions import Direction, sign_of
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, may_be_best
 from deepbore.data.thresholds import best_and_tau
@@ -144,12 +144,12 @@ def _told(
         trials = np.array([trial.id for trial in told], dtype=int) + 1
         known = gamma_of(run.header) if gamma is None else gamma
         counted = np.array([may_be_best(trial) for trial in told], dtype=bool)
-        return _Told(trials, values, counted, _sign(direction or run.direction), known, np.isfinite(values))
+        return _Told(trials, values, counted, sign_of(direction or run.direction), known, np.isfinite(values))
     if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
         values = _numbers(run)
         trials = np.arange(1, len(values) + 1)
         known = np.isfinite(values)
-        return _Told(trials, values, known, _sign(direction), GAMMA if gamma is None else gamma, known)
+        return _Told(trials, values, known, sign_of(direction or "minimize"), GAMMA if gamma is None else gamma, known)
     require_study(run)
     return _told_of_study(run, direction, gamma)
 
@@ -172,13 +172,9 @@ def _told_of_study(study: "Study", direction: Direction | None, gamma: "Gamma | 
     counted = (observations.feasible & (observations.tasks == 0)).cpu().numpy()[told]
     family = thresholds_of(study.labels)
     gamma = family.gamma if gamma is None and family is not None else gamma
-    sign = _sign(direction or observations.direction)
+    sign = sign_of(direction or observations.direction)
     good = is_good(study, labels_of(study))[told]
     return _Told(np.flatnonzero(told) + 1, values_of(study)[told], counted, sign, gamma, good)
-
-
-def _sign(direction: Direction | None) -> float:
-    return -1.0 if direction == "maximize" else 1.0
 
 
 def _draw_values(axes: "Axes", shown: _Told) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers.link import Link
+from deepbore.data.directions import sign_of
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, Labelling, Labels
@@ -80,7 +81,7 @@ def is_good(study: "Study", labels: Labels) -> np.ndarray:
     if math.isnan(tau):
         above: np.ndarray = (labels.z.mean(-1) > 0).cpu().numpy()
         return above
-    values, sign = values_of(study), -1 if study.observations.direction == "maximize" else 1
+    values, sign = values_of(study), sign_of(study.observations.direction)
     return sign * values <= sign * tau
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from deepbore.checks import one_of
-from deepbore.data.directions import Direction
+from deepbore.data.directions import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.style import figure_of, legend, new_axes, note, plain, save, thin_spines
 from deepbore.plots.value_axis import ValueAxis
@@ -78,7 +78,7 @@ def comparison(
     axes = axes or new_axes(7.5, 4.4)
     axes.set(xlabel="trials", ylabel="best value so far", title=plain(title, 80))
     drawn = [_draw(axes, group, COLOURS[i % len(COLOURS)]) for i, group in enumerate(groups) if _has_value(group)]
-    shown = ValueAxis.of(np.concatenate(drawn), -1.0 if direction == "maximize" else 1.0) if drawn else None
+    shown = ValueAxis.of(np.concatenate(drawn), sign_of(direction)) if drawn else None
     if shown is None:
         note(axes, "no value yet")
     else:

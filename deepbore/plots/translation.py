@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deepbore.data.directions import sign_of
 from deepbore.data.outcomes import Status
 from deepbore.plots.predictions import labels_of, values_of
 
@@ -62,7 +63,7 @@ def by_definition(study: "Study") -> Translation | None:
     values, label = values_of(study), labels_of(study).z.mean(-1).cpu().double().numpy()
     observations = study.observations
     known = (observations.feasible & (observations.tasks == 0)).cpu().numpy()
-    sign = _sign(study)
+    sign = sign_of(study.observations.direction)
     order = np.lexsort((-label[known], sign * values[known]))  # the best first
     y, z = sign * values[known][order], label[known][order]
     levels = np.unique(z)
@@ -79,7 +80,7 @@ def by_calibration(study: "Study", unseen: np.ndarray) -> Translation | None:
     """
     finished = (study.observations.status != Status.PENDING).cpu().numpy()
     known = finished & np.isfinite(unseen) & (study.observations.tasks == 0).cpu().numpy()
-    sign = _sign(study)
+    sign = sign_of(study.observations.direction)
     y = np.where(np.isnan(values_of(study)), np.inf, sign * values_of(study))[known]
     ranked = np.sort(y[np.isfinite(y)])
     if len(y) < 10 or len(ranked) < 2:
@@ -107,7 +108,3 @@ def isotonic(y: np.ndarray) -> np.ndarray:
             mean, size = (before * count + mean * size) / (count + size), count + size
         blocks.append((mean, size))
     return np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
-
-
-def _sign(study: "Study") -> float:
-    return -1.0 if study.observations.direction == "maximize" else 1.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from deepbore.data.directions import Direction
+from deepbore.data.directions import Direction, sign_of
 from deepbore.data.outcomes import Status
 from deepbore.data.trial import Trial
 from deepbore.plots.value_axis import ValueAxis
@@ -102,7 +102,7 @@ def some_of(trials: Sequence[Trial], direction: Direction, most: int = MOST) -> 
     """At most so many trials in order: a third the best, a third the newest, the others evenly."""
     if len(trials) <= most:
         return list(trials)
-    sign = 1 if direction == "minimize" else -1
+    sign = sign_of(direction)
     valued = [trial for trial in trials if trial.value is not None]
     chosen = {trial.id for trial in sorted(valued, key=lambda trial: sign * (trial.value or 0.0))[: most // 3]}
     chosen |= {trial.id for trial in trials[-(most // 3) :]}

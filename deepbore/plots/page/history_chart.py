@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from deepbore.data.directions import sign_of
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, best_so_far, front, is_feasible
 from deepbore.data.thresholds import best_and_tau
@@ -38,7 +39,7 @@ _SEVERAL = "The first two values of every trial against each other, and the firs
 
 def _history(record: Record) -> Chart:
     told = finished(record.trials)
-    sign = 1.0 if record.direction == "minimize" else -1.0
+    sign = sign_of(record.direction)
     values = np.array([np.nan if trial.value is None else trial.value for trial in told], dtype=float)
     shown = ValueAxis.of(values, sign)
     layout = {"xaxis": {"title": {"text": "trial"}}, "yaxis": axis_of(shown, "value"), "hovermode": "closest"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepbore.data.directions import sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.held_out import FOLDS, held_out
 from deepbore.plots.page.charts import Chart, Section, axis_of, clipped, text
@@ -57,7 +58,7 @@ class Learned:
     @cached_property
     def shown(self) -> ValueAxis | None:
         """The axis of values."""
-        return ValueAxis.of(values_of(self.study), -1.0 if self.study.observations.direction == "maximize" else 1.0)
+        return ValueAxis.of(values_of(self.study), sign_of(self.study.observations.direction))
 
     @cached_property
     def shares(self) -> dict[str, Share]:

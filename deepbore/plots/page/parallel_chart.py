@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from deepbore.data.directions import sign_of
 from deepbore.data.record import Record
 from deepbore.data.trial import Trial
 from deepbore.plots.page.charts import Chart, Section, finished, number, some_of, text
@@ -106,7 +107,7 @@ def _chart(record: Record, names: Sequence[str], trials: Sequence[Trial]) -> Cha
 def _good(record: Record, trials: Sequence[Trial]) -> np.ndarray:
     """How good each value is on its axis, 0 to 1; NaN for failures (n)."""
     values = np.array([np.nan if t.value is None else t.value for t in trials], dtype=float)
-    sign = 1.0 if record.direction == "minimize" else -1.0
+    sign = sign_of(record.direction)
     shown = ValueAxis.of(values, sign)
     if shown is None:
         return values
