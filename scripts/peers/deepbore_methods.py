@@ -17,7 +17,6 @@ METHODS: dict[str, Callable[[], Settings]] = {
     "Thompson": lambda: {"candidates": db.ThompsonBatch()},
     "SVGD": lambda: {"candidates": db.SVGDCandidates()},
     "BoTorchBatch": lambda: {"candidates": db.BoTorchBatch()},
-    "deepbore:noisy": lambda: {"classifier": db.KernelPLS(noisy=True)},  # told that values are noisy, as BoTorch is
     # every other head with its defaults
     "DeepPLS": lambda: {"classifier": db.DeepPLS()},
     "DeepEnsemble": lambda: {"classifier": db.DeepEnsemble()},

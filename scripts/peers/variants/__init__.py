@@ -25,4 +25,10 @@ def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
 
 # earlier ones were measured before there was a head of the near rows
 EARLIER = {name: alone(make) for module in (former, noise, averaging, ties) for name, make in module.VARIANTS.items()}
-ALL: dict[str, Callable[[], Settings]] = {**EARLIER, **warping.VARIANTS, **heads.VARIANTS, **in_context.VARIANTS}
+ALL: dict[str, Callable[[], Settings]] = {
+    **EARLIER,
+    **warping.VARIANTS,
+    **heads.VARIANTS,
+    **in_context.VARIANTS,
+    **noise.TOLD,
+}
