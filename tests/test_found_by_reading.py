@@ -17,7 +17,9 @@ from deepbore.data.record import read_record
 from deepbore.data.thresholds import best_and_tau, threshold
 from deepbore.errors import PointError
 from deepbore.plots.held_out import held_out
+from deepbore.plots.page.charts import axis_of
 from deepbore.plots.predictions import judged_rows
+from deepbore.plots.value_axis import ValueAxis
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 SQUARE = db.SearchSpace({"x": db.Real(0, 1), "y": db.Real(0, 1)})
@@ -236,6 +238,11 @@ def test_tau_is_drawn_of_many_values_at_no_more_than_a_picture_shows(n):
     exact = [threshold(np.sort(values[: k + 1][~np.isnan(values[: k + 1])]), 0.5) for k in range(n)]
     assert n > 2000 or taus.tolist() == exact
     assert np.abs(taus - exact)[min(n, 100) - 1 :].max() < 0.1
+
+
+@pytest.mark.parametrize(("low", "high", "every"), [(1e-3, 10, 1), (1e-12, 1, 2), (2, 30, None)])
+def test_a_logarithmic_axis_has_powers_of_ten_where_there_are_several(low, high, every):
+    assert axis_of(ValueAxis(low, high, True, False), "value").get("dtick") == every
 
 
 def test_observations_of_a_part_know_their_best():

@@ -13,6 +13,7 @@ from deepbore.plots.value_axis import ValueAxis
 
 LINES, LETTERS = 24, 60  # of a text that comes up under the pointer
 MOST = 3000  # trials that are drawn and listed
+TICKS = 6  # of a logarithmic axis, at most
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,12 @@ def axis_of(shown: ValueAxis | None, title: str) -> dict[str, Any]:
     if shown is None:
         return {"title": {"text": title}}
     cut = " (outliers at the edge)" if shown.cut else ""
-    return {"title": {"text": title + cut}, "type": "log" if shown.log else "linear", "range": ends(shown)}
+    named = {"title": {"text": title + cut}, "range": ends(shown)}
+    if not shown.log:
+        return {**named, "type": "linear"}
+    decades = math.log10(shown.high / shown.low)
+    powers = {"dtick": math.ceil(decades / TICKS)} if decades > 2 else {}  # plotly's own say 2 and 5 between them
+    return {**named, "type": "log", **powers}
 
 
 def ends(shown: ValueAxis) -> list[float]:
