@@ -16,6 +16,7 @@ from deepbore.data.observations import Observations
 from deepbore.data.record import read_record
 from deepbore.data.thresholds import best_and_tau, threshold
 from deepbore.errors import PointError
+from deepbore.plots import history
 from deepbore.plots.held_out import held_out
 from deepbore.plots.page.charts import axis_of
 from deepbore.plots.predictions import judged_rows
@@ -209,6 +210,14 @@ def test_a_record_has_later_notes_of_the_trial_that_goes_on(tmp_path):
     study.annotate(promoted.resume_from, {"host": "n7"})
     study.close()
     assert read_record(Path(path)).trials[3].resume_from.attributes == {"host": "n7"}
+
+
+def test_no_threshold_of_values_of_all_budgets_is_drawn(tmp_path):
+    path = tmp_path / "run.jsonl"
+    study = db.Study(db.SearchSpace({"x": db.Real(0, 1)}), budget=db.Budget("epochs", 1, 9), n_initial=3, journal=path)
+    told(study, 6, lambda params: params["x"])
+    for run in (study, read_record(path)):
+        assert not [line for line in history(run).axes[0].lines if str(line.get_label()).startswith("tau")]
 
 
 def test_a_prediction_is_judged_by_trials_of_the_largest_budget():

@@ -101,7 +101,12 @@ def history(
 
 
 def gamma_of(header: Mapping[str, Any]) -> float | None:
-    """The proportion gamma that a journal's header gives its labels; None where they have none, or a schedule."""
+    """The proportion gamma that a journal's header gives its labels; None where they have none, or a schedule.
+
+    With budgets there is a threshold in each rung, and none of all values.
+    """
+    if "budget" in header:
+        return None
     described = header.get("recipe", {}).get("labels") or {}
     while "base" in (settings := described.get("init_args", {})):  # of labels that weigh others
         described = settings["base"]
