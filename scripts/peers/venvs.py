@@ -1,13 +1,14 @@
 #!/usr/bin/env python
 """Virtual environments for peers whose packages fight with deepbore's.
 
-    python scripts/peers/venvs.py          # makes them all, if they are missing
-    python scripts/peers/venvs.py hebo     # this one
+    .venv/bin/python scripts/peers/venvs.py          # makes them all, if they are missing
+    .venv/bin/python scripts/peers/venvs.py hebo     # this one
 
 Each has the packages of `requirements-NAME.txt`, pinned, in `.venvs/NAME`. What these don't bring, torch above all, it
 takes from the environment that runs this script: torch alone is gigabytes.
 """
 
+import importlib.util
 import subprocess
 import sys
 import sysconfig
@@ -21,11 +22,15 @@ def python(name: str) -> Path:
     """The interpreter of an environment, made now if it is missing or out of date.
 
     Raises:
+        SystemExit: where the environment that runs this has no torch to lend.
         CalledProcessError: if its packages can't be installed.
     """
+    if importlib.util.find_spec("torch") is None:
+        raise SystemExit(f"{sys.executable} has no torch, which peers take from it: run .venv/bin/python.")
     folder, requirements = HERE / ".venvs" / name, HERE / f"requirements-{name}.txt"
     interpreter, stamp = folder / "bin" / "python", folder / "installed-from"
-    wanted = requirements.read_text()
+    lent = sysconfig.get_paths()["purelib"] + "\n"
+    wanted = requirements.read_text() + lent
     if stamp.exists() and stamp.read_text() == wanted:
         return interpreter
     print(f"installing {requirements.name} into {folder}", file=sys.stderr)
@@ -34,7 +39,7 @@ def python(name: str) -> Path:
     install = [interpreter, "-m", "pip", "install", *quiet, "--no-deps", "--requirement", requirements]
     subprocess.run(install, check=True, stdout=sys.stderr)
     (site,) = folder.glob("lib/python*/site-packages")
-    (site / "zz-shared.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")  # comes after its own packages
+    (site / "zz-shared.pth").write_text(lent)  # comes after its own packages
     stamp.write_text(wanted)
     return interpreter
 
