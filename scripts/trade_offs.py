@@ -12,7 +12,7 @@ import argparse
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
-from deepbore import KernelPLS, Study
 from deepbore.data.pareto import hypervolume
 from deepbore.problems.trade_offs import DTLZ2, WFG, ZDT, CocoBiobjective, DigitsTradeOff
 from harness.measuring import Row, complete, grid, longest
+from peers.by_objectives import METHODS
 
 MARKS = (25, 50, 100, 200)
 RANKED = ("deepbore", "optuna-tpe", "optuna-nsga2", "random")  # those with runs on every problem
@@ -38,91 +38,6 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "wfg4-3": lambda: WFG(4, 3),
     **{f"biobj-f{n:02d}": lambda n=n: CocoBiobjective(n) for n in (1, 12, 20, 28, 35, 46)},
     "digits": lambda: DigitsTradeOff(epochs=5),
-}
-
-
-def asked(problem: Any, **parts: Any) -> Iterator[list[float]]:
-    """Values of a study of deepbore, one trial after another."""
-    study = Study(problem.space, directions=problem.directions, **parts)
-    while True:
-        (trial,) = study.ask()
-        outcome = problem(trial.params)
-        study.tell(trial, outcome)
-        yield list(outcome.values)
-
-
-def random(problem: Any, seed: int) -> Iterator[list[float]]:
-    """Values of random configurations."""
-    generator = torch.Generator().manual_seed(seed)
-    while True:
-        yield list(problem(problem.space.decode(problem.space.sample(1, generator))[0]).values)
-
-
-def optuna(problem: Any, sampler: Any) -> Iterator[list[float]]:
-    """Values of one of Optuna's samplers."""
-    import optuna
-
-    from peers.optuna_samplers import suggest
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(sampler=sampler, directions=problem.directions)
-    while True:
-        trial = study.ask()
-        params = suggest(trial, problem.space)
-        values = list(problem(params).values)
-        study.tell(trial, values)
-        yield values
-
-
-def botorch(problem: Any, seed: int) -> Iterator[list[float]]:
-    """Values of BoTorch's qLogNEHVI, one point at a time, on independent Gaussian processes, as in its tutorial.
-
-    Its reference point is the problem's own, which deepbore is not told.
-    """
-    from botorch import fit_gpytorch_mll
-    from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
-    from botorch.models import ModelListGP, SingleTaskGP
-    from botorch.models.transforms import Standardize
-    from botorch.optim import optimize_acqf
-    from gpytorch.mlls import SumMarginalLogLikelihood
-
-    torch.manual_seed(seed)
-    space, d = problem.space, len(problem.space)
-    x, y = space.sobol(10, seed), []
-    for params in space.decode(x):
-        y.append(list(problem(params).values))
-        yield y[-1]
-    bounds = torch.stack([torch.zeros(d), torch.ones(d)]).double()
-    while True:
-        gains = -torch.tensor(y, dtype=torch.float64)
-        models = [SingleTaskGP(x, gains[:, [j]], outcome_transform=Standardize(1)) for j in range(gains.shape[1])]
-        model = ModelListGP(*models)
-        fit_gpytorch_mll(SumMarginalLogLikelihood(model.likelihood, model))
-        acquisition = qLogNoisyExpectedHypervolumeImprovement(
-            model, ref_point=[-each for each in problem.reference], X_baseline=x, prune_baseline=True
-        )
-        point, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=4, raw_samples=128, options={"maxiter": 100})
-        x = torch.cat([x, point.detach()])
-        y.append(list(problem(space.decode(x[-1:])[0]).values))
-        yield y[-1]
-
-
-def sampler(name: str, seed: int) -> Any:
-    """One of Optuna's samplers."""
-    import optuna
-
-    if name == "TPE":
-        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)
-    return optuna.samplers.NSGAIISampler(seed=seed, population_size=20)
-
-
-METHODS: dict[str, Callable[[Any, int], Iterator[list[float]]]] = {
-    "deepbore": lambda problem, seed: asked(problem, seed=seed),
-    "deepbore:chebyshev": lambda problem, seed: asked(problem, seed=seed, classifier=KernelPLS()),
-    "optuna-tpe": lambda problem, seed: optuna(problem, sampler("TPE", seed)),
-    "optuna-nsga2": lambda problem, seed: optuna(problem, sampler("NSGA-II", seed)),
-    "random": random,
-    "botorch-qlognehvi": botorch,
 }
 
 
