@@ -10,7 +10,7 @@ from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
-from deepbore.checks import between
+from deepbore.checks import between, of_kind
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
 from deepbore.compute.distributed import leave_apart
@@ -206,3 +206,18 @@ class Classifier(Part, LightningModule, ABC):
         if self.space is None:
             raise SettingError("a classifier must know its space first: fit it, or call bind(space).")
         self.space.check_points(points)
+
+
+def check_base(classifier: Classifier, why: str) -> None:
+    """Refuses as the base of another classifier what is none, or knows a space already.
+
+    Args:
+        classifier: the base.
+        why: it must not, as the error begins.
+
+    Raises:
+        SettingError: for such a base.
+    """
+    of_kind(Classifier, classifier=classifier)
+    if classifier.space is not None:
+        raise SettingError(f"{why}, but it is bound already. Make a new one.")

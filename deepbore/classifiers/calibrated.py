@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind, one_of, required, whole
-from deepbore.classifiers.base import Classifier
+from deepbore.checks import one_of, required, whole
+from deepbore.classifiers.base import Classifier, check_base
 from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
 from deepbore.classifiers.posterior import MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
-from deepbore.errors import SettingError
 from deepbore.labels.coreset import distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -81,13 +80,11 @@ class Calibrated(Classifier):
     ):
         super().__init__()
         required(classifier=classifier)
-        of_kind(Classifier, classifier=classifier)
+        check_base(classifier, "the folds must not know what the base knows")
         one_of(METHODS, method=method)
         one_of((True, False), ensemble=ensemble)
         whole(2, folds=folds)
         whole(1, min_per_class=min_per_class, rows=rows)
-        if classifier.space is not None:
-            raise SettingError("the folds must not know what the base knows, but it is bound already. Make a new one.")
         if method == "isotonic":
             library("sklearn.isotonic", "isotonic calibration")
         self.base = classifier

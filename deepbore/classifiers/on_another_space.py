@@ -4,9 +4,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from deepbore.checks import of_kind
-from deepbore.classifiers.base import Classifier
-from deepbore.errors import SettingError
+from deepbore.classifiers.base import Classifier, check_base
 
 
 class OnAnotherSpace(Classifier):
@@ -23,9 +21,7 @@ class OnAnotherSpace(Classifier):
 
     def __init__(self, classifier: Classifier):
         super().__init__()
-        of_kind(Classifier, classifier=classifier)
-        if classifier.space is not None:
-            raise SettingError(f"the base learns {self.learns}, but it is bound already. Make a new one.")
+        check_base(classifier, f"the base learns {self.learns}")
         self.base = classifier
         self.link, self.kappa, self.capabilities = classifier.link, classifier.kappa, classifier.capabilities
         self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind, required, whole
-from deepbore.classifiers.base import Classifier
+from deepbore.checks import required, whole
+from deepbore.classifiers.base import Classifier, check_base
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior, WithoutDeviation
 from deepbore.errors import SettingError
@@ -43,10 +43,8 @@ class PerColumn(Classifier):
     def __init__(self, classifier: Classifier, columns: int):
         super().__init__()
         required(classifier=classifier, columns=columns)
-        of_kind(Classifier, classifier=classifier)
+        check_base(classifier, "each column has a copy of the base")
         whole(1, columns=columns)
-        if classifier.space is not None:
-            raise SettingError("each column has a copy of the base, but that is bound already. Make a new one.")
         if "std" not in classifier.capabilities:
             raise SettingError(
                 f"each column needs a deviation of its score, which {type(classifier).__name__} does not have. Use "
