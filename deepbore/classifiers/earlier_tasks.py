@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.compute.linalg import LinAlgError
+from deepbore.compute.ranks import rank_correlation
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
@@ -177,19 +178,3 @@ def _forecast(task: Task, points: Tensor) -> Tensor:
     if task.head is None:
         return points.new_zeros(len(points), dtype=torch.float64)
     return task.head.to(points.device).posterior(points).mean
-
-
-def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
-    """Spearman's rank correlation of n pairs, ties sharing their mean rank; 0 where one does not vary (a scalar)."""
-    ranks = torch.stack([mean_ranks(one), mean_ranks(other)])
-    ranks = ranks - ranks.mean(-1, keepdim=True)
-    scale = ranks.square().sum(-1).prod().sqrt()
-    return ranks.prod(0).sum() / scale if scale > 0 else scale
-
-
-def mean_ranks(values: Tensor) -> Tensor:
-    """Ranks of n values from 0, ties sharing their mean (n)."""
-    _, inverse, count = values.unique(return_inverse=True, return_counts=True)
-    last = count.cumsum(0).double()
-    mean: Tensor = last - (count + 1) / 2
-    return mean[inverse]

@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
+from deepbore.compute.ranks import rank_correlation
 from deepbore.data.directions import sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.held_out import FOLDS, held_out
@@ -152,7 +154,7 @@ def _unseen_section(learned: Learned) -> Section:
     label = labels_of(study).z.mean(-1).cpu().double().numpy()
     known = np.isfinite(unseen)
     error, diagram = _reliability(unseen[known], label[known], name_of_pi(study))
-    order = _rank_correlation(unseen[known], label[known])
+    order = float(rank_correlation(torch.from_numpy(unseen[known]), torch.from_numpy(label[known])))
     charts = [*_against_values(learned, unseen), diagram]
     says = (
         f"Each of {int(known.sum())} trials is predicted by a classifier that has learned the others ({FOLDS}-fold "
@@ -225,16 +227,3 @@ def _diagonal(low: float, high: float) -> dict[str, Any]:
         "hoverinfo": "skip",
         "showlegend": False,
     }
-
-
-def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Spearman's; 0 where one of them is constant."""
-    one, other = _ranks(a), _ranks(b)
-    return float(np.corrcoef(one, other)[0, 1]) if min(np.ptp(one), np.ptp(other)) > 0 else 0.0
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks, equal values at their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: np.ndarray = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    return ranks
