@@ -1,8 +1,13 @@
 """Defects that reading and attacking the code has found, each with what it promised."""
 
 import copy
+import json
 import math
+import os
 import pickle
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +17,19 @@ from torch import nn
 
 import deepbore as db
 from deepbore.classifiers import fourier_logistic
+from deepbore.cli.load import load_run
+from deepbore.data.lines import written
 from deepbore.data.observations import Observations
 from deepbore.data.record import read_record
-from deepbore.data.thresholds import best_and_tau, threshold
-from deepbore.errors import PointError
-from deepbore.plots import history
+from deepbore.data.thresholds import best_among, best_and_tau, threshold
+from deepbore.errors import JournalError, PointError, SettingError, ValueTypeError
+from deepbore.labels import Labels, ThresholdLabels, preferences
+from deepbore.plots import history, report
 from deepbore.plots.held_out import held_out
+from deepbore.plots.html_report import record_of
+from deepbore.plots.optimization_history import gamma_of
 from deepbore.plots.page.charts import axis_of
-from deepbore.plots.predictions import judged_rows
+from deepbore.plots.predictions import is_good, judged_rows
 from deepbore.plots.value_axis import ValueAxis
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
@@ -258,3 +268,150 @@ def test_observations_of_a_part_know_their_best():
     observations = Observations(SQUARE)
     observations.add({"x": [0.1, 0.2, 0.3], "y": [0.0, 0.0, 0.0]}, [3.0, 1.0, 2.0])
     assert observations.part(torch.tensor([0, 2])).best.value == 2.0
+
+
+# --- runs with budgets, as they are shown ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_budget(tmp_path):
+    """A run whose cheapest trials have the best values, and its journal."""
+    path = tmp_path / "journal.jsonl"
+    study = db.Study(SQUARE, budget=db.Budget("epochs", 1, 9), journal=path, seed=0)
+    x = [0.1, 0.2, 0.3, 0.4, 0.5]
+    study.add({"x": x, "y": x}, [0.1, 0.5, 0.6, 0.3, 0.4], budgets=[1, 1, 1, 9, 9])
+    study.fit()
+    return study, read_record(path)
+
+
+def test_the_record_of_a_study_is_that_of_its_journal(by_budget):
+    study, record = by_budget
+    made = record_of(study)
+    assert made.best.id == record.best.id == study.best_trial.id == 3
+    assert made.header == {name: value for name, value in record.header.items() if name in made.header}
+    assert "0.3 in trial 3" in report(study)
+
+
+def test_the_best_so_far_is_at_the_largest_budget(by_budget):
+    study, record = by_budget
+    curve = [0.1, 0.1, 0.1, 0.3, 0.3]
+    assert best_among(record.trials, "minimize").tolist() == curve
+    for run in (study, record):
+        (line,) = (each for each in history(run).axes[0].lines if each.get_label() == "best so far")
+        assert line.get_ydata().tolist() == curve
+
+
+def test_no_tau_of_utilities_is_drawn_over_values(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    study = db.Study(SQUARE, preferences=True, journal=path, seed=0)
+    for _ in range(4):
+        one, other = study.ask(2)
+        study.prefer(one, other)
+    study.fit()
+    labels = study.labels(study.observations)
+    assert labels.metrics == {}
+    assert is_good(study, labels).sum() == (labels.z[:, 0] > 0).sum() > 0
+    assert gamma_of(read_record(path).header) is None
+
+
+def test_forgotten_comparisons_leave_positive_weights(monkeypatch):
+    monkeypatch.setattr(preferences, "LATEST", 1)
+    study = db.Study(SQUARE, preferences=True, seed=0)
+    for _ in range(2):
+        one, other = study.ask(2)
+        study.prefer(one, other)
+    weight = study.labels(study.observations).weight
+    assert (weight > 0).all()
+    assert weight[:2].max() < 1e-3
+
+
+# --- what goes on, and what is refused -------------------------------------------------------------------------------
+
+
+def test_an_executor_of_a_pool_that_broke_goes_on_in_the_next_run(tmp_path):
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        evaluator = db.ExecutorEvaluator(partial(dies_once, tmp_path / "died"), pool, retries=1)
+        study = db.Study(SQUARE, seed=0)
+        for _ in range(2):
+            study.optimize(evaluator, 2)
+    assert [trial.status.name for trial in study.trials] == ["COMPLETE"] * 4
+
+
+def dies_once(mark, params):
+    if not mark.exists():
+        mark.touch()
+        os._exit(1)
+    return params["x"]
+
+
+def test_of_outcomes_that_do_not_go_together_none_counts():
+    suggester = db.Suggester(SQUARE, seed=0)
+    one, other = suggester.ask(2)
+    with pytest.raises(ValueTypeError, match="trial 1: the number of constraints must be 1"):
+        suggester.tell({one.id: db.Outcome(1, constraints=[1.0]), other.id: db.Outcome(1, constraints=[1.0, 2.0])})
+    assert [trial.status.name for trial in suggester.study.trials] == ["PENDING"] * 2
+
+
+class TheirLabels(ThresholdLabels):
+    objectives = None
+
+    def __call__(self, observations):
+        return Labels.none(observations)
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_a_run_of_two_objectives_is_looked_at_without_labels_that_are_somebody_elses(tmp_path, within):
+    labels = db.labels.EmphasiseChanges(TheirLabels()) if within else TheirLabels()
+    path = tmp_path / "journal.jsonl"
+    study = db.Study(SQUARE, directions=["minimize"] * 2, classifier=db.KernelPLS(), labels=labels, journal=path)
+    told(study, 3, lambda params: [params["x"], params["y"]])
+    study.close()
+    assert type(load_run(tmp_path).labels).__name__ == "ChebyshevLabels"
+
+
+def test_only_feasible_rows_may_be_the_best_beside_an_earlier_task(monkeypatch):
+    seen = []
+    learn = db.KernelPLS.learn
+    monkeypatch.setattr(db.KernelPLS, "learn", lambda self, batch: seen.append(batch) or learn(self, batch))
+    study = db.Study(SQUARE, seed=0, classifier=db.KernelPLS(noisy=True), n_initial=4)
+    x = np.linspace(0.05, 0.95, 12)
+    study.add({"x": x, "y": x[::-1].copy()}, ((x - 0.3) ** 2).tolist(), task="earlier")
+    for row in range(8):
+        (trial,) = study.ask()
+        study.tell(trial, (trial.params["x"] - 0.3) ** 2, constraints=[1.0 if row % 2 else -1.0])
+    study.ask()
+    batch = next(batch for batch in reversed(seen) if batch.n_earlier)
+    assert batch.constraints[: batch.n_earlier].isnan().all()
+    assert len(batch.constraints) == len(batch)
+    assert batch.constraints[batch.n_earlier :].isfinite().any()
+
+
+def test_training_for_no_number_of_epochs_is_refused():
+    with pytest.raises(SettingError, match="epochs"):
+        told(db.Study(SQUARE), 3).fit(epochs=None)
+
+
+def test_a_network_that_cannot_be_called_is_refused_where_it_is_given():
+    with pytest.raises(SettingError, match="network"):
+        db.MCDropout(network=5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told", "rule"),
+    [
+        ({"preferences": True}, {"values": [1.0]}, "compared"),
+        ({"budget": db.Budget("epochs", 1, 9)}, {"values": [1.0], "budget": 9.0}, "has a budget of 1"),
+    ],
+)
+def test_a_record_refuses_what_a_study_refuses(tmp_path, settings, told, rule):
+    path = tmp_path / "journal.jsonl"
+    study = db.Study(SQUARE, journal=path, seed=0, **settings)
+    (trial,) = study.ask()
+    study.close()
+    lines = path.read_text().splitlines()
+    version, crc = json.loads(lines[0])["version"], int(json.loads(lines[-1])["crc"], 16)
+    with path.open("ab") as file:
+        file.write(written({"event": "told", "trial": trial.id, **told}, version, crc)[0])
+    for look in (read_record, db.Study.load):
+        with pytest.raises(JournalError, match=rule):
+            look(path)

@@ -139,10 +139,7 @@ class Classifier(Part, LightningModule, ABC):
         leave_apart(self, witness="_counter")
 
     def configure_optimizers(self) -> Any:
-        """An optimizer of nothing, for methods without gradient descent: `step` it once an iteration.
-
-        Lightning counts steps, and writes a checkpoint only where the count has grown.
-        """
+        """An optimizer of nothing, for methods without gradient descent; see `count_step`."""
         if self._optimizer is None:
             self._optimizer = torch.optim.SGD([self._counter], lr=0.0)
         return self._optimizer
@@ -152,6 +149,13 @@ class Classifier(Part, LightningModule, ABC):
         wrapped: Any = self.optimizers()
         every = wrapped if isinstance(wrapped, list) else [wrapped]  # several, where one classifier contains another
         return next(each for each in every if each.optimizer is self._optimizer)
+
+    def count_step(self) -> None:
+        """Steps the optimizer; `fit` of a method without gradient descent calls it once.
+
+        Lightning counts steps, and writes a checkpoint only where the count has grown.
+        """
+        self.lightning_optimizer().step()
 
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
         """Learns the epoch's one batch, if there is anything to tell apart; `ready` says whether it did."""

@@ -1,12 +1,14 @@
 """`EarlierTasks`: what earlier tasks forecast of the present one."""
 
 import logging
+import math
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.compute.linalg import LinAlgError
@@ -126,13 +128,14 @@ class EarlierTasks:
             return batch
         parts = [_thinned(part, room // len(pairs), weight) for part, weight in pairs] + [batch]
         device = batch.points.device  # which the rows may have moved to since the tasks were learned
+        n_earlier, grades = sum(map(len, parts[:-1])), batch.constraints
         return replace(
             batch,
             points=torch.cat([part.points.to(device) for part in parts]),
             z=torch.cat([part.z.to(device) for part in parts]),
             weight=torch.cat([part.weight.to(device) for part in parts]),
-            constraints=None,
-            n_earlier=sum(map(len, parts[:-1])),
+            constraints=grades if grades is None else pad(grades, (0, 0, n_earlier, 0), value=math.nan),
+            n_earlier=n_earlier,
         )
 
     def weights(self, batch: LabelledBatch) -> Tensor:

@@ -93,7 +93,7 @@ class FourierLogistic(Classifier):
         if self.length_scale is None:
             found = self._climb(batch, found, rounds)
         self._remember(self._data(batch), found)
-        self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
+        self.count_step()
         return {"loss": -found.bound / len(batch), "rows": float(len(batch)), "length_scale": self.waves.length_scale}
 
     def _climb(self, batch: LabelledBatch, found: Maximum, rounds: int) -> Maximum:

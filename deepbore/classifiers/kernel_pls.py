@@ -140,7 +140,7 @@ class KernelPLS(Classifier):
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         measured = self.learn(batch)
-        self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
+        self.count_step()
         return measured
 
     def keep_best(self, best: float | Tensor) -> None:

@@ -44,7 +44,8 @@ class MCDropout(MLPClassifier):
         samples: int = 16,
         training: Training | None = None,
     ):
-        super().__init__(hidden, activation, network and with_lasting_masks(network, samples), training)
+        lasting = with_lasting_masks(network, samples) if callable(network) else network
+        super().__init__(hidden, activation, lasting, training)
         between(0, 1, rate=rate)
         whole(2, samples=samples)
         self.rate, self.samples = rate, samples

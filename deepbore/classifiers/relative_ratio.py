@@ -114,7 +114,7 @@ class RelativeRatio(Classifier):
         scale, strength = divmod(int(errors.argmin()), len(regularisation))
         self.chosen.copy_(x.new_tensor([self.length_scales[scale], self.regularisations[strength]]))
         self._keep(centres, fits[scale].theta[:, strength])
-        self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
+        self.count_step()
         return {
             "loss": errors.min(),
             "rows": float(len(batch)),

@@ -61,7 +61,7 @@ class TreeClassifier(Classifier):
         labels = torch.stack([batch.z.mean(-1), batch.weight], dim=-1)
         seed = torch.randint(2**31, (), generator=self.generator)
         self._remember(torch.cat([batch.points, labels], dim=-1).cpu(), seed)
-        self.lightning_optimizer().step()  # Lightning counts it, and so writes checkpoints
+        self.count_step()
         return {"loss": self._loss(self._scores(batch.points).mean(0), *labels.T), "rows": float(len(batch))}
 
     def _loss(self, score: Tensor, z: Tensor, weight: Tensor) -> Tensor:

@@ -9,7 +9,8 @@ import numpy as np
 from deepbore.cli.run_directory import Run
 from deepbore.data.directions import Direction, sign_of
 from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, best_so_far
+from deepbore.data.record import Record
+from deepbore.data.thresholds import best_among
 from deepbore.errors import SettingError
 from deepbore.plots.run_comparison import Curves
 
@@ -54,7 +55,7 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
 def _curve(record: Record) -> np.ndarray:
     """The best feasible value after each finished trial that is of no earlier task, in the user's sign."""
     told = [trial for trial in record.trials if trial.status is not Status.PENDING and trial.task is None]
-    return np.array(best_so_far(told, record.direction))
+    return best_among(told, record.direction)
 
 
 def _check_directions(runs: Sequence[Run]) -> None:

@@ -1,20 +1,21 @@
 """`load_run`: the study of a run directory, to look at."""
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
-from deepbore.acquisition import ClassProbability, LogExpectedImprovement
+from deepbore.acquisition import ClassProbability, LogHypervolumeImprovement, default_acquisition
 from deepbore.candidates import GreedyBatch
-from deepbore.classifiers import Classifier, KernelPLS
+from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import Run, journal_of
 from deepbore.data.journal import Journal
 from deepbore.errors import SettingError
-from deepbore.labels import Labelling, ValueGradedLabels
-from deepbore.loop.recipe import KINDS
+from deepbore.labels import Labelling, default_labels
+from deepbore.loop.recipe import KINDS, default_classifier
 from deepbore.study import Study
 
 FOREIGN = "%s is not a class of deepbore, so it is not imported. The run is shown with the default."
@@ -35,21 +36,42 @@ def load_run(run: Path) -> Study:
         SettingError: if a configuration of version 0.1 names what cannot be made.
     """
     journal = journal_of(run)
-    described = next(Journal(journal).read()).get("recipe")  # the first line only: the study reads the rest
+    header = next(Journal(journal).read())  # the first line only: the study reads the rest
+    described = header.get("recipe")
     if described is not None:
-        return Study.load(journal, **_in_place_of_others(described))
+        return Study.load(journal, **_in_place_of_others(described, len(header["directions"])))
     return Study.load(journal, **_parts(Run(run).configuration))
 
 
-def _in_place_of_others(described: dict[str, Any]) -> dict[str, Any]:
-    """Defaults, by their names in a study, for those parts in a header that are not deepbore's."""
-    foreign = [name for name in KINDS if not str(described[name]["class_path"]).startswith("deepbore.")]
-    for name in foreign:
-        log.warning(FOREIGN, described[name]["class_path"])
+def _in_place_of_others(described: dict[str, Any], objectives: int) -> dict[str, Any]:
+    """Defaults, by their names in a study, for those parts in a header that are not deepbore's, or contain such."""
+    foreign = []
+    for name in KINDS:
+        if others := [path for path in _class_paths(described[name]) if not path.startswith("deepbore.")]:
+            foreign.append(name)
+            log.warning(FOREIGN, others[0])
     if "classifier" in foreign:
-        return {"classifier": KernelPLS(), "labels": ValueGradedLabels(), "acquisition": LogExpectedImprovement()}
-    defaults = {"labels": ValueGradedLabels, "acquisition": ClassProbability, "candidates": GreedyBatch}
-    return {name: defaults[name]() for name in foreign}
+        classifier = default_classifier(objectives, None)
+        labels = default_labels(True, None, objectives, per_column=objectives > 1)
+        return {"classifier": classifier, "labels": labels, "acquisition": default_acquisition(classifier)}
+    per_column = any(path.endswith(".PerColumn") for path in _class_paths(described["classifier"]))
+    defaults = {
+        "labels": default_labels(True, None, objectives, per_column),
+        "acquisition": LogHypervolumeImprovement() if per_column else ClassProbability(),
+        "candidates": GreedyBatch(),
+    }
+    return {name: defaults[name] for name in foreign}
+
+
+def _class_paths(described: Any) -> Iterator[str]:
+    """Of a described part, and of those within it."""
+    if isinstance(described, dict):
+        if "class_path" in described:
+            yield str(described["class_path"])
+        described = list(described.values())
+    if isinstance(described, list):
+        for each in described:
+            yield from _class_paths(each)
 
 
 def _parts(text: str) -> dict[str, Any]:

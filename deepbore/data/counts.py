@@ -1,5 +1,8 @@
-"""How many values and constraints a row takes."""
+"""What an outcome must have: how many values and constraints, and which budget. Light to import."""
 
+import math
+
+from deepbore.data.budget import Budget
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import ValueTypeError
 
@@ -24,4 +27,18 @@ def check_width(width: int, least: int, c: int) -> None:
         raise ValueTypeError(
             f"the number of constraints must be {c}, as in the first outcome, or earlier result, that had any, but "
             f"got {width}. Give Outcome(value, constraints=[...])."
+        )
+
+
+def width_of(outcome: Outcome) -> int:
+    """How many constraints the rows of a run have from this outcome on, if none had any; 0 for as many as before."""
+    return len(outcome.constraints) if all(map(math.isfinite, outcome.constraints)) else 0
+
+
+def check_spent(budget: Budget | None, row: int, own: float, outcome: Outcome) -> None:
+    """Raises ValueTypeError for an outcome of another budget than the trial's own, where there are rungs."""
+    if budget is not None and outcome.budget not in (None, own):
+        raise ValueTypeError(
+            f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
+            "Leave the outcome's budget out; what else was spent can be an attribute."
         )

@@ -12,13 +12,12 @@ from torch import Tensor
 from deepbore.data import writing
 from deepbore.data.adding import AddedTrials
 from deepbore.data.budget import Budget
-from deepbore.data.counts import check_counts
+from deepbore.data.counts import check_counts, check_spent
 from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget, as_outcome
 from deepbore.data.preferences import refuse_values
 from deepbore.data.repeats import first_rows
-from deepbore.data.rungs import check_spent
 from deepbore.data.trial import Trial
 from deepbore.errors import TrialError
 from deepbore.space import SearchSpace

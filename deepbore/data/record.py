@@ -3,17 +3,17 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from deepbore.data.budget import Budget
-from deepbore.data.counts import check_counts, check_width
+from deepbore.data.counts import check_counts, check_spent, check_width, width_of
 from deepbore.data.directions import Direction, checked_directions, sign_of
 from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget
-from deepbore.data.preferences import Pair, check_pair
+from deepbore.data.preferences import Pair, check_pair, refuse_values
 from deepbore.data.survey import events, survey
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, SettingError, TrialError
@@ -112,13 +112,6 @@ def may_be_best(trial: Trial) -> bool:
     return trial.task is None and is_feasible(trial)
 
 
-def best_so_far(trials: Iterable[Trial], direction: Direction) -> list[float]:
-    """The best value that may be one after each trial, in the user's sign; NaN before the first."""
-    sign = sign_of(direction)
-    values = (sign * trial.value if trial.value is not None and may_be_best(trial) else math.inf for trial in trials)
-    return [sign * best if best < math.inf else math.nan for best in accumulate(values, min)]
-
-
 def front(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> list[Trial]:
     """The feasible trials that no other beats in one value without being worse in another, by their first value.
 
@@ -200,8 +193,7 @@ def _trial(record: Record, row: Any) -> Trial:
 def _check_counts(record: Record, outcome: Outcome, c: int) -> None:
     """Raises ValueTypeError unless an outcome has the run's k values, and c constraints, as `check_counts`."""
     check_counts(outcome, record.k, c)
-    if all(map(math.isfinite, outcome.constraints)):
-        record.width = record.width or len(outcome.constraints)
+    record.width = record.width or width_of(outcome)
 
 
 def _check_rung(record: Record, budget: float | None) -> None:
@@ -219,6 +211,9 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
     trial = _trial(record, row)
     if trial.status is not Status.PENDING:
         raise TrialError(f"a trial is told once, but trial {row} is {trial.status.name.lower()} with {trial.value}.")
+    if record.header.get("preferences") and not outcome.has_failed:
+        raise refuse_values(f"trial {row} was told {outcome.values}")
+    check_spent(record.budget, row, math.nan if trial.budget is None else trial.budget, outcome)
     _check_counts(record, outcome, record.width)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     record.trials[row] = replace(

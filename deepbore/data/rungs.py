@@ -10,8 +10,7 @@ from torch import Tensor
 
 from deepbore.data.budget import Budget
 from deepbore.data.buffers import as_numbers
-from deepbore.data.outcomes import Outcome, Status
-from deepbore.errors import ValueTypeError
+from deepbore.data.outcomes import Status
 
 if TYPE_CHECKING:
     from deepbore.data.view import ObservationsView
@@ -58,15 +57,6 @@ def latest(observations: "ObservationsView", row: int) -> int:
     while row in continued:
         row = continued[row]
     return row
-
-
-def check_spent(budget: Budget | None, row: int, own: float, outcome: Outcome) -> None:
-    """Raises ValueTypeError for an outcome of another budget than the trial's own, where there are rungs."""
-    if budget is not None and outcome.budget not in (None, own):
-        raise ValueTypeError(
-            f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
-            "Leave the outcome's budget out; what else was spent can be an attribute."
-        )
 
 
 def several_budgets(budgets: Any) -> str | None:

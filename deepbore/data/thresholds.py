@@ -1,9 +1,13 @@
-"""The threshold tau of n values, now and after each evaluation. Light to import: pictures draw it without torch."""
+"""The best value and the threshold tau of n values, after each evaluation. Light to import: pictures need no torch."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+
+from deepbore.data.directions import Direction, sign_of
+from deepbore.data.record import may_be_best
+from deepbore.data.trial import Trial
 
 LOOKS = 2000  # thresholds that a picture has, at most
 
@@ -32,6 +36,36 @@ def threshold(sorted_values: np.ndarray, gamma: float) -> float:
     return float(tau)
 
 
+def best_so_far(values: np.ndarray, budgets: np.ndarray | None = None) -> np.ndarray:
+    """The best value after each evaluation (n), of values to minimise; NaN before the first.
+
+    Args:
+        values: n, in the order of evaluation; NaN for what can't be the best.
+        budgets: what was spent on each (n), where that differs: then it is the best at the largest so far.
+    """
+    if budgets is None:
+        return np.fmin.accumulate(values) if len(values) else values
+    best, counted = np.full(len(values), np.nan), ~np.isnan(values)
+    largest = np.maximum.accumulate(np.where(counted, budgets, -np.inf)) if len(values) else budgets
+    for budget in np.unique(largest):
+        since = largest == budget
+        best[since] = np.fmin.accumulate(np.where(budgets == budget, values, np.nan)[since])
+    return best
+
+
+def best_among(trials: Sequence[Trial], direction: Direction) -> np.ndarray:
+    """The value of the best trial after each (n), as `Record.best` says it, in the user's sign; NaN before the first.
+
+    Args:
+        trials: n of one objective value, in the order of evaluation.
+        direction: of the values.
+    """
+    sign = sign_of(direction)
+    values = [sign * trial.value if trial.value is not None and may_be_best(trial) else np.nan for trial in trials]
+    budgets = [trial.budget or 0.0 for trial in trials]
+    return sign * best_so_far(np.array(values), np.array(budgets))
+
+
 def best_and_tau(values: np.ndarray, gamma: float | Callable[[int], float]) -> tuple[np.ndarray, np.ndarray]:
     """The best value and the threshold after each evaluation (n and n), of values to minimise; NaN before the first.
 
@@ -42,7 +76,6 @@ def best_and_tau(values: np.ndarray, gamma: float | Callable[[int], float]) -> t
         gamma: proportion in (0, 1), or what gives it for n values.
     """
     known = np.where(np.isfinite(values), values, np.nan)
-    best = np.fmin.accumulate(known) if len(known) else known
     taus, seen = np.full(len(known), np.nan), np.empty(0)
     step = math.ceil(len(known) / LOOKS) or 1
     for start in range(0, len(known), step):
@@ -50,4 +83,4 @@ def best_and_tau(values: np.ndarray, gamma: float | Callable[[int], float]) -> t
         seen = np.insert(seen, np.searchsorted(seen, new), new)
         if len(seen):
             taus[start : start + step] = threshold(seen, gamma(len(seen)) if callable(gamma) else gamma)
-    return best, taus
+    return best_so_far(known), taus

@@ -87,16 +87,21 @@ class ExecutorEvaluator(ParallelEvaluator):
             name = type(executor).__name__
             raise EvaluatorError(f"the {name} is broken and can't be replaced. Make a new one, or a ProcessEvaluator.")
         executor.shutdown(wait=False)
-        settings = (_workers_of(executor), executor._mp_context, executor._initializer, executor._initargs)
-        self.executor = ProcessPoolExecutor(*settings)
+        self.executor = _like(executor)
 
     def close(self) -> None:
         self._away += [attempt.future for attempt in self._running]  # what runs can't be cancelled, and runs on
         for future in self._away:
             future.cancel()
         super().close()
-        if self.executor is not self._given:
+        if isinstance(self.executor, ProcessPoolExecutor) and self.executor is not self._given:
             self.executor.shutdown(wait=all(future.done() for future in self._away), cancel_futures=True)
+            self.executor = _like(self.executor)  # for a later `submit`; it begins no process before
+
+
+def _like(pool: ProcessPoolExecutor) -> ProcessPoolExecutor:
+    """A new pool with the settings of another."""
+    return ProcessPoolExecutor(_workers_of(pool), pool._mp_context, pool._initializer, pool._initargs)
 
 
 def _workers_of(executor: Executor) -> int:

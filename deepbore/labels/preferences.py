@@ -10,7 +10,7 @@ from torch import Tensor
 from deepbore.checks import of_kind
 from deepbore.data.bradley_terry import SCALE, compared_rows, fitted_utilities
 from deepbore.data.observations import Observations, Status
-from deepbore.labels.base import Labelling, Labels
+from deepbore.labels.base import PENDING_WEIGHT, Labelling, Labels
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
@@ -58,7 +58,8 @@ class PreferenceLabels(Labelling):
         values[torch.from_numpy(rows)] = values.new_tensor(-utilities)
         labels = self.base.labelled(values, np.sort(-utilities), observations)
         forgotten = values.isnan() & (observations.status == Status.COMPLETE)
-        return replace(labels, weight=labels.weight.masked_fill(forgotten, 0.0)) if bool(forgotten.any()) else labels
+        weight = labels.weight.masked_fill(forgotten, PENDING_WEIGHT)
+        return replace(labels, weight=weight, metrics={})  # tau is of smoothed utilities, which no trial shows
 
 
 def _root(space: SearchSpace, points: Tensor) -> np.ndarray:

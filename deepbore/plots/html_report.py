@@ -64,9 +64,8 @@ def report(
 
 def record_of(study: "Study") -> Record:
     """The record of a study, as its journal would give it."""
-    recipe, observations = study.recipe.describe(), study.observations
-    header = {"space": study.space.to_dict(), "directions": list(observations.directions), "seed": study.seed}
-    return Record({**header, "recipe": recipe}, observations.directions, study.trials, observations.n_asked)
+    observations = study.observations
+    return Record(study._state.header(), observations.directions, study.trials, observations.n_asked)
 
 
 def _sections(

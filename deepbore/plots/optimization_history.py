@@ -11,7 +11,7 @@ from deepbore.checks import one_of
 from deepbore.data.directions import Direction, sign_of
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, may_be_best
-from deepbore.data.thresholds import best_and_tau
+from deepbore.data.thresholds import best_among, best_and_tau, best_so_far
 from deepbore.errors import SettingError
 from deepbore.plots.style import (
     BAD,
@@ -108,10 +108,14 @@ def gamma_of(header: Mapping[str, Any]) -> float | None:
     if "budget" in header:
         return None
     described = header.get("recipe", {}).get("labels") or {}
-    while "base" in (settings := described.get("init_args", {})):  # of labels that weigh others
-        described = settings["base"]
-    given = settings.get("gamma", GAMMAS.get(str(described.get("class_path", "")).rpartition(".")[2]))
+    while _class_of(described) == "EmphasiseChanges":  # which weighs the rows of others
+        described = described["init_args"]["base"]
+    given = described.get("init_args", {}).get("gamma", GAMMAS.get(_class_of(described)))
     return float(given) if isinstance(given, (int, float)) and 0 < given < 1 else None
+
+
+def _class_of(described: Mapping[str, Any]) -> str:
+    return str(described.get("class_path", "")).rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ class _Told:
         trials: their numbers, from 1 (n).
         values: in the user's sign; NaN for failures (n).
         counted: which may be the best: feasible ones of this run (n).
+        best: the value of the best trial after each, in the user's sign; NaN before the first (n).
         sign: -1 where they are maximised, else 1.
         gamma: proportion of good values; None for labels that are made without a threshold.
         good: which have a label above 0 by the labels of the run, for where there is no gamma (n).
@@ -130,6 +135,7 @@ class _Told:
     trials: np.ndarray
     values: np.ndarray
     counted: np.ndarray
+    best: np.ndarray
     sign: float
     gamma: "Gamma | None"
     good: np.ndarray
@@ -149,12 +155,15 @@ def _told(
         trials = np.array([trial.id for trial in told], dtype=int) + 1
         known = gamma_of(run.header) if gamma is None else gamma
         counted = np.array([may_be_best(trial) for trial in told], dtype=bool)
-        return _Told(trials, values, counted, sign_of(direction or run.direction), known, np.isfinite(values))
+        direction = direction or run.direction
+        best = best_among(told, direction)
+        return _Told(trials, values, counted, best, sign_of(direction), known, np.isfinite(values))
     if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
         values = _numbers(run)
         trials = np.arange(1, len(values) + 1)
-        known = np.isfinite(values)
-        return _Told(trials, values, known, sign_of(direction or "minimize"), GAMMA if gamma is None else gamma, known)
+        known, sign = np.isfinite(values), sign_of(direction or "minimize")
+        best = sign * best_so_far(sign * values)
+        return _Told(trials, values, known, best, sign, GAMMA if gamma is None else gamma, known)
     require_study(run)
     return _told_of_study(run, direction, gamma)
 
@@ -178,15 +187,16 @@ def _told_of_study(study: "Study", direction: Direction | None, gamma: "Gamma | 
     family = thresholds_of(study.labels)
     gamma = family.gamma if gamma is None and family is not None else gamma
     sign = sign_of(direction or observations.direction)
-    good = is_good(study, labels_of(study))[told]
-    return _Told(np.flatnonzero(told) + 1, values_of(study)[told], counted, sign, gamma, good)
+    good, values = is_good(study, labels_of(study))[told], values_of(study)[told]
+    budgets = None if observations.budget is None else observations.budgets.cpu().numpy()[told]
+    best = sign * best_so_far(np.where(counted, sign * values, np.nan), budgets)
+    return _Told(np.flatnonzero(told) + 1, values, counted, best, sign, gamma, good)
 
 
 def _draw_values(axes: "Axes", shown: _Told) -> None:
     """The values coloured by their label, the best so far, and tau where the labels have one."""
     gamma, values = shown.gamma, shown.sign * shown.values
     _, taus = best_and_tau(values, GAMMA if gamma is None else gamma)
-    best = np.fmin.accumulate(np.where(shown.counted, values, np.nan))
     good = shown.good if gamma is None else values <= taus[-1]
     bad, out = ~good & ~np.isnan(values), ~shown.counted & ~np.isnan(values)
     size = 16 if len(values) < MANY else 3
@@ -199,7 +209,7 @@ def _draw_values(axes: "Axes", shown: _Told) -> None:
     for which, colour, name in kinds:
         if which.any():
             axes.scatter(shown.trials[which], shown.values[which], s=size, color=colour, label=name, zorder=3)
-    axes.step(shown.trials, shown.sign * best, where="post", color=BEST, lw=1.8, label="best so far", zorder=5)
+    axes.step(shown.trials, shown.best, where="post", color=BEST, lw=1.8, label="best so far", zorder=5)
     if gamma is not None:
         name = "tau" if callable(gamma) else f"tau (gamma = {gamma:.3g})"
         axes.step(shown.trials, shown.sign * taus, where="post", color=TAU, lw=1.2, ls="--", label=name, zorder=4)

@@ -214,6 +214,7 @@ class Study(Reporting):
         Returns:
             the classifier; its `ready` says whether there was anything to learn.
         """
+        required(epochs=epochs)
         whole(1, epochs=epochs)
         with self._alone("fit", restored=False):
             generator = self._state.generator

@@ -1,12 +1,14 @@
 """`Suggester`: ask and tell in a program that runs on several ranks."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Unpack
 
 from deepbore.compute.devices import Device
 from deepbore.compute.distributed import Ranks
 from deepbore.data.budget import Budget
+from deepbore.data.counts import check_counts, width_of
 from deepbore.data.observations import Direction, Trial
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError, TrialError, ValueTypeError
@@ -150,16 +152,29 @@ class Suggester:
             if not isinstance(part, Mapping):
                 raise ValueTypeError(f"values must be a dict, as {{trial.id: 0.5}}, but got {part!r:.100}.")
             for trial, value in part.items():
-                row, outcome = self._checked(trial, value)
+                with naming(trial):
+                    row, outcome = self.study.observations.tellable(trial, value, failed=value is None)
                 if row in outcomes:
                     raise TrialError(f"a trial is told once, but several ranks tell {row}. Tell what `share` gave.")
                 outcomes[row] = outcome
+        self._check_together(outcomes)
         for row in sorted(outcomes):
             self.study.tell(row, outcomes[row])
 
-    def _checked(self, trial: int, value: Any) -> tuple[int, Outcome]:
-        """The row and the outcome of a trial that can be told; raises errors as `tell` does, naming the trial."""
-        try:
-            return self.study.observations.tellable(trial, value, failed=value is None)
-        except ValueTypeError as error:
-            raise ValueTypeError(f"trial {trial}: {error}") from None
+    def _check_together(self, outcomes: Mapping[int, Outcome]) -> None:
+        """Raises ValueTypeError unless all have as many constraints as the first, in the order of telling, with any."""
+        observations = self.study.observations
+        width = observations.constraints.shape[1]
+        for row in sorted(outcomes):
+            with naming(row):
+                check_counts(outcomes[row], observations.k, width)
+            width = width or width_of(outcomes[row])
+
+
+@contextmanager
+def naming(trial: int) -> Iterator[None]:
+    """Has a ValueTypeError say which trial it is about."""
+    try:
+        yield
+    except ValueTypeError as error:
+        raise ValueTypeError(f"trial {trial}: {error}") from None

@@ -13,7 +13,6 @@ from deepbore.errors import ValueTypeError
 
 Objective = Callable[..., Any]  # configuration, and perhaps the trial -> a number, several, or an Outcome
 
-LONGEST_REASON = 2000  # characters: a journal must not grow with what is printed into an exception
 LONGEST_TRACEBACK = 4000
 LONGEST_ENTRY = 500  # of a traceback: a message of 50 MB is one entry
 SHORT = Repr()
@@ -68,21 +67,16 @@ def in_words(error: BaseException) -> str:
         said = str(error)
     except Exception:
         said = "it can't be shown, because its __str__ raises"
-    return _capped(f"{name}: {said}" if said else name)
+    return f"{name}: {said}" if said else name
 
 
 def read(who: str, returned: Any) -> Outcome:
     """What somebody has returned, as an outcome: a failure where it is none."""
     try:
-        outcome = as_outcome(returned)
+        return as_outcome(returned)
     except ValueTypeError:
         rule = f"{who} must return a number, several, or an Outcome"
         return WrongReturn.failure(f"{rule}, but returned {SHORT.repr(returned)}")
-    return replace(outcome, reason=_capped(outcome.reason)) if outcome.reason else outcome
-
-
-def _capped(text: str) -> str:
-    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 4] + " ..."
 
 
 def _last_lines(error: BaseException) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 
 from deepbore.data.directions import sign_of
 from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, best_so_far, front, is_feasible
-from deepbore.data.thresholds import best_and_tau
+from deepbore.data.record import Record, front, is_feasible
+from deepbore.data.thresholds import best_among, best_and_tau
 from deepbore.data.trial import Trial
 from deepbore.plots.optimization_history import gamma_of
 from deepbore.plots.page.charts import MOST, Chart, Section, axis_of, clipped, finished, some_of
@@ -58,8 +58,7 @@ def _history(record: Record) -> Chart:
     if gamma is not None:
         traces.append(_steps(ids, sign * taus, f"tau (gamma = {gamma:.3g})", TAU, "dash", 1.4))
     if record.k == 1:
-        best = np.array(best_so_far(told, record.direction))
-        traces.append(_steps(ids, best, "best so far", BEST, "solid", 2.2))
+        traces.append(_steps(ids, best_among(told, record.direction), "best so far", BEST, "solid", 2.2))
     return Chart([trace for trace in traces if trace["x"]], layout, 400)
 
 

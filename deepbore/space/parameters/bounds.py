@@ -70,7 +70,7 @@ def numbers(values: Sequence[Any], low: float, high: float) -> np.ndarray:
 
 
 def as_column(values: Sequence[Any], low: float, high: float) -> np.ndarray:
-    """Values (n) as a new float64 array; the bounds are for the message. Raises PointError unless they are numbers."""
+    """Values (n) as a new float64 array; the bounds are for the message. Raises PointError where one is no number."""
     try:
         column = np.array(values, dtype=np.float64)  # a copy: a data frame's own is read-only
     except (TypeError, ValueError, OverflowError):

@@ -44,7 +44,7 @@ class KernelSmoother(Classifier):
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = batch.coreset(500, self.generator)  # so that a million rows cost no more
         self.data = self.features(batch.points), batch.z.mean(-1), batch.weight
-        self.lightning_optimizer().step()  # Lightning counts it
+        self.count_step()
         return {"loss": (self.posterior(batch.points).mean - batch.z.mean(-1)).square().mean()}
 
     def posterior(self, points: Tensor) -> SmootherPosterior:
