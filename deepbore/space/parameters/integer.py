@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,16 +11,16 @@ from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
-from deepbore.space.parameters.base import Parameter, number
-from deepbore.space.parameters.bounds import checked_bounds, numbers, refuse_more_positions
-from deepbore.space.parameters.grid import checked_step, levels_at
+from deepbore.space.parameters.bounds import checked_bounds, numbers
+from deepbore.space.parameters.grid import checked_step
+from deepbore.space.parameters.numeric import Number
 from deepbore.space.parameters.scale import Scale
 
 LARGEST, LARGEST_LOG = 5 * 10**14, 10**13  # up to which a float64 in [0, 1] tells all whole numbers apart
 
 
 @dataclass(frozen=True)
-class Integer(Parameter):
+class Integer(Number):
     """A whole number in [low, high], both included, on a linear or a log scale, or one of low, low + step, ..., high.
 
     Args:
@@ -48,10 +48,6 @@ class Integer(Parameter):
     when: When | None = field(default=None, kw_only=True)
     kind = "integer"
 
-    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004  # for __init__
-        refuse_more_positions("Integer", args)
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
         super().__post_init__()
         low, high, log = checked_bounds(self.low, self.high, self.log)
@@ -75,10 +71,6 @@ class Integer(Parameter):
     def levels(self) -> int:
         return (self.high - self.low) // (self.step or 1) + 1
 
-    @property
-    def upper(self) -> float:
-        return 1.0
-
     @cached_property
     def scale(self) -> Scale:
         return Scale(self.low, self.high, self.log, whole=True)
@@ -90,16 +82,11 @@ class Integer(Parameter):
             return super().ticks(most)
         return [int(tick) for tick in self.scale.ticks(most)]
 
-    def encode(self, values: Sequence[Any]) -> Tensor:
-        if self.step is not None:
-            return self.from_level(torch.from_numpy(levels_at(values, self.low, self.high, self.step)))
+    def _place(self, values: Sequence[Any]) -> Tensor:
         column = numbers(values, self.low, self.high)
         if (column != np.rint(column)).any():
             raise PointError(f"values must be whole numbers, but got {column[column != np.rint(column)][0]}.")
         return self.from_level(torch.from_numpy(column - self.low))
-
-    def read(self, text: str) -> float:
-        return number(text)
 
     def decode(self, column: Tensor) -> list[int]:
         natives: list[int] = (self.to_level(column.double()).long() * (self.step or 1) + self.low).tolist()
@@ -111,15 +98,8 @@ class Integer(Parameter):
         wide = Scale(self.low - 0.5, self.high + 0.5, self.log).value(u)  # the end levels get a whole share
         return self.from_level(wide.round().clamp(self.low, self.high) - self.low)
 
-    def to_level(self, column: Tensor) -> Tensor:
-        if self.step is not None:
-            return (column * (self.levels - 1)).round().clamp(0, self.levels - 1)
+    def _level_at(self, column: Tensor) -> Tensor:
         return self.scale.value(column).round().clamp(self.low, self.high) - self.low
 
-    def from_level(self, level: Tensor) -> Tensor:
-        if self.step is not None:
-            return level / (self.levels - 1)
+    def _of_level(self, level: Tensor) -> Tensor:
         return self.scale.place(level + self.low)
-
-    def settings(self) -> dict[str, Any]:
-        return {name: value for name, value in super().settings().items() if name != "step" or value is not None}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from torch import Tensor
 
 from deepbore.errors import SpaceError
 from deepbore.space.condition import When
-from deepbore.space.parameters.base import Parameter, number
-from deepbore.space.parameters.bounds import checked_bounds, numbers, refuse_more_positions
-from deepbore.space.parameters.grid import checked_step, levels_at, values_at
+from deepbore.space.parameters.bounds import checked_bounds, numbers
+from deepbore.space.parameters.grid import checked_step, values_at
+from deepbore.space.parameters.numeric import Number
 from deepbore.space.parameters.rounding import decimals_of, round_decimals, round_significant
 from deepbore.space.parameters.scale import Scale
 
@@ -26,7 +26,7 @@ FEW = 64  # values that are rounded one by one more quickly than as an array
 
 
 @dataclass(frozen=True)
-class Real(Parameter):
+class Real(Number):
     """A real number in [low, high], on a linear or a log scale, or one of low, low + step, ..., high.
 
     Native values keep 12 decimal digits (of the value on a log scale, of the range on a linear one), so that
@@ -58,10 +58,6 @@ class Real(Parameter):
     when: When | None = field(default=None, kw_only=True)
     kind = "real"
 
-    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004  # for __init__
-        refuse_more_positions("Real", args)
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
         super().__post_init__()
         low, high, log = checked_bounds(self.low, self.high, self.log)
@@ -91,10 +87,6 @@ class Real(Parameter):
     def levels(self) -> int | None:  # asked often, and it never changes
         return None if self.step is None else round((self.high - self.low) / self.step) + 1
 
-    @property
-    def upper(self) -> float:
-        return 1.0
-
     @cached_property
     def scale(self) -> Scale:
         return Scale(float(self.low), float(self.high), self.log)
@@ -107,26 +99,18 @@ class Real(Parameter):
     def alike(self) -> Hashable:
         return Real if type(self) is Real and self.step is None else self  # a place in [0, 1], whatever the bounds
 
-    def encode(self, values: Sequence[Any]) -> Tensor:
-        if self.step is not None:
-            return self.from_level(torch.from_numpy(levels_at(values, self.low, self.high, self.step)))
+    def _place(self, values: Sequence[Any]) -> Tensor:
         return self.scale.place(torch.from_numpy(numbers(values, self.low, self.high)))
-
-    def read(self, text: str) -> float:
-        return number(text)
 
     def decode(self, column: Tensor) -> list[float]:
         natives = self.identity(column)
         return natives if isinstance(natives, list) else natives.tolist()
 
-    def to_level(self, column: Tensor) -> Tensor:
-        return column if self.levels is None else (column * (self.levels - 1)).round().clamp(0, self.levels - 1)
+    def _level_at(self, column: Tensor) -> Tensor:
+        return column
 
-    def from_level(self, level: Tensor) -> Tensor:
-        return level if self.levels is None else level / (self.levels - 1)
-
-    def settings(self) -> dict[str, Any]:
-        return {name: value for name, value in super().settings().items() if name != "step" or value is not None}
+    def _of_level(self, level: Tensor) -> Tensor:
+        return level
 
     def identity(self, column: Tensor) -> list[float] | np.ndarray:
         if self.step is not None:
