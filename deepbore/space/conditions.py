@@ -1,8 +1,9 @@
 """`Conditions`: which parameters depend on which, and which are active in a point."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,20 +61,28 @@ class Conditions:
         for column in self.rules:
             for parent in self.parents(column):
                 self.children.setdefault(parent, []).append(column)
-        self.order = self._parents_first()
+        self.order = self.parents_first()
         self._refuse_impossible()
 
     def parents(self, column: int) -> tuple[int, ...]:
         """The columns that one depends on, each once."""
         return tuple(dict.fromkeys(rule.parent for rule in self.rules.get(column, ())))
 
-    def _parents_first(self) -> list[int]:
-        """Every column after its parents and beside its siblings; a stack, since chains may be long."""
-        order, stack = [], [column for column in reversed(range(len(self._names))) if column not in self.rules]
+    def parents_first(self, late: Callable[[int], Any] | None = None) -> list[int]:
+        """Every column after its parents and beside its siblings; a stack, since chains may be long.
+
+        Args:
+            late: of siblings that with the greater key comes later; None for the order of the parameters.
+
+        Raises:
+            SpaceError: if conditions form a circle.
+        """
+        roots = [column for column in range(len(self._names)) if column not in self.rules]
+        order, stack = [], sorted(roots, key=late, reverse=True)
         waits = {column: len(self.parents(column)) for column in self.rules}
         while stack:
             order.append(stack.pop())
-            for child in reversed(self.children.get(order[-1], [])):
+            for child in sorted(self.children.get(order[-1], []), key=late, reverse=True):
                 waits[child] -= 1
                 if not waits[child]:
                     stack.append(child)

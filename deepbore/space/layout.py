@@ -79,13 +79,4 @@ class Layout:
         def late(column: int) -> tuple[int, int]:
             return constrained.get(column, len(self.constraints.columns)), below[column]
 
-        waits = {column: len(conditions.parents(column)) for column in conditions.columns}
-        stack = sorted((column for column in conditions.order if column not in waits), key=late, reverse=True)
-        order = []
-        while stack:
-            order.append(stack.pop())
-            for child in sorted(conditions.children.get(order[-1], []), key=late, reverse=True):
-                waits[child] -= 1
-                if not waits[child]:
-                    stack.append(child)
-        return order
+        return conditions.parents_first(late)
