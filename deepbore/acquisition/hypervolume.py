@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -84,8 +84,8 @@ class LogHypervolumeImprovement(Acquisition):
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         return self(posterior, best)
 
-    def __reduce__(self) -> tuple[type, tuple[()]]:  # the latest front does not go through pickle
-        return type(self), ()
+    def __getstate__(self) -> dict[str, Any]:  # functions do not go through pickle
+        return {**vars(self), "_latest": None}
 
 
 def over_boxes(reference: Tensor, front: Tensor) -> Gain:

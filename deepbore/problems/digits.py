@@ -13,7 +13,7 @@ from deepbore.problems.base import Problem, benchmark_package
 from deepbore.problems.layers import new_layers, outputs
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real, SearchSpace
 
-IMAGES, TRAINING, BATCH = 1797, 1200, 64  # all, those to train on, those in a minibatch
+TRAINING, BATCH = 1200, 64  # images to train on, of 1797, and those in a minibatch
 PIXELS, BRIGHTEST, CLASSES = 64, 16, 10
 
 

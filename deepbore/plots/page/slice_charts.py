@@ -138,24 +138,28 @@ def _pair(study: "Study", across: str, up: str, translation: Translation | None,
     found = _as_values(translation)(probability(study, snapped))
     has_both = space.active(snapped)[:, [i, j]].all(-1).numpy()
     table = np.where(has_both, found, np.nan).reshape(len(xs), len(ys)).T
-    worse_high = translation is not None and study.observations.direction == "minimize"
-    heat = {
+    less_is_better = translation is not None and study.observations.direction == "minimize"
+    heat = _heat(where(p, xs), where(q, ys), table, axis, less_is_better)
+    return Chart([heat, *_trials_over(study, [i, j])], layout, 300)
+
+
+def _heat(xs: list[Any], ys: list[Any], table: np.ndarray, axis: ValueAxis, less_is_better: bool) -> dict[str, Any]:
+    """Values at each x and y (table: a row for each y), the better the greener."""
+    white_to_green = [[0, "#ffffff"], [0.6, "#b9dccd"], [1, GOOD]]
+    green_to_white = [[0, GOOD], [0.4, "#b9dccd"], [1, "#ffffff"]]
+    return {
         "type": "heatmap",
-        "x": where(p, xs),
-        "y": where(q, ys),
+        "x": xs,
+        "y": ys,
         "z": (np.log10(table) if axis.log else table).tolist(),
         "customdata": table.tolist(),
         "zmin": float(np.log10(axis.low)) if axis.log else axis.low,
         "zmax": float(np.log10(axis.high)) if axis.log else axis.high,
-        "colorscale": [[0, "#ffffff"], [0.6, "#b9dccd"], [1, GOOD]],
-        "reversescale": False,
+        "colorscale": green_to_white if less_is_better else white_to_green,
         "showscale": False,
         "hovertemplate": "%{x}, %{y}: <b>%{customdata:.5g}</b><extra></extra>",
         "hoverongaps": False,
     }
-    if worse_high:
-        heat["colorscale"] = [[0, GOOD], [0.4, "#b9dccd"], [1, "#ffffff"]]
-    return Chart([heat, *_trials_over(study, [i, j])], layout, 300)
 
 
 def _trials_over(study: "Study", columns: list[int]) -> list[dict[str, Any]]:
