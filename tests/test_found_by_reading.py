@@ -5,6 +5,8 @@ import json
 import math
 import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -415,3 +417,31 @@ def test_a_record_refuses_what_a_study_refuses(tmp_path, settings, told, rule):
     for look in (read_record, db.Study.load):
         with pytest.raises(JournalError, match=rule):
             look(path)
+
+
+# --- what a program prints -------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import deepbore as db
+space = db.SearchSpace({"x": db.Real(0, 1), "y": db.Real(0, 1)})
+study = db.Study(space, n_initial=3, seed=0, SETTINGS)
+for _ in range(6):
+    (trial,) = study.ask()
+    study.tell(trial, VALUE)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "value"),
+    [
+        ("directions=['minimize'] * 2", "[trial.params['x'], trial.params['y'] - trial.params['x']]"),
+        ("classifier=db.KernelPLS()", "trial.params['x']"),
+        ("classifier=db.GPClassifier(), candidates=db.MultiStartLBFGS()", "trial.params['x']"),
+        ("classifier=db.KernelPLS(), acquisition=db.UpperConfidenceBound(), candidates=db.BoTorchBatch()", "trial.id"),
+    ],
+)
+def test_a_study_warns_of_nothing_that_its_user_cannot_mend(settings, value):
+    program = PROGRAM.replace("SETTINGS", settings).replace("VALUE", value)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=300)
+    assert "Warning" not in done.stderr

@@ -11,6 +11,7 @@ from deepbore.acquisition.base import Acquisition
 from deepbore.acquisition.improvement import CERTAIN, log_h
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
+from deepbore.compute.imports import import_quietly
 from deepbore.errors import SettingError
 
 EXACT = 3  # columns up to which the boxes around a front are few
@@ -113,6 +114,7 @@ def boxes(reference: Tensor, front: Tensor) -> tuple[Tensor, Tensor]:
     if len(reference) == 1:
         best = torch.cat([reference[None], front]).max(0, keepdim=True).values
         return best, torch.full_like(best, torch.inf)
+    import_quietly("gpytorch")
     from botorch.utils.multi_objective.box_decompositions.non_dominated import (  # takes a second
         FastNondominatedPartitioning,
     )

@@ -14,6 +14,7 @@ from deepbore.candidates.gradient import require_gradients
 from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import UNCERTAIN
+from deepbore.compute.imports import import_quietly
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
@@ -75,6 +76,7 @@ class BoTorchBatch(Candidates):
 
     def monte_carlo(self, search: Search) -> "AcquisitionFunction":
         """The acquisition of q points together, one of BoTorch's."""
+        import_quietly("gpytorch")
         from deepbore.acquisition.botorch import joint_acquisition  # takes a second to import
 
         seed = int(torch.randint(2**31, (), generator=search.generator))

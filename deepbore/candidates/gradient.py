@@ -8,6 +8,7 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
+from deepbore.compute.imports import import_quietly
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 
@@ -75,6 +76,7 @@ class MultiStartLBFGS(Candidates):
         return torch.cat([samples, own.points(own.ranks.part(best)), near])
 
     def _optimised(self, search: Search, starts: Tensor) -> Tensor:
+        import_quietly("gpytorch")
         from botorch.optim import optimize_acqf  # takes a second to import
 
         from deepbore.acquisition.botorch import BoTorchAcquisition

@@ -194,15 +194,19 @@ class Classifier(Part, LightningModule, ABC):
 
     @torch.no_grad()
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
-        """Accuracy, calibration error and AUROC on the training data, of up to 512 rows; labels >= 1/2 are class 1."""
+        """Accuracy, calibration error and AUROC on the training data, of up to 512 rows; labels >= 1/2 are class 1.
+
+        Where there is one class only, the AUROC is NaN.
+        """
         step = math.ceil(len(batch) / QUALITY_ROWS)
         points, good = batch.points[::step], (batch.z[::step].mean(-1) >= 0.5).long()
         posterior = self.posterior(points)
-        probability = posterior.probability
+        probability, score = posterior.probability, posterior.mean.sigmoid()
+        has_both = bool(good.any()) and not bool(good.all())
         return {
             "accuracy": ((probability >= 0.5) == good).float().mean(),
             "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
-            "auroc": binary_auroc(posterior.mean.sigmoid(), good, validate_args=False),
+            "auroc": binary_auroc(score, good, validate_args=False) if has_both else score.new_tensor(math.nan),
         }
 
     def check_points(self, points: Tensor) -> None:

@@ -11,6 +11,7 @@ from deepbore.checks import above, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior
+from deepbore.compute.imports import import_quietly
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
@@ -68,7 +69,8 @@ class GPClassifier(Classifier):
     gp: "VariationalGP"
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        from deepbore.classifiers.variational import VariationalGP  # imports GPyTorch
+        import_quietly("gpytorch")
+        from deepbore.classifiers.variational import VariationalGP
 
         self.coordinates = Coordinates(space)
         self.register_buffer("design", self.coordinates(space.sobol(self.inducing, seed=0)), persistent=False)

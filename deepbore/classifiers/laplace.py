@@ -13,6 +13,7 @@ from deepbore.classifiers.linearised import Factors, LinearisedPosterior, Weight
 from deepbore.classifiers.network import NetworkFactory, Training
 from deepbore.classifiers.own_network import check_linearised, linearised, parameters_behind
 from deepbore.classifiers.stacked import Members, StackedMLP
+from deepbore.compute.imports import import_quietly
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
@@ -169,6 +170,7 @@ class LaplaceGGN(MLPClassifier):
             network = self.net.members[0]
             size = sum(network.get_parameter(name).numel() for name in self._names)
             if self.structure != "full" or size <= MOST_FULL:
+                import_quietly("laplace")
                 from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # takes seconds
 
                 return LaplaceTorchPosterior(network, self._names, self.structure, x, weight, delta)
