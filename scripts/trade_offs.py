@@ -26,7 +26,7 @@ from harness.measuring import Row, complete, grid, longest
 from peers.by_objectives import METHODS
 
 MARKS = (25, 50, 100, 200)
-RANKED = ("deepbore", "optuna-tpe", "optuna-nsga2", "random")  # those with runs on every problem
+RANKED = ("deepbore", "mbore-xgb-domrank", "optuna-tpe", "optuna-nsga2", "random")  # those with runs on every problem
 PROBLEMS: dict[str, Callable[[], Any]] = {
     "zdt1": lambda: ZDT(1),
     "zdt2": lambda: ZDT(2),
@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--problems", default=",".join(PROBLEMS))
-    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--methods", default=",".join(RANKED), help=", ".join(METHODS))
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--show", action="store_true")

@@ -85,7 +85,7 @@ def test_a_huge_message_is_cut():
     (outcome,) = evaluated(SerialEvaluator(raises), {"k": 0})
     assert len(outcome.reason) == 2000
     assert outcome.reason.startswith("ValueError: the loss is inf !!!")
-    assert outcome.reason.endswith("! ...")
+    assert outcome.reason.endswith("!...")
     assert len(outcome.attributes["traceback"]) < 4000
     assert "in raises" in outcome.attributes["traceback"]
 

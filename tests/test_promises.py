@@ -31,6 +31,7 @@ from deepbore.data.outcomes import Status
 from deepbore.data.record import read_record
 from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
 from deepbore.labels import ObjectiveLabels
+from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.loop.engine import Engine
 
 LINE = SearchSpace({"x": Real(0, 1)})
@@ -68,7 +69,7 @@ def test_trials_compared_too_long_ago_are_unknown_and_not_bad():
     observations.prefer([(7, other) for other in range(7)])
     observations.prefer([(k % 6, (k + 1) % 6) for k in range(1000)])
     weight = PreferenceLabels()(observations).weight
-    assert weight[6:].tolist() == [0, 0]
+    assert weight[6:].max() <= NEGLIGIBLE
     assert weight[:6].tolist() == [1] * 6
 
 
