@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch import Trainer
+from lightning.pytorch.callbacks import EarlyStopping
 from torch import nn
 
 import deepbore as db
@@ -24,15 +26,16 @@ from deepbore.data.lines import written
 from deepbore.data.observations import Observations
 from deepbore.data.record import read_record
 from deepbore.data.thresholds import best_among, best_and_tau, threshold
-from deepbore.errors import JournalError, PointError, SettingError, ValueTypeError
+from deepbore.errors import JournalError, PointError, SettingError, SpaceExhausted, ValueTypeError
 from deepbore.labels import Labels, ThresholdLabels, preferences
-from deepbore.plots import history, report
+from deepbore.plots import history, pairs, report, slices
 from deepbore.plots.held_out import held_out
 from deepbore.plots.html_report import record_of
 from deepbore.plots.optimization_history import gamma_of
 from deepbore.plots.page.charts import axis_of
 from deepbore.plots.predictions import is_good, judged_rows
 from deepbore.plots.value_axis import ValueAxis
+from deepbore.space import counting
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 SQUARE = db.SearchSpace({"x": db.Real(0, 1), "y": db.Real(0, 1)})
@@ -417,6 +420,82 @@ def test_a_record_refuses_what_a_study_refuses(tmp_path, settings, told, rule):
     for look in (read_record, db.Study.load):
         with pytest.raises(JournalError, match=rule):
             look(path)
+
+
+# --- the ends of numbers, and of spaces ------------------------------------------------------------------------------
+
+
+def test_a_large_value_that_falls_by_little_is_logged_as_it_is():
+    stopping = EarlyStopping("best_value", patience=4)
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = Trainer(max_epochs=-1, accelerator="cpu", callbacks=[stopping], enable_model_summary=False, **quiet)
+    study = db.Study(SQUARE, seed=0, classifier=db.RandomForest(trees=5), n_initial=3)
+    study.optimize(lambda params, trial: 2e7 - 0.01 * trial.id, 14, trainer=trainer)
+    assert len(study.trials) == 14
+    assert float(stopping.best_score) == pytest.approx(2e7 - 0.13, abs=1e-6)
+
+
+def idle(high, **settings):
+    """A space of 8 configurations once "opt" is fixed: then "period" is never active."""
+    period = db.Integer(1, high, log=True, when={"opt": "sgd"})
+    depth = db.Integer(1, 8)
+    return db.SearchSpace({"opt": db.Categorical(["sgd", "adam"]), "depth": depth, "period": period}, **settings)
+
+
+@pytest.mark.parametrize("settings", [{}, {"constraints": ["period <= 100000 * depth"]}])
+def test_a_parameter_that_is_never_active_costs_nothing(settings):
+    space = idle(10**13, **settings)
+    assert space.with_fixed({"opt": "adam"}).cardinality == 8
+    study = db.Study(space, seed=0)
+    study.fix({"opt": "adam"})
+    study.optimize(lambda params: params["depth"], 20)
+    assert sorted(trial.params["depth"] for trial in study.trials) == list(range(1, 9))
+
+
+@pytest.fixture
+def uncounted(monkeypatch):
+    """A space of 20 configurations that counts as infinite, as large ones with constraints do."""
+    monkeypatch.setattr(counting, "MOST", 1)
+    space = db.SearchSpace({name: db.Integer(2, 9) for name in NAMES}, constraints=[f"{' + '.join(NAMES)} <= 9"])
+    assert math.isinf(space.cardinality)
+    return space
+
+
+NAMES = ("max_depth", "min_samples_leaf", "max_leaf_nodes")
+
+
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_a_space_that_is_small_without_being_known_to_be_ends_the_run(uncounted, batch_size, caplog):
+    found = db.minimize(lambda params: params["max_depth"], uncounted, 30, batch_size=batch_size, seed=0)
+    assert len(found.study.trials) == 20
+    assert "the run ends" in caplog.text
+    with pytest.raises(SpaceExhausted):
+        found.study.ask()
+
+
+def test_a_search_of_scikit_learn_ends_with_such_a_space(uncounted):
+    trees, sklearn = pytest.importorskip("sklearn.tree"), pytest.importorskip("deepbore.integrations.sklearn")
+    search = sklearn.DeepBoreSearchCV(trees.DecisionTreeClassifier(), uncounted, n_iter=30, batch_size=8, cv=2)
+    search.fit(np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2)
+    assert len(search.cv_results_["params"]) == 20
+
+
+def test_an_empty_cell_is_not_guessed_at():
+    choices = db.Categorical([None, ""])
+    with pytest.raises(PointError, match="tell choices apart"):
+        choices.read("")
+    assert db.Categorical(["", "a"]).read("") == ""
+    assert db.Categorical([None, "a"]).read("") is None
+
+
+def test_pictures_reach_to_the_ends_of_numbers(recwarn):
+    space = db.SearchSpace({"x": db.Real(1e-290, 1e300, log=True), "y": db.Real(0, 1)})
+    study = db.Study(space, seed=0)
+    told(study, 12, lambda params: params["y"])
+    study.fit()
+    for picture in (slices, pairs):
+        picture(study).canvas.draw()
+    assert not [each for each in recwarn if "deepbore" in each.filename]
 
 
 # --- what a program prints -------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The walk down a ranking, past what has been seen."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from deepbore.data.observations import Observations
 from deepbore.errors import SpaceExhausted
 
+T = TypeVar("T")
 ENUMERABLE = 1_000_000  # a finite space up to this size is searched for its last unseen points one by one
 ROUNDS = 50  # of 100 q random points, before a space is held to have nothing new
 
@@ -59,6 +61,21 @@ def distinct(ranked: Tensor, observations: Observations, q: int, generator: torc
         f"{q} new configurations were asked for, but {ROUNDS * 100 * q} random ones hold only {len(walk.rows)}: nearly "
         f"all of the space is evaluated or pending ({observations.n_distinct} configurations). Ask for fewer."
     )
+
+
+def as_many(find: Callable[[int], T], q: int) -> T | None:
+    """What is found for q, or for half, a quarter, ... of it while the space has not so many; None where it has none.
+
+    Args:
+        find: for a number of new configurations; raises SpaceExhausted.
+        q: how many are wanted.
+    """
+    while q:
+        try:
+            return find(q)
+        except SpaceExhausted:
+            q //= 2
+    return None
 
 
 def fresh_rows(ranked: Tensor, observations: Observations, count: int) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from deepbore.candidates.walk import as_many
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import PointError
@@ -152,11 +153,11 @@ class FollowedStudy:
 
     def _next(self, study: Study, number: int) -> Params:
         """What deepbore proposes; any configuration if a finite space has no new one."""
-        if study.observations.n_left <= 0:
+        trials = as_many(study.ask, 1)
+        if trials is None:
             return study.space.decode(study.space.sample(1, self.generator))[0]
-        (asked,) = study.ask(1)
-        self._rows[number] = asked.id
-        return asked.params
+        self._rows[number] = trials[0].id
+        return trials[0].params
 
     def _outcome(self, trial: FrozenTrial) -> Outcome:
         """The values and the constraints of a complete trial that has all of them; else a failure."""

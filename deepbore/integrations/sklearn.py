@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from deepbore.candidates.walk import as_many
 from deepbore.checks import whole
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import SearchSpace
@@ -95,7 +96,9 @@ class DeepBoreSearchCV(BaseSearchCV):
         self.study_ = Study(space, direction="maximize", seed=_seed(self.random_state))
         observations = self.study_.observations
         while (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
-            trials = self.study_.ask(min(self.batch_size, left))
+            trials = as_many(self.study_.ask, min(self.batch_size, left))
+            if trials is None:
+                break
             try:
                 scores = self._scores(evaluate_candidates([trial.params for trial in trials]))
             except ValueError as error:

@@ -3,20 +3,26 @@
 epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate -> record
 """
 
+import logging
+from collections.abc import Callable
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
 
+from deepbore.candidates.walk import as_many
 from deepbore.checks import whole
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.neutral import as_usual
 from deepbore.evaluators import Evaluator
 from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine, Stopwatch
-from deepbore.loop.metrics import progress
+from deepbore.loop.metrics import exact, progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
 from deepbore.loop.steering import Steering
+
+log = logging.getLogger(__name__)
 
 
 class LoopController(Callback):
@@ -72,7 +78,7 @@ class LoopController(Callback):
         runner.evaluator.open()
         left, state.unfinished, state.unclaimed = [*state.unfinished, *state.unclaimed], [], []
         runner.evaluate(self.engine.still_pending(left))
-        while not self._is_over(trainer) and (rows := self._known()):
+        while not self._is_over(trainer) and (rows := self._known(trainer)):
             runner.evaluate(rows)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -85,7 +91,7 @@ class LoopController(Callback):
         """Looks at the labels."""
         if self.logs:
             self.state.metrics.relabelled(batch, self.state.observations)
-            pl_module.log_dict(dict(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
+            pl_module.log_dict(exact(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
@@ -101,7 +107,7 @@ class LoopController(Callback):
                 self.runner.evaluate(rows)  # needs no classifier
             if self.logs:
                 measured = {**progress(self.state.observations), "seconds_per_suggestion": seconds}
-                pl_module.log_dict({**measured, **self.state.metrics.known})
+                pl_module.log_dict(exact({**measured, **self.state.metrics.known}))
             self._is_over(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -116,16 +122,21 @@ class LoopController(Callback):
         """Drops what is outstanding, Ctrl-C included; its trials stay pending, and the next run begins with them."""
         self._leave()
 
-    def _known(self) -> list[int]:
+    def _known(self, trainer: Trainer) -> list[int]:
         """Rows that need no classifier, reserved: what is enqueued or promoted, and then the initial design."""
         known = self.engine.reserve_queued(self.runner.room) or self.engine.reserve_promoted(self.runner.room)
         missing = min(self.runner.room, self.state.n_missing)
-        return known or (self.engine.reserve(self.engine.design(missing)) if missing else [])
+        if known or not missing:
+            return known
+        points = self._new(trainer, self.engine.design, missing)
+        return [] if points is None else self.engine.reserve(points)
 
     def _proposed(self, trainer: Trainer) -> list[int]:
         """Rows of the classifier's proposals, reserved; none if they are not worth it, or the time is over."""
         with as_usual():
-            points = self.engine.propose(self.runner.room)
+            points = self._new(trainer, self.engine.propose, self.runner.room)
+            if points is None:
+                return []
             self.steering.proposed(points)
             if self._is_over(trainer):
                 return []
@@ -134,6 +145,15 @@ class LoopController(Callback):
         if expected is not None:
             self.state.metrics.forecast(rows, expected)
         return rows
+
+    def _new(self, trainer: Trainer, find: Callable[[int], Tensor], q: int) -> Tensor | None:
+        """Up to q new points; None, and the end of the run, where a space that counts as infinite has hardly any."""
+        points = as_many(find, q)
+        if points is None:
+            n = self.state.observations.n_distinct
+            log.warning("the run ends: among many random configurations none is new to it (it has %d)", n)
+            trainer.should_stop = True
+        return points
 
     def _is_over(self, trainer: Trainer) -> bool:
         """Stops the trainer when all trials are done, or the space is exhausted."""

@@ -112,3 +112,8 @@ def hypervolume_so_far(observations: Observations) -> dict[str, float]:
     front = observations.values[front_rows(observations) if bool(observations.feasible.any()) else complete[:0]]
     start = observations.values[complete[:DESIGN]].max(0).values
     return {"hypervolume": hypervolume(front.cpu().numpy(), start.cpu().numpy())}
+
+
+def exact(metrics: Mapping[str, float]) -> dict[str, Tensor]:
+    """Metrics as Lightning keeps them: numbers it would round to float32, in which a large value falls by steps."""
+    return {name: torch.as_tensor(value, dtype=torch.float64) for name, value in metrics.items()}

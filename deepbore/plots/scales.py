@@ -1,5 +1,6 @@
 """From a parameter to an axis: where its values stand, its ticks and limits."""
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from deepbore.space.parameters import Parameter, Scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FURTHEST = 307.0  # power of ten that float64 still has
 LONG = 28  # characters of all the ticks' labels from which they are turned
 
 
@@ -52,6 +54,6 @@ def _widened(scale: Scale) -> tuple[float, float]:
     """The bounds with a margin of one in fifty, along the scale."""
     low, high = scale.low, scale.high
     if scale.log:
-        margin = (high / low) ** 0.02
-        return low / margin, high * margin
+        margin = 0.02 * (math.log10(high) - math.log10(low))
+        return 10 ** max(math.log10(low) - margin, -FURTHEST), 10 ** min(math.log10(high) + margin, FURTHEST)
     return low - 0.02 * (high - low), high + 0.02 * (high - low)

@@ -23,8 +23,7 @@ def count(layout: Layout) -> float:
     """
     if not layout.constraints.are_known:
         return math.inf
-    levels = {column: layout.level_where_fixed(column) for column in layout.fixed}
-    free = [c for c in range(len(layout.parameters)) if layout.is_free(c) and layout.conditions.is_possible(c, levels)]
+    free = [c for c in range(len(layout.parameters)) if layout.is_free(c) and c not in layout.idle]
     if free and (not layout.constraints or any(column in layout.conditions.children for column in free)):
         return math.inf
     total: int = 1
@@ -67,7 +66,8 @@ def _count_group(layout: Layout, group: list[int]) -> tuple[int, bool]:
 def _few(layout: Layout, column: int) -> Array:
     """All entries of a column, if they are not too many."""
     levels = layout.parameters[column].levels
-    if column not in layout.fixed and levels is not None and levels > MOST:
+    stands_still = column in layout.fixed or column in layout.idle
+    if not stands_still and levels is not None and levels > MOST:
         raise TooMany
     return candidates(layout, column)
 

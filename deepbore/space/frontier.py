@@ -149,11 +149,11 @@ class Frontier:
 
 
 def candidates(layout: Layout, column: int) -> Array:
-    """All entries that a column can have (k); the one where it is fixed, 0 alone where it has no end of them."""
+    """All entries that a column can have (k): one where it is fixed, 0 alone where it has no end of them or is idle."""
     if column in layout.fixed:
         return np.array([layout.fixed[column]])
     parameter = layout.parameters[column]
-    if parameter.levels is None:
+    if parameter.levels is None or column in layout.idle:
         return np.zeros(1)
     found: Array = parameter.from_level(torch.arange(parameter.levels, dtype=torch.float64)).numpy()
     return found

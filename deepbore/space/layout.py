@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 
@@ -40,6 +41,13 @@ class Layout:
     def is_free(self, column: int) -> bool:
         """Whether a column is continuous and not fixed, so that it has no end of values."""
         return self.parameters[column].is_continuous and column not in self.fixed
+
+    @cached_property
+    def idle(self) -> frozenset[int]:
+        """Columns that are never active, for what is fixed."""
+        levels = {column: self.level_where_fixed(column) for column in self.fixed}
+        conditional = self.conditions.columns if levels else []
+        return frozenset(column for column in conditional if not self.conditions.is_possible(column, levels))
 
     def level_where_fixed(self, column: int) -> float:
         """What conditions on a fixed parameter look at."""

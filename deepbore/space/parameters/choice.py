@@ -83,7 +83,8 @@ class _Choice(Parameter):
 
     def read(self, text: str) -> Scalar:
         alike = [choice for choice in self.choices if str(choice) == text]
-        alike = alike or [choice for choice in self.choices if _is_written(choice, text)]
+        if not alike or not text:  # an empty cell may be None, too
+            alike += [choice for choice in self.choices if choice not in alike and _is_written(choice, text)]
         if not alike:
             raise PointError(f"a value must be among {_some(self.choices)}, but got {text!r}.")
         if len(alike) > 1:

@@ -33,7 +33,8 @@ def _scaled_and_back(
 ) -> Array:
     """Rounds to decimals; one by one what may be wrong, or where the whole number is not in [least, most]."""
     power = POWERS[np.minimum(np.abs(decimals), len(POWERS) - 1)]
-    scaled = np.where(decimals >= 0, values * power, values / power)
+    with np.errstate(over="ignore"):  # where it is divided
+        scaled = np.where(decimals >= 0, values * power, values / power)
     whole = np.rint(scaled)
     rounded: Array = np.where(decimals >= 0, whole / power, whole * power)
     near_half = np.abs(np.abs(scaled - whole) - 0.5) <= np.spacing(np.abs(scaled))
