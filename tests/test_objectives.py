@@ -174,6 +174,39 @@ def test_the_best_labels_are_those_of_the_feasible_front():
     assert labels.constraints.shape == (5, 1)
 
 
+def test_a_reference_that_is_known_is_where_gains_begin():
+    values = [[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [3.0, 3.0], [2.5, 3.5]]
+    for directions, signs in ((("minimize", "minimize"), (1, 1)), (BOTH, (1, -1))):
+        given = [[signs[0] * one, signs[1] * other] for one, other in values]
+        reference = [signs[0] * 2.5, signs[1] * 3.5]
+        labels = ObjectiveLabels(2, reference)(told(given, directions=directions))
+        free = ObjectiveLabels(2)(told(given, directions=directions))
+        assert torch.allclose(labels.best[0].float(), labels.z[4])
+        assert torch.equal(labels.z, free.z)
+        assert torch.equal(labels.best[1:], free.best[1:])
+
+
+@pytest.mark.parametrize("reference", [[1.0], [1.0, 2.0, 3.0], 1.0, "ab", [1.0, math.nan], [1.0, "2"], []])
+def test_a_reference_has_a_number_for_each_objective(reference):
+    with pytest.raises(SettingError, match="reference must be 2 finite numbers"):
+        ObjectiveLabels(2, reference)
+
+
+def test_what_is_worse_than_the_reference_is_not_looked_for(tmp_path):
+    """Of the whole front x -> (x, 1 - x), a tenth is worth something."""
+    path = tmp_path / "journal.jsonl"
+    labels = ObjectiveLabels(2, reference=[0.55, 0.55])
+    study = Study(PLANE, directions=["minimize"] * 2, labels=labels, journal=path, seed=0)
+    for _ in range(25):
+        (trial,) = study.ask()
+        x, y = trial.params["x"], trial.params["y"]
+        study.tell(trial, [x + y, 1 - x + y])
+    late = [trial.params for trial in study.trials[12:]]
+    assert sum(0.4 < params["x"] < 0.6 and params["y"] < 0.1 for params in late) >= 10
+    study.close()
+    assert Study.load(path).labels.reference == (0.55, 0.55)
+
+
 @given(st.floats(1e-3, 1e3), st.floats(-100, 100))
 @settings(max_examples=20)
 def test_the_units_of_an_objective_do_not_matter(scale, shift):

@@ -1,13 +1,16 @@
 """`ObjectiveLabels`: a grade for each of several objectives."""
 
 import math
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 from deepbore.checks import required, whole
+from deepbore.data.directions import sign_of
 from deepbore.data.observations import Observations, Status
 from deepbore.data.pareto import non_dominated
+from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels, lighten_pending
 from deepbore.labels.constraints import graded_constraints
 from deepbore.labels.grade import graded_by_value
@@ -20,31 +23,42 @@ TAIL = 2.0  # thresholds beyond the reference value, by those up to it
 class ObjectiveLabels(Labelling):
     """One column for each objective: the share of its thresholds that a value reaches, as in `ValueGradedLabels`.
 
-    The threshold of column j is the reference value r_j, from which on a gain counts, with tail 2: labels are linear in
-    the values up to r_j, so that a smooth objective stays smooth, and bend slowly beyond, so that a few values that are
-    a thousand times worse do not make all others look alike.
+    The threshold of column j is the reference value r_j, with tail 2: labels are linear in the values up to r_j, so
+    that a smooth objective stays smooth, and bend slowly beyond, so that a few values that are a thousand times worse
+    do not make all others look alike.
 
     r_j lies behind the worst value on the Pareto front by a tenth of the front's extent, and is at least the 75 %
     quantile of the values so far. Without this least value a front that shrinks to one trial, which on a concave one
     beats all others for a while, would stay there.
 
-    `Labels.best` is the label at r_j in each column, and then the labels of the front of the feasible trials, one row
-    each ((1 + f) x k): what is worth having is what no such row reaches in all columns (`LogHypervolumeImprovement`).
-    Values are compared with values of the same objective only, so their units do not matter.
+    `Labels.best` is the label at r_j in each column, or at the reference that is given, and then the labels of the
+    front of the feasible trials, one row each ((1 + f) x k): what is worth having is what no such row reaches in all
+    columns (`LogHypervolumeImprovement`). Values are compared with values of the same objective only, so their units do
+    not matter.
 
     Args:
         objectives: k, how many values are graded, >= 1.
+        reference: k values, in the order and sign of the objectives, from which on a gain counts, if they are known: a
+            trial that is worse in one of them is worth nothing. None for the r_j.
 
     Raises:
-        SettingError: for a number outside its range.
+        SettingError: for a number outside its range, or anything but k finite numbers as a reference.
+
+    Example:
+        >>> from deepbore import Real, SearchSpace, Study
+        >>> labels = ObjectiveLabels(2, reference=[5.0, 0.9])  # at most 5 s, an accuracy of .9 at least
+        >>> study = Study(SearchSpace({"x": Real(0, 1)}), directions=["minimize", "maximize"], labels=labels)
+        >>> type(study.classifier).__name__
+        'PerColumn'
     """
 
     grades_front = True
 
-    def __init__(self, objectives: int):
+    def __init__(self, objectives: int, reference: Sequence[float] | None = None):
         required(objectives=objectives)
         whole(1, objectives=objectives)
         self.objectives = self.outputs = objectives
+        self.reference = None if reference is None else checked_reference(reference, objectives)
 
     def __call__(self, observations: Observations) -> Labels:
         values = observations.values
@@ -52,8 +66,8 @@ class ObjectiveLabels(Labelling):
         if not bool(complete.any()):
             return Labels.none(observations, self.outputs)
         front, told = front_rows(observations), values[complete]
-        low, reference = told.min(0).values, reference_values(values[front], told)
-        graded = graded_by_value(torch.cat([reference[None], values]), low, reference, TAIL)
+        low, bend = told.min(0).values, reference_values(values[front], told)
+        graded = graded_by_value(torch.cat([self._start(observations, bend)[None], values]), low, bend, TAIL)
         z = graded[1:]
         feasible = front if bool(observations.feasible.any()) else front[:0]
         return Labels(
@@ -64,6 +78,21 @@ class ObjectiveLabels(Labelling):
             metrics={"front_size": float(len(feasible))},
             constraints=graded_constraints(observations),
         )
+
+    def _start(self, observations: Observations, behind: Tensor) -> Tensor:
+        """From which values on, to minimise, a gain counts (k): given ones, or those behind the front."""
+        if self.reference is None:
+            return behind
+        signs = map(sign_of, observations.directions)
+        return behind.new_tensor([sign * each for sign, each in zip(signs, self.reference, strict=True)])
+
+
+def checked_reference(reference: Sequence[float], k: int) -> tuple[float, ...]:
+    """The reference as k floats; raises SettingError for anything else."""
+    given = list(reference) if isinstance(reference, Iterable) and not isinstance(reference, str) else []
+    if len(given) != k or not all(isinstance(each, (int, float)) and math.isfinite(each) for each in given):
+        raise SettingError(f"reference must be {k} finite numbers, one for each objective, but got {reference!r:.100}.")
+    return tuple(map(float, given))
 
 
 def own_complete(observations: Observations) -> Tensor:

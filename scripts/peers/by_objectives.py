@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from deepbore import KernelPLS, Study
+from deepbore.labels import ObjectiveLabels
 from peers.mbore import MODELS, SCORES, mbore
 
 Method = Callable[[Any, int], Iterator[list[float]]]
@@ -20,6 +21,11 @@ def asked(problem: Any, **parts: Any) -> Iterator[list[float]]:
         outcome = problem(trial.params)
         study.tell(trial, outcome)
         yield list(outcome.values)
+
+
+def told(problem: Any) -> ObjectiveLabels:
+    """Labels that know the problem's reference point, as qLogNEHVI and MBORE do."""
+    return ObjectiveLabels(len(problem.directions), problem.reference)
 
 
 def random(problem: Any, seed: int) -> Iterator[list[float]]:
@@ -89,6 +95,7 @@ def sampler(name: str, seed: int) -> Any:
 
 METHODS: dict[str, Method] = {
     "deepbore": lambda problem, seed: asked(problem, seed=seed),
+    "deepbore:told": lambda problem, seed: asked(problem, seed=seed, labels=told(problem)),
     "deepbore:chebyshev": lambda problem, seed: asked(problem, seed=seed, classifier=KernelPLS()),
     "optuna-tpe": lambda problem, seed: optuna(problem, sampler("TPE", seed)),
     "optuna-nsga2": lambda problem, seed: optuna(problem, sampler("NSGA-II", seed)),
