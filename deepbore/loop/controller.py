@@ -151,7 +151,7 @@ class LoopController(Callback):
         points = as_many(find, q)
         if points is None:
             n = self.state.observations.n_distinct
-            log.warning("the run ends: among many random configurations none is new to it (it has %d)", n)
+            log.warning("the run ends: of many random configurations none is new, nearly all of them are among its %d", n)
             trainer.should_stop = True
         return points
 
