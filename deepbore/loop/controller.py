@@ -150,8 +150,8 @@ class LoopController(Callback):
         """Up to q new points; None, and the end of the run, where a space that counts as infinite has hardly any."""
         points = as_many(find, q)
         if points is None:
-            n = self.state.observations.n_distinct
-            log.warning("the run ends: of many random configurations none is new, nearly all of them are among its %d", n)
+            seen = self.state.observations.n_distinct
+            log.warning("the run ends: of many random configurations none is new beside the %d that it has", seen)
             trainer.should_stop = True
         return points
 
