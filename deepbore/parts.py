@@ -52,6 +52,11 @@ def class_path(cls: type) -> str:
     return f"deepbore.{own[1]}.{cls.__name__}" if own[0] == "deepbore" else f"{cls.__module__}.{cls.__qualname__}"
 
 
+def class_name(description: Mapping[str, Any]) -> str:
+    """The name of the class in a description, without its module; empty where there is none."""
+    return str(description.get("class_path", "")).rpartition(".")[2]
+
+
 def make(description: Mapping[str, Any], kind: type[P]) -> P:
     """The part that `describe` has described. Only classes of deepbore are imported: a journal runs nobody's code.
 

@@ -12,7 +12,7 @@ from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, Link, PerColu
 from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, RungLabels, default_labels
-from deepbore.parts import describe, make
+from deepbore.parts import class_name, describe, make
 from deepbore.space import SearchSpace
 
 N_INITIAL = 10
@@ -199,7 +199,7 @@ def shown(described: Any) -> str:
     """A description on one line: GreedyBatch(reach=0.3)."""
     if isinstance(described, Mapping) and "class_path" in described:
         settings = ", ".join(f"{name}={shown(value)}" for name, value in described["init_args"].items())
-        return f"{str(described['class_path']).rpartition('.')[2]}({settings})"
+        return f"{class_name(described)}({settings})"
     return repr(described)
 
 

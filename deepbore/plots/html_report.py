@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, front, is_feasible
+from deepbore.parts import class_name
 from deepbore.plots.page.charts import Section
 from deepbore.plots.page.history_chart import history_section
 from deepbore.plots.page.page import render
@@ -90,9 +91,7 @@ def _sections(
 def _summary(record: Record) -> dict[str, Any]:
     statuses = record.status
     parts = record.header.get("recipe", {})
-    named = {
-        name: str(parts[name]["class_path"]).rpartition(".")[2] for name in ("classifier", "labels") if name in parts
-    }
+    named = {name: class_name(parts[name]) for name in ("classifier", "labels") if name in parts}
     unfinished = {name: n for name, n in _unfinished(statuses).items() if n}
     return {
         **_found(record),

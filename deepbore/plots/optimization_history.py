@@ -13,6 +13,7 @@ from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, may_be_best
 from deepbore.data.thresholds import best_among, best_and_tau, best_so_far
 from deepbore.errors import SettingError
+from deepbore.parts import class_name
 from deepbore.plots.style import (
     BAD,
     BEST,
@@ -108,14 +109,10 @@ def gamma_of(header: Mapping[str, Any]) -> float | None:
     if "budget" in header:
         return None
     described = header.get("recipe", {}).get("labels") or {}
-    while _class_of(described) == "EmphasiseChanges":  # which weighs the rows of others
+    while class_name(described) == "EmphasiseChanges":  # which weighs the rows of others
         described = described["init_args"]["base"]
-    given = described.get("init_args", {}).get("gamma", GAMMAS.get(_class_of(described)))
+    given = described.get("init_args", {}).get("gamma", GAMMAS.get(class_name(described)))
     return float(given) if isinstance(given, (int, float)) and 0 < given < 1 else None
-
-
-def _class_of(described: Mapping[str, Any]) -> str:
-    return str(described.get("class_path", "")).rpartition(".")[2]
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ def _widened(scale: Scale) -> tuple[float, float]:
     """The bounds with a margin of one in fifty, along the scale."""
     low, high = scale.low, scale.high
     if scale.log:
-        margin = 0.02 * (math.log10(high) - math.log10(low))
-        return 10 ** max(math.log10(low) - margin, -FURTHEST), 10 ** min(math.log10(high) + margin, FURTHEST)
+        start, end = math.log10(low), math.log10(high)
+        margin = 0.02 * (end - start)
+        return 10 ** max(start - margin, -FURTHEST), 10 ** min(end + margin, FURTHEST)
     return low - 0.02 * (high - low), high + 0.02 * (high - low)

@@ -54,7 +54,7 @@ def optuna(problem: Any, sampler: Any) -> Iterator[list[float]]:
 def botorch(problem: Any, seed: int) -> Iterator[list[float]]:
     """Values of BoTorch's qLogNEHVI, one point at a time, on independent Gaussian processes, as in its tutorial.
 
-    Its reference point is the problem's own, which deepbore is not told.
+    Its reference point is the problem's own, which deepbore's default is not told.
     """
     from botorch import fit_gpytorch_mll
     from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
