@@ -5,10 +5,13 @@ import random
 import numpy as np
 import pytest
 import torch
+from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from scipy.stats import norm
 
 import deepbore as db
 from deepbore.acquisition import LogExpectedImprovement
+from deepbore.acquisition.botorch import joint_acquisition
+from deepbore.candidates import Search
 from deepbore.classifiers.kernel_posterior import drawn_without_noise
 from deepbore.classifiers.kernels import matern52
 
@@ -91,3 +94,23 @@ def test_a_noisy_run_is_resumed_exactly(tmp_path):
     assert study.classifier.noisy
     again = noisy_study(15)
     assert study.ask()[0].params == again.ask()[0].params
+
+
+def test_batches_of_botorch_improve_on_the_best_row_without_its_noise():
+    study = learned(30, candidates=db.BoTorchBatch())
+    head, rows, points = study.classifier, study.observations.points, study.space.sobol(10, seed=1)
+    joint = joint_acquisition(head, seed=0, baseline=rows)
+    posterior = head.posterior(torch.cat([points, rows]))
+    stream = np.random.default_rng(0)
+    drawn = stream.multivariate_normal(posterior.mean.numpy(), posterior.covariance().numpy(), 20_000)
+    expected = (drawn[:, :10] - drawn[:, 10:].max(1, keepdims=True)).clip(min=0).mean(0)
+    assert joint(points[:, None]).detach().exp().numpy() == pytest.approx(expected, rel=0.3, abs=1e-3)
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_search_by_botorch_asks_the_head_whether_values_are_noisy(noisy):
+    study = learned(30, candidates=db.BoTorchBatch(samples=100), classifier=db.KernelPLS(noisy=noisy))
+    kind = qLogNoisyExpectedImprovement if noisy else qLogExpectedImprovement
+    search = Search(LogExpectedImprovement(), study.classifier, study.observations, torch.Generator().manual_seed(0))
+    assert type(db.BoTorchBatch().monte_carlo(search)) is kind
+    assert len(study.ask(3)) == 3

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 from botorch.acquisition import AcquisitionFunction, qUpperConfidenceBound
-from botorch.acquisition.logei import qLogExpectedImprovement
+from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior, Posterior
@@ -161,21 +161,27 @@ class EveryMember(MCSampler):
         return samples
 
 
-def joint_acquisition(classifier: Classifier, seed: int, best: Tensor | None = None) -> AcquisitionFunction:
+def joint_acquisition(
+    classifier: Classifier, seed: int, best: Tensor | None = None, baseline: Tensor | None = None
+) -> AcquisitionFunction:
     """The Monte Carlo acquisition for q points that suits a classifier.
 
-    For Gaussian scores that estimate labels it is expected improvement over the best label, on the scale of logarithms;
-    for others an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa |score - mean|] (Wilson
-    et al., The reparameterization trick for acquisition functions, 2017).
+    For Gaussian scores that estimate labels it is expected improvement over the best label, on the scale of logarithms,
+    or, where the head says what labels may be without their noise (`KernelPLS(noisy=True)`), over the best of the
+    baseline without it; for others an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa
+    |score - mean|] (Wilson et al., The reparameterization trick for acquisition functions, 2017).
 
     Args:
         classifier: the trained classifier.
         seed: of the quasi-random normal samples of a Gaussian.
         best: the label to improve on (a scalar); None for the best of the data.
+        baseline: points that may be the best without their noise (n x d); None to take no label for luck.
     """
     model = BoTorchClassifier(classifier)
     sampler = SobolQMCNormalSampler(torch.Size([NORMAL_SAMPLES]), seed=seed) if model.gaussian else EveryMember()
-    if classifier.link is Link.IDENTITY and model.gaussian:
-        goal = float(classifier.best_label if best is None else best)
-        return qLogExpectedImprovement(model, best_f=goal, sampler=sampler)
-    return qUpperConfidenceBound(model, beta=classifier.kappa**2, sampler=sampler)
+    if classifier.link is not Link.IDENTITY or not model.gaussian:
+        return qUpperConfidenceBound(model, beta=classifier.kappa**2, sampler=sampler)
+    if baseline is not None and classifier.posterior(baseline[:1]).noiseless is not None:
+        return qLogNoisyExpectedImprovement(model, baseline, sampler, prune_baseline=True, cache_root=False)
+    goal = float(classifier.best_label if best is None else best)
+    return qLogExpectedImprovement(model, best_f=goal, sampler=sampler)

@@ -26,6 +26,7 @@ Inequality = tuple[Sequence[int], Sequence[float], float]
 Constraints = list[tuple[Tensor, Tensor, float]]
 Climb = Callable[[Tensor], Tensor]  # starts (k x q x d) -> the best that was found (q x d)
 TOLERANCE = 1e-8
+BASELINE = 32  # rows with the best values, one of which is taken for the best where values are noisy
 
 
 class BoTorchBatch(Candidates):
@@ -80,7 +81,8 @@ class BoTorchBatch(Candidates):
         from deepbore.acquisition.botorch import joint_acquisition  # takes a second to import
 
         seed = int(torch.randint(2**31, (), generator=search.generator))
-        return joint_acquisition(search.classifier, seed, search.goal)
+        rows = search.observations.best_rows(BASELINE)
+        return joint_acquisition(search.classifier, seed, search.goal, search.points(rows) if len(rows) else None)
 
     def check(self, space: SearchSpace, classifier: Classifier) -> None:
         super().check(space, classifier)
