@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study
+from deepbore import Categorical, Condition, Integer, Ordinal, Outcome, Real, SearchSpace, Study
 from peers import methods
-from peers.variants import ALL as VARIANTS, FIRST, averaging, former, in_context, noise
+from peers.variants import ALL as VARIANTS, FIRST, REPEATED, averaging, former, in_context, noise
 from peers.variants.averaging import elliptical_slice
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +49,18 @@ def test_a_design_begins_where_its_variant_says():
         assert middle.get("share", 0.5) == 0.5
 
 
+@pytest.mark.parametrize("noisy", [False, True])
+def test_the_best_configuration_again_tells_whether_values_are_noisy(noisy):
+    peer, seen, noise = methods.make("deepbore:repeat", REAL, seed=0, n_initial=8), [], np.random.default_rng(0)
+    for _ in range(20):
+        ((params, handle),) = peer.suggest(1)
+        seen.append(tuple(params.values()))
+        chance = noise if noisy else np.random.default_rng(int(1e6 * (2 + params["a"])))  # or the same each time
+        peer.observe_outcome(handle, Outcome(cost(params) + chance.normal()))
+    assert len(seen) - len(set(seen)) == 1
+    assert peer.study.classifier.noisy is noisy
+
+
 def test_local_rows_learn_from_as_many_as_they_may():
     for regrade in (False, True):
         kernel = former.LocalRows(regrade=regrade)
@@ -74,8 +86,8 @@ def test_names_are_those_of_methods_of_the_page_and_of_the_runs():
     assert len(listed) == len(set(listed))
     assert set(VARIANTS) < set(listed)
     page = (ROOT / "docs" / "ablation.md").read_text()
-    assert [name for name in [*VARIANTS, *FIRST] if f"`{name.removeprefix('deepbore:')}`" not in page] == []
-    assert {row["method"] for row in ROWS} <= {"deepbore", *VARIANTS, *FIRST}
+    assert [name for name in [*VARIANTS, *FIRST, *REPEATED] if f"`{name.removeprefix('deepbore:')}`" not in page] == []
+    assert {row["method"] for row in ROWS} <= {"deepbore", *VARIANTS, *FIRST, *REPEATED}
     assert {row["version"] for row in ROWS} == {"0.2.0+prototype", "deepbore 0.2.0"}
 
 

@@ -32,7 +32,7 @@ METHODS: dict[str, Callable[[], Settings]] = {
     **papers.methods(),
     **searches.METHODS,
     **variants.ALL,
-    **dict.fromkeys(variants.FIRST, dict),
+    **dict.fromkeys([*variants.FIRST, *variants.REPEATED], dict),
 }
 
 
@@ -50,11 +50,14 @@ class DeepBore(HandlePeer):
         self.study = db.Study(self.space, seed=self.seed, **{"n_initial": self.n_initial} | METHODS[settings]())
         if first := variants.FIRST.get(settings):
             self.study.enqueue(first(self.space, self.seed))
+        self.repeat = variants.Repeat(self.study, self.n_initial) if settings in variants.REPEATED else None
 
     def suggest(self, q: int) -> list[tuple[Params, Trial]]:
         q = min(q, self.study.observations.n_left)
         if q < 1:
             return []
+        if self.repeat:
+            self.repeat.before_asking()
         return [(trial.params, trial) for trial in self.study.ask(int(q))]
 
     def observe(self, handle: Trial, value: float | None) -> None:
@@ -65,6 +68,8 @@ class DeepBore(HandlePeer):
 
     def observe_outcome(self, handle: Trial, outcome: Outcome) -> None:
         self.study.tell(handle, outcome)
+        if self.repeat:
+            self.repeat.after_telling()
 
     def recommend(self) -> Params:
         trial = self.study.recommended if self.noisy else self.study.best_trial

@@ -8,6 +8,7 @@ warping     parameters that are warped before the kernel sees them
 heads       several heads weighed by their forecasts, and deep heads of all rows
 in_context  a transformer that forecasts labels from the rows without training
 design      where the design begins
+repeat      whether values are noisy, by the best configuration once more
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from collections.abc import Callable
 import deepbore as db
 from peers.variants import averaging, former, heads, in_context, noise, ties, warping
 from peers.variants.design import FIRST as FIRST
+from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
 from peers.variants.settings import Settings, by
 
 
