@@ -106,7 +106,7 @@ class Feasibility:
         return (-grades).clamp(min=0).sum(0)
 
     def _head(self, key: int, space: SearchSpace) -> ConstraintHead:
-        head = self._heads.setdefault(key, ConstraintHead(rows=ROWS))
+        head = self._heads.setdefault(key, ConstraintHead(rows=ROWS, alike=False))
         head.bind(space)
         return head
 

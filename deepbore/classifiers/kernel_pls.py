@@ -27,6 +27,7 @@ MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains wh
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
+ALIKE, MANY = 0.75, 10  # prior correlation of the logarithms of any two length scales, from so many parameters on
 LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
 NOISE_START = -2.5  # log lambda where most of what labels vary by is noise
 NOISE_COUNTS = 0.01  # the share of the labels' variance that lambda explains from which on noise counts
@@ -55,7 +56,9 @@ class KernelPLS(Classifier):
     et al. 2019), so that no lucky label is what must be beaten. Where values are rough but not noisy it is worse.
 
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
-    log-normal priors keep what is learned within reason; `prior=False` leaves them out.
+    log-normal priors keep what is learned within reason; `prior=False` leaves them out. Of ten real parameters or more
+    the logarithms of any two length scales have a correlation of 3/4: a few observations tell how far all of them reach
+    before they tell one from another, and few pass for idle by chance.
 
     Args:
         kernel: "matern" (5/2), "rbf" or "rational_quadratic".
@@ -65,6 +68,8 @@ class KernelPLS(Classifier):
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors, or the marginal likelihood alone decides.
         noisy: whether values are known to be noisy.
+        alike: whether length scales are expected to be alike, in spaces of ten real parameters or more; if not, their
+            priors are independent there, too.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -98,6 +103,7 @@ class KernelPLS(Classifier):
         iterations: int = 15,
         prior: bool = True,
         noisy: bool = False,
+        alike: bool = True,
     ):
         super().__init__()
         one_of(KERNELS, kernel=kernel)
@@ -106,8 +112,8 @@ class KernelPLS(Classifier):
         whole(0, iterations=iterations)
         self.function = KERNELS[kernel]
         self.length_scale, self.regularisation = length_scale, regularisation
-        one_of((True, False), prior=prior, noisy=noisy)
-        self.rows, self.iterations, self.prior, self.noisy = rows, iterations, prior, noisy
+        one_of((True, False), prior=prior, noisy=noisy, alike=alike)
+        self.rows, self.iterations, self.prior, self.noisy, self.alike = rows, iterations, prior, noisy, alike
         self._noiseless: NoiselessRows | None = None
 
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
@@ -123,6 +129,7 @@ class KernelPLS(Classifier):
         scales = [self.length_scale_prior if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
         self._prior = np.array([*scales, AMPLITUDE, self.lambda_prior if space.continuous_columns else LEVEL_LAMBDA])
         self._prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
+        self._prior_precision = self._precision(space)
         self._bounds = [self.length_scale_bounds] * d + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
         start = self._prior[:, 0].copy()
         if self.length_scale is not None:
@@ -135,6 +142,11 @@ class KernelPLS(Classifier):
         self._remember(
             torch.zeros(0, self.coordinates.size, dtype=torch.float64), torch.zeros(0, 2, dtype=torch.float64)
         )
+
+    def _precision(self, space: SearchSpace) -> np.ndarray:
+        """The precision of theta's prior in units of its deviations, (d + 2) x (d + 2)."""
+        d = len(space)
+        return correlated(d) if self.alike and space.is_continuous and d >= MANY else np.eye(d + 2)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +222,8 @@ class KernelPLS(Classifier):
         if not self.prior:
             return value, gradient.cpu().numpy()
         score = (theta_array - self._prior[:, 0]) / self._prior[:, 1]
-        return value + float(score @ score / 2), gradient.cpu().numpy() + score / self._prior[:, 1]
+        pull = self._prior_precision @ score
+        return value + float(score @ pull / 2), gradient.cpu().numpy() + pull / self._prior[:, 1]
 
     def _covariance(self, theta: Tensor) -> Tensor:
         """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
@@ -257,3 +270,10 @@ class KernelPLS(Classifier):
         """Takes up the rows of a checkpoint."""
         self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
         self._noiseless = None  # until it learns again
+
+
+def correlated(d: int) -> np.ndarray:
+    """The precision of theta's prior, in units of its deviations, of d length scales that are expected to be alike."""
+    precision = np.eye(d + 2)
+    precision[:d, :d] = np.linalg.inv(ALIKE + (1 - ALIKE) * np.eye(d))
+    return precision

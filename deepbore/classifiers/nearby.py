@@ -146,7 +146,7 @@ class Nearby:
 
     def _made(self, space: SearchSpace) -> NearbyHead:
         if self.head is None:
-            self.head = NearbyHead(rows=ROWS)
+            self.head = NearbyHead(rows=ROWS, alike=False)
             self.head.bind(space)
         return self.head
 

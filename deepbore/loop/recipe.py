@@ -148,7 +148,7 @@ def default_classifier(objectives: int, labels: Labelling | None) -> Classifier:
         labels: those that are given; None for the default.
     """
     if objectives > 1 if labels is None else labels.grades_front:
-        return PerColumn(KernelPLS(), objectives if labels is None else labels.outputs)
+        return PerColumn(KernelPLS(alike=False), objectives if labels is None else labels.outputs)
     return KernelPLS()
 
 

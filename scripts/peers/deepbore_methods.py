@@ -32,7 +32,6 @@ METHODS: dict[str, Callable[[], Settings]] = {
     **papers.methods(),
     **searches.METHODS,
     **variants.ALL,
-    **dict.fromkeys([*variants.FIRST, *variants.REPEATED], dict),
 }
 
 

@@ -8,16 +8,17 @@ warping     parameters that are warped before the kernel sees them
 heads       several heads weighed by their forecasts, and deep heads of all rows
 in_context  a transformer that forecasts labels from the rows without training
 design      where the design begins
+scales      which spaces have length scales that are expected to be alike
 repeat      whether values are noisy, by the best configuration once more
 """
 
 from collections.abc import Callable
 
 import deepbore as db
-from peers.variants import averaging, former, heads, in_context, noise, ties, warping
+from peers.variants import averaging, former, heads, in_context, noise, scales, ties, warping
 from peers.variants.design import FIRST as FIRST
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
-from peers.variants.settings import Settings, by
+from peers.variants.settings import Settings, by, independent
 
 
 def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
@@ -25,12 +26,12 @@ def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
     return lambda: by(db.LocalSearch()) | variant()
 
 
-# earlier ones were measured before there was a head of the near rows
-EARLIER = {name: alone(make) for module in (former, noise, averaging, ties) for name, make in module.VARIANTS.items()}
+# the earliest were measured before there was a head of the near rows, and all others before length scales were alike
+EARLIEST = {name: alone(make) for module in (former, noise, averaging, ties) for name, make in module.VARIANTS.items()}
+EARLIER = EARLIEST | warping.VARIANTS | heads.VARIANTS | in_context.VARIANTS
+EARLIER |= dict.fromkeys([*FIRST, *REPEATED], dict)
 ALL: dict[str, Callable[[], Settings]] = {
-    **EARLIER,
-    **warping.VARIANTS,
-    **heads.VARIANTS,
-    **in_context.VARIANTS,
+    **{name: independent(make) for name, make in EARLIER.items()},
     **noise.TOLD,
+    **scales.VARIANTS,
 }

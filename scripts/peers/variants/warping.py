@@ -60,6 +60,7 @@ class InputWarping(db.KernelPLS):
         self.warped = torch.tensor([int((self.coordinates.owner == number).nonzero()[0]) for number in real])
         exponents = 2 * len(real)
         self._prior = np.concatenate([np.array([WARP] * exponents).reshape(-1, 2), self._prior])
+        self._prior_precision = np.eye(len(self._prior))
         self._bounds = [WARP_BOUNDS] * exponents + self._bounds
         self.theta = torch.from_numpy(self._prior[:, 0].copy())
         self._remember(self._x, self._data)
