@@ -108,7 +108,8 @@ RACING = Race(
     "better, on two tracks: on UC Berkeley's it leads for the first 40 evaluations and GP-BO catches up in the last "
     "10; on ETH Zürich's track B it leads throughout.",
     departures="The published dynamics are those of our simulation (docs of `RacingLine`); ETH Zürich's tracks come "
-    f"from a file that DEEPBORE_TRACKS names. BORE-MLP has ReLU or ELU units: the paper does not say. {LIBRARIES}",
+    "from a file that DEEPBORE_TRACKS names, and on them `deepbore` is the default before length scales of wide spaces "
+    f"were alike. BORE-MLP has ReLU or ELU units: the paper does not say. {LIBRARIES}",
     panels=tuple(
         Panel(track, track, (*CONTINUOUS, GP_BO, MLP, MLP_ELU, RF_DE, XGB_DE, "deepbore")) for track in RACETRACKS
     ),
