@@ -59,7 +59,7 @@ def test_mean_and_deviation_are_a_gaussian_processs(kernel, theirs):
 
 
 def test_the_evidence_and_its_gradient_are_right():
-    classifier = KernelPLS("matern", alike=False)
+    classifier = KernelPLS("matern")
     batch = fit(classifier, toy_data(SPACE, 25, ValueGradedLabels()), epochs=1).trainer.datamodule.labelled()
     theta = classifier.theta.numpy() + 0.3
     value, gradient = lambda t: classifier._negative_evidence(t)[0], lambda t: classifier._negative_evidence(t)[1]

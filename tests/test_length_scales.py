@@ -56,14 +56,14 @@ def test_few_rows_tell_one_parameter_from_another_by_less():
 
 
 def test_on_unseen_rows_of_a_smooth_function_it_forecasts_better():
-    errors = {True: [], False: []}
+    fits = {True: [], False: []}
     for seed in range(8):
         batch, unseen = bowl(WIDE, 25, seed), bowl(WIDE, 200, seed + 100)
-        for alike, kept in errors.items():
+        for alike, kept in fits.items():
             posterior = learned(WIDE, batch, alike=alike, iterations=50).posterior(unseen.points)
             truth = -(unseen.points - 0.4).square().sum(-1)
             kept.append(float(torch.corrcoef(torch.stack([posterior.mean, truth]))[0, 1]))
-    assert np.mean(errors[True]) > np.mean(errors[False]) + 0.02
+    assert np.mean(fits[True]) > np.mean(fits[False]) + 0.02
 
 
 def test_many_rows_still_tell_an_idle_parameter():
