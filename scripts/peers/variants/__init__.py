@@ -14,17 +14,10 @@ repeat      whether values are noisy, by the best configuration once more
 
 from collections.abc import Callable
 
-import deepbore as db
 from peers.variants import averaging, former, heads, in_context, noise, scales, ties, warping
 from peers.variants.design import FIRST as FIRST
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
-from peers.variants.settings import Settings, by, independent
-
-
-def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
-    """A variant without the head of the near rows, unless it says itself what searches."""
-    return lambda: by(db.LocalSearch()) | variant()
-
+from peers.variants.settings import Settings, alone, independent
 
 # the earliest were measured before there was a head of the near rows, and all others before length scales were alike
 EARLIEST = {name: alone(make) for module in (former, noise, averaging, ties) for name, make in module.VARIANTS.items()}

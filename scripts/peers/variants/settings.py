@@ -13,6 +13,11 @@ def by(search: db.LocalSearch) -> Settings:
     return {"candidates": db.GreedyBatch(search)}
 
 
+def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
+    """A variant without the head of the near rows, unless it says itself what searches."""
+    return lambda: by(db.LocalSearch()) | variant()
+
+
 def independent(variant: Callable[[], Settings]) -> Callable[[], Settings]:
     """A variant whose kernels have independent priors of their length scales, as all had when it was measured."""
 
