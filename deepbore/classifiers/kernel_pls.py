@@ -27,7 +27,7 @@ MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains wh
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
-ALIKE, MANY = 0.75, 10  # prior correlation of the logarithms of any two length scales, from so many parameters on
+ALIKE = 0.75  # prior correlation of the logarithms of any two length scales in wide spaces
 LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
 NOISE_START = -2.5  # log lambda where most of what labels vary by is noise
 NOISE_COUNTS = 0.01  # the share of the labels' variance that lambda explains from which on noise counts
@@ -146,7 +146,7 @@ class KernelPLS(Classifier):
     def _precision(self, space: SearchSpace) -> np.ndarray:
         """The precision of theta's prior in units of its deviations, (d + 2) x (d + 2)."""
         d = len(space)
-        return correlated(d) if self.alike and space.is_continuous and d >= MANY else np.eye(d + 2)
+        return correlated(d) if self.alike and space.is_wide else np.eye(d + 2)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,6 @@ from deepbore.loop.state import RunState
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-WIDE = 2  # continuous parameters for each trial of the design from which it begins in the middle
 
 
 class Engine:
@@ -86,15 +85,14 @@ class Engine:
     def design(self, q: int) -> Tensor:
         """The next q new points of the run's Sobol sequence (q x d).
 
-        In a wide space, one of at least twice as many continuous parameters as there are trials in the design, the
-        first point is the middle of the ranges: a random point is, squared, d/6 of a range from a place that may be
-        anywhere, the middle d/12, and few points are as good as one. Where there are earlier tasks every other one, the
-        first among them, is one of which they forecast the best.
+        In a wide space, of ten real parameters or more, the first point is the middle of the ranges: a random point is,
+        squared, d/6 of a range from a place that may be anywhere, the middle d/12, and few points are as good as one.
+        Where there are earlier tasks every other one, the first among them, is one of which they forecast the best.
         """
         state, own = self.state, self.state.own
         if not state.earlier:
             sobol = state.space.sobol(4 * q, state.seed, skip=state.n_begun)
-            if not state.n_begun and len(state.space.moving_columns) >= WIDE * state.recipe.n_initial:
+            if not state.n_begun and state.space.is_wide:
                 sobol[:1] = state.space.in_the_middle(sobol[:1])
             return distinct(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():

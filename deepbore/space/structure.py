@@ -17,6 +17,7 @@ from deepbore.space.parameters import Parameter
 from deepbore.space.runs import Run, runs
 
 COUNTABLE = 10**300  # configurations from which a space counts as infinite; floats end at 1.8e308
+MANY = 10  # real parameters from which a space is wide: chosen with what is done there, see docs/ablation.md
 
 
 class SpaceStructure:
@@ -67,6 +68,11 @@ class SpaceStructure:
     def is_continuous(self) -> bool:
         """Whether every parameter is continuous and unconditional."""
         return all(p.is_continuous and p.when is None for p in self._columns)
+
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether there are ten parameters or more, all of them real."""
+        return self.is_continuous and len(self._columns) >= MANY
 
     @property
     def is_conditional(self) -> bool:

@@ -22,9 +22,10 @@ from peers.variants.settings import Settings, alone, independent
 # the earliest were measured before there was a head of the near rows, and all others before length scales were alike
 EARLIEST = {name: alone(make) for module in (former, noise, averaging, ties) for name, make in module.VARIANTS.items()}
 EARLIER = EARLIEST | warping.VARIANTS | heads.VARIANTS | in_context.VARIANTS
-EARLIER |= dict.fromkeys([*FIRST, *REPEATED], dict)
+EARLIER |= dict.fromkeys(REPEATED, dict)
 ALL: dict[str, Callable[[], Settings]] = {
     **{name: independent(make) for name, make in EARLIER.items()},
+    **dict.fromkeys(FIRST, dict),
     **noise.TOLD,
     **scales.VARIANTS,
 }
