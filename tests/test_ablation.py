@@ -9,8 +9,9 @@ import torch
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Outcome, Real, SearchSpace, Study
 from peers import methods
-from peers.variants import ALL as VARIANTS, FIRST, REPEATED, averaging, former, in_context, noise
+from peers.variants import ALL as VARIANTS, REPEATED, averaging, former, in_context, noise
 from peers.variants.averaging import elliptical_slice
+from peers.variants.design import FIRST
 
 ROOT = Path(__file__).parent.parent
 REAL = SearchSpace({"a": Real(-1, 2), "b": Real(1e-3, 1, log=True)})
@@ -47,6 +48,17 @@ def test_a_design_begins_where_its_variant_says():
         assert sobol == plain
         assert {**middle, "share": 0.5} == {"kind": sobol["kind"], "width": 17, "depth": 2, "share": 0.5}
         assert middle.get("share", 0.5) == 0.5
+
+
+@pytest.mark.parametrize(
+    "name", ["deepbore:sobol-first", "deepbore:former", "paper:bore-mlp", "deepbore:classifier-alone"]
+)
+def test_what_was_measured_before_begins_at_sobol_s_first_point_in_wide_spaces_too(name):
+    wide = SearchSpace({f"x{i}": Real(0, 1) for i in range(10)})
+    ((first, _),) = methods.make(name, wide, seed=2, n_initial=4).suggest(1)
+    assert first == wide.decode(wide.sobol(1, seed=2))[0]
+    ((default, _),) = methods.make("deepbore", wide, seed=2, n_initial=4).suggest(1)
+    assert set(default.values()) == {0.5}
 
 
 @pytest.mark.parametrize("noisy", [False, True])

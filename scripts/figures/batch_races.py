@@ -13,6 +13,12 @@ def recipe(function: str) -> str:
     return RECIPES.get(function, "paper:batch-bore")
 
 
+def on(function: str) -> tuple[str, ...]:
+    """The methods of figure 1's panel: deepbore's design begins where Ackley's function is best."""
+    ours = () if function == "ackley10" else ("deepbore",)
+    return ("random", *BASELINES, recipe(function), *ours)
+
+
 BENCHMARKS = Race(
     name="batch-1",
     paper="Batch BORE, figure 1",
@@ -21,10 +27,11 @@ BENCHMARKS = Race(
     "after 100 iterations on some.",
     departures="50 batches where the paper has 200. The text at hand names the six-hump camel and Hartmann's function "
     "in 3-D; the other functions are our choice. Initial points are a Sobol design, the paper's were drawn. LP-EI and "
-    "q-EI are ours on BoTorch, in the place of GPyOpt's and BoTorch's. `deepbore`, with its defaults, is in no paper.",
+    "q-EI are ours on BoTorch, in the place of GPyOpt's and BoTorch's. `deepbore`, with its defaults, is in no paper; "
+    "on Ackley's function it is left out, whose best point is the first of its design.",
     explanation="The runs here end after ten batches, a twentieth of the paper's. So far batch BORE is behind q-EI and "
     "LP-EI on all six functions: its network begins slowly. What it reaches after 2000 evaluations is not seen.",
-    panels=tuple(Panel(name, name, ("random", *BASELINES, recipe(name), "deepbore")) for name in FUNCTIONS),
+    panels=tuple(Panel(name, name, on(name)) for name in FUNCTIONS),
     trials=510,
     seeds=5,
     paper_trials=2010,

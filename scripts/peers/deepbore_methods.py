@@ -8,8 +8,10 @@ from deepbore.data.outcomes import Outcome
 from deepbore.space import Params
 from peers import papers, searches, variants
 from peers.base import HandlePeer
+from peers.variants.design import sobol_first
 from peers.variants.settings import Settings
 
+PAPERS = papers.methods()
 METHODS: dict[str, Callable[[], Settings]] = {
     "deepbore": dict,  # the defaults
     # the default classifier with other batches
@@ -29,10 +31,12 @@ METHODS: dict[str, Callable[[], Settings]] = {
     "RelativeRatio": lambda: {"classifier": db.RelativeRatio()},
     "XGBoost": lambda: {"classifier": db.XGBoost()},
     "Calibrated": lambda: {"classifier": db.Calibrated(db.DeepEnsemble())},
-    **papers.methods(),
+    **PAPERS,
     **searches.METHODS,
     **variants.ALL,
 }
+# what begins elsewhere than the default: the papers have independent points, and say nothing of a middle
+FIRST = variants.FIRST | dict.fromkeys(PAPERS, sobol_first)
 
 
 class DeepBore(HandlePeer):
@@ -47,7 +51,7 @@ class DeepBore(HandlePeer):
     def __init__(self, *arguments, settings: str = "deepbore", **others):
         super().__init__(*arguments, **others)
         self.study = db.Study(self.space, seed=self.seed, **{"n_initial": self.n_initial} | METHODS[settings]())
-        if first := variants.FIRST.get(settings):
+        if first := FIRST.get(settings):
             self.study.enqueue(first(self.space, self.seed))
         self.repeat = variants.Repeat(self.study, self.n_initial) if settings in variants.REPEATED else None
 

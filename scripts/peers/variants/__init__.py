@@ -14,8 +14,7 @@ repeat      whether values are noisy, by the best configuration once more
 
 from collections.abc import Callable
 
-from peers.variants import averaging, former, heads, in_context, noise, scales, ties, warping
-from peers.variants.design import FIRST as FIRST
+from peers.variants import averaging, design, former, heads, in_context, noise, scales, ties, warping
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
 from peers.variants.settings import Settings, alone, independent
 
@@ -25,7 +24,8 @@ EARLIER = EARLIEST | warping.VARIANTS | heads.VARIANTS | in_context.VARIANTS
 EARLIER |= dict.fromkeys(REPEATED, dict)
 ALL: dict[str, Callable[[], Settings]] = {
     **{name: independent(make) for name, make in EARLIER.items()},
-    **dict.fromkeys(FIRST, dict),
+    **dict.fromkeys(design.FIRST, dict),
     **noise.TOLD,
     **scales.VARIANTS,
 }
+FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
