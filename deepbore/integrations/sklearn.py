@@ -92,6 +92,8 @@ class DeepBoreSearchCV(BaseSearchCV):
     def _run_search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Results]) -> None:
         """Asks, has scikit-learn cross-validate, and tells; `fit` calls it."""
         whole(1, n_iter=self.n_iter, batch_size=self.batch_size)
+        if isinstance(self.scoring, (list, tuple, set, dict)):  # what a function returns is known after the first fits
+            self._check_refit()
         space = self.space if isinstance(self.space, SearchSpace) else SearchSpace(self.space)
         self.study_ = Study(space, direction="maximize", seed=_seed(self.random_state))
         observations = self.study_.observations
@@ -112,12 +114,16 @@ class DeepBoreSearchCV(BaseSearchCV):
         """The mean scores of all configurations so far, of the metric that counts."""
         if "mean_test_score" in results:
             return np.asarray(results["mean_test_score"])
+        self._check_refit()
+        return np.asarray(results[f"mean_test_{self.refit}"])
+
+    def _check_refit(self) -> None:
+        """Raises SettingError unless refit names a score."""
         if not isinstance(self.refit, str):
             raise SettingError(
                 f"of several scores refit must name the one to maximise, but got refit={self.refit!r}. "
                 "Give its name, such as refit='accuracy'."
             )
-        return np.asarray(results[f"mean_test_{self.refit}"])
 
 
 def _seed(random_state: Any) -> int:

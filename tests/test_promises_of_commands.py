@@ -1,0 +1,75 @@
+"""What commands and integrations promise of what comes up rarely."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.tree import DecisionTreeClassifier
+from torch import nn
+
+import deepbore as db
+from deepbore import Budget, Integer, MLPClassifier, Outcome, Real, SearchSpace, Study, Suggester, plots
+from deepbore.cli.main import main
+from deepbore.compute.distributed import Ranks
+from deepbore.data.record import read_record
+from deepbore.errors import SettingError
+from deepbore.integrations.sklearn import DeepBoreSearchCV
+from deepbore.plots.page.history_chart import history_section
+from deepbore.problems import LightningCLIProblem
+from thread_ranks import on_ranks
+
+LINE = SearchSpace({"x": Real(0, 1)})
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def deepbore(*args):
+    return main([*map(str, args)])
+
+
+def net():
+    """A function that makes a network, itself made anew, as in each process: it has another address in memory."""
+
+    def network(features, outputs):
+        return nn.Linear(features, outputs)
+
+    return network
+
+
+# --- searches of scikit-learn ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "scoring", [["accuracy", "f1_macro"], ("accuracy", "f1_macro"), {"accuracy": "accuracy", "f1": "f1_macro"}]
+)
+def test_several_scores_without_one_that_counts_are_refused_before_any_fit(scoring):
+    fitted = []
+
+    class Tree(DecisionTreeClassifier):
+        def fit(self, *args, **settings):
+            fitted.append(self.max_depth)
+            return super().fit(*args, **settings)
+
+    search = DeepBoreSearchCV(Tree(), {"max_depth": Integer(1, 8)}, n_iter=2, scoring=scoring, refit=False, cv=2)
+    with pytest.raises(SettingError, match="refit must name the one to maximise, but got refit=False"):
+        search.fit(*load_iris(return_X_y=True))
+    assert fitted == []
+
+
+def test_a_function_may_return_several_scores():
+    def scores(tree, x, y):
+        return {"accuracy": accuracy_score(y, tree.predict(x)), "f1": f1_score(y, tree.predict(x), average="macro")}
+
+    tree = DecisionTreeClassifier(random_state=0)
+    search = DeepBoreSearchCV(tree, {"max_depth": Integer(1, 8)}, n_iter=3, scoring=scores, refit="f1", cv=2)
+    assert search.fit(*load_iris(return_X_y=True)).best_score_ == search.study_.best_trial.value
