@@ -300,7 +300,7 @@ def test_the_record_of_a_study_is_that_of_its_journal(by_budget):
 def test_the_best_so_far_is_at_the_largest_budget(by_budget):
     study, record = by_budget
     curve = [0.1, 0.1, 0.1, 0.3, 0.3]
-    assert best_among(record.trials, "minimize").tolist() == curve
+    assert best_among(record.trials, "minimize", has_budget=True).tolist() == curve
     for run in (study, record):
         (line,) = (each for each in history(run).axes[0].lines if each.get_label() == "best so far")
         assert line.get_ydata().tolist() == curve

@@ -73,3 +73,23 @@ def test_a_function_may_return_several_scores():
     tree = DecisionTreeClassifier(random_state=0)
     search = DeepBoreSearchCV(tree, {"max_depth": Integer(1, 8)}, n_iter=3, scoring=scores, refit="f1", cv=2)
     assert search.fit(*load_iris(return_X_y=True)).best_score_ == search.study_.best_trial.value
+
+
+# --- the best of a run without a budget ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_without_a_budget_all_speak_of_the_same_best_whatever_outcomes_say_of_theirs(here, capsys, direction):
+    study = Study(LINE, journal="run.jsonl", direction=direction)
+    sign = 1 if direction == "minimize" else -1
+    for trial, value, budget in zip(study.ask(3), [1.0, 5.0, 7.0], [1, 9, 3], strict=True):
+        study.tell(trial, Outcome(sign * value, budget=budget))
+    assert study.best_trial.value == sign
+    assert deepbore("compare", "run.jsonl") == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["run", "1", "3", str(sign)]
+    record = read_record(Path("run.jsonl"))
+    for run in (study, record):
+        (line,) = (each for each in plots.history(run).axes[0].lines if each.get_label() == "best so far")
+        assert line.get_ydata().tolist() == [sign] * 3
+    (steps,) = (trace for trace in history_section(record).charts[0].data if trace["name"] == "best so far")
+    assert set(steps["y"]) == {sign}

@@ -55,7 +55,7 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
 def _curve(record: Record) -> np.ndarray:
     """The best feasible value after each finished trial that is of no earlier task, in the user's sign."""
     told = [trial for trial in record.trials if trial.status is not Status.PENDING and trial.task is None]
-    return best_among(told, record.direction)
+    return best_among(told, record.direction, record.budget is not None)
 
 
 def _check_directions(runs: Sequence[Run]) -> None:

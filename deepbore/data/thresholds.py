@@ -53,17 +53,18 @@ def best_so_far(values: np.ndarray, budgets: np.ndarray | None = None) -> np.nda
     return best
 
 
-def best_among(trials: Sequence[Trial], direction: Direction) -> np.ndarray:
+def best_among(trials: Sequence[Trial], direction: Direction, has_budget: bool) -> np.ndarray:
     """The value of the best trial after each (n), as `Record.best` says it, in the user's sign; NaN before the first.
 
     Args:
         trials: n of one objective value, in the order of evaluation.
         direction: of the values.
+        has_budget: whether the run has a budget; without one, what outcomes say of theirs ranks no trial.
     """
     sign = sign_of(direction)
     values = [sign * trial.value if trial.value is not None and may_be_best(trial) else np.nan for trial in trials]
-    budgets = [trial.budget or 0.0 for trial in trials]
-    return sign * best_so_far(np.array(values), np.array(budgets))
+    budgets = np.array([trial.budget or 0.0 for trial in trials]) if has_budget else None
+    return sign * best_so_far(np.array(values), budgets)
 
 
 def best_and_tau(values: np.ndarray, gamma: float | Callable[[int], float]) -> tuple[np.ndarray, np.ndarray]:

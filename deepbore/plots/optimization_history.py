@@ -153,7 +153,7 @@ def _told(
         known = gamma_of(run.header) if gamma is None else gamma
         counted = np.array([may_be_best(trial) for trial in told], dtype=bool)
         direction = direction or run.direction
-        best = best_among(told, direction)
+        best = best_among(told, direction, run.budget is not None)
         return _Told(trials, values, counted, best, sign_of(direction), known, np.isfinite(values))
     if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
         values = _numbers(run)

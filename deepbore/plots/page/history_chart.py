@@ -58,7 +58,8 @@ def _history(record: Record) -> Chart:
     if gamma is not None:
         traces.append(_steps(ids, sign * taus, f"tau (gamma = {gamma:.3g})", TAU, "dash", 1.4))
     if record.k == 1:
-        traces.append(_steps(ids, best_among(told, record.direction), "best so far", BEST, "solid", 2.2))
+        best = best_among(told, record.direction, record.budget is not None)
+        traces.append(_steps(ids, best, "best so far", BEST, "solid", 2.2))
     return Chart([trace for trace in traces if trace["x"]], layout, 400)
 
 
