@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Self, TypeVar, cast
@@ -76,6 +77,21 @@ def make(description: Mapping[str, Any], kind: type[P]) -> P:
         raise SettingError(f"{path} must be a {kind.__name__}, but is {cls!r}. Give the part itself.")
     part = cls(**{name: _made(value, path) for name, value in description["init_args"].items()})
     return cast(P, part)
+
+
+def without_addresses(text: str) -> str:
+    """A text without the addresses in memory of what could not be written down: each process has its own.
+
+    Example:
+        >>> without_addresses("{'unknown': '<function net at 0x7f3c02>'}")
+        "{'unknown': '<function net>'}"
+    """
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two descriptions, perhaps of different processes, say the same."""
+    return without_addresses(repr(one)) == without_addresses(repr(other))
 
 
 def _arguments(part: Any) -> dict[str, Any]:

@@ -93,3 +93,54 @@ def test_without_a_budget_all_speak_of_the_same_best_whatever_outcomes_say_of_th
         assert line.get_ydata().tolist() == [sign] * 3
     (steps,) = (trace for trace in history_section(record).charts[0].data if trace["name"] == "best so far")
     assert set(steps["y"]) == {sign}
+
+
+# --- functions as settings -------------------------------------------------------------------------------------------
+
+
+def on_two_ranks(task, monkeypatch):
+    """What task(rank) returns on each of two ranks, whose suggesters find each other."""
+    own = threading.local()
+    monkeypatch.setattr(Ranks, "found", classmethod(lambda _: own.ranks))
+
+    def run(ranks):
+        own.ranks = ranks
+        return task(ranks.rank)
+
+    return on_ranks(run)
+
+
+def test_ranks_may_have_a_network_of_the_user_s_own(monkeypatch):
+    def task(_rank):
+        suggester = Suggester(LINE, classifier=MLPClassifier(network=net()), seed=1)
+        return [trial.params for trial in suggester.ask(2)]
+
+    one, other = on_two_ranks(task, monkeypatch)
+    assert one == other
+
+
+def test_ranks_with_other_parts_are_told_which(monkeypatch):
+    def task(rank):
+        with pytest.raises(SettingError) as refused:
+            Suggester(
+                LINE, classifier=MLPClassifier(network=net(), activation=("relu", "tanh")[rank]), n_initial=5 + rank
+            )
+        return str(refused.value)
+
+    one, other = on_two_ranks(task, monkeypatch)
+    assert one == other
+    assert "on rank 1, unlike 0, classifier is MLPClassifier(" in one
+    assert "n_initial is 6, not 5" in one
+    assert "labels" not in one
+
+
+def test_seeds_of_a_run_with_a_function_among_its_parts_stand_together(here, capsys):
+    for seed in range(2):
+        study = Study(LINE, classifier=MLPClassifier(network=net()), seed=seed, journal=f"mine-{seed}.jsonl")
+        study.tell(*study.ask(), 1.0)
+    study = Study(LINE, classifier=MLPClassifier(network=net(), activation="tanh"), journal="mine-2.jsonl")
+    study.tell(*study.ask(), 2.0)
+    study.close()
+    assert deepbore("compare", *sorted(here.glob("*.jsonl"))) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["mine-0", "and", "1", "more", "2", "1", "1", "1", "1"] in rows, rows

@@ -12,6 +12,7 @@ from deepbore.data.outcomes import Status
 from deepbore.data.record import Record
 from deepbore.data.thresholds import best_among
 from deepbore.errors import SettingError
+from deepbore.parts import without_addresses
 from deepbore.plots.run_comparison import Curves
 
 MOMENTS = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
@@ -78,7 +79,7 @@ def _settings(run: Run) -> str:
     of_the_run = {name: header.get(name) for name in ("space", "directions", "recipe", "budget", "preferences")}
     names = ("problem", "loop", "evaluation", "evaluator", "trainer", "warm_start", "earlier_tasks")
     given = {name: _without_own(settings.get(name), name) for name in names}
-    return json.dumps([of_the_run, given], sort_keys=True, default=str)
+    return without_addresses(json.dumps([of_the_run, given], sort_keys=True, default=str))
 
 
 def _without_own(settings: Any, path: str) -> Any:

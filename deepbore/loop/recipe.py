@@ -1,6 +1,5 @@
 """`Recipe`: the parts of a run, resolved once."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, Link, PerColu
 from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, RungLabels, default_labels
-from deepbore.parts import class_name, describe, make
+from deepbore.parts import alike, class_name, describe, make
 from deepbore.space import SearchSpace
 
 N_INITIAL = 10
@@ -136,7 +135,7 @@ class Recipe:
     def differences(self, described: Mapping[str, Any]) -> list[str]:
         """What is other than in a header, in words."""
         own = self.describe()
-        other = [name for name in own if name != "given" and _plain(own[name]) != _plain(described.get(name))]
+        other = [name for name in own if name != "given" and not alike(own[name], described.get(name))]
         return [f"{name} is {shown(own[name])}, was {shown(described.get(name))}" for name in other]
 
 
@@ -201,8 +200,3 @@ def shown(described: Any) -> str:
         settings = ", ".join(f"{name}={shown(value)}" for name, value in described["init_args"].items())
         return f"{class_name(described)}({settings})"
     return repr(described)
-
-
-def _plain(described: Any) -> str:
-    """A description without the addresses in memory of what could not be written down: each process has its own."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(described))

@@ -12,6 +12,8 @@ from deepbore.data.counts import check_counts, width_of
 from deepbore.data.observations import Direction, Trial
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError, TrialError, ValueTypeError
+from deepbore.loop.recipe import shown
+from deepbore.parts import alike
 from deepbore.space import SearchSpace
 from deepbore.study.study import Study
 from deepbore.study.view import Parts
@@ -113,10 +115,12 @@ class Suggester:
 
     def _agree(self, settings: Mapping[str, Any]) -> None:
         """Raises SettingError, on every rank, unless all have the same settings."""
-        of_all = self.ranks.gather(dict(settings))
-        for rank, other in enumerate(of_all):
-            if different := [name for name in other if other[name] != of_all[0].get(name)]:
-                pairs = [f"{name} is {other[name]!r:.200}, not {of_all[0].get(name)!r:.200}" for name in different]
+        single = {**settings, **settings.get("recipe", {})}  # each part by itself, so that the error is about one
+        single.pop("recipe", None)
+        first, *others = self.ranks.gather(single)
+        for rank, other in enumerate(others, 1):
+            if different := [name for name in other if not _same(other[name], first.get(name))]:
+                pairs = [f"{name} is {shown(other[name])}, not {shown(first.get(name))}" for name in different]
                 raise SettingError(f"ranks need the same settings, but on rank {rank}, unlike 0, {'; '.join(pairs)}.")
 
     def ask(self, q: int = 1) -> list[Trial]:
@@ -169,6 +173,11 @@ class Suggester:
             with naming(row):
                 check_counts(outcomes[row], observations.k, width)
             width = width or width_of(outcomes[row])
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two ranks mean the same: 2 is 2.0, and a function the same wherever it stands in memory."""
+    return bool(one == other) or alike(one, other)
 
 
 @contextmanager
