@@ -144,3 +144,72 @@ def test_seeds_of_a_run_with_a_function_among_its_parts_stand_together(here, cap
     assert deepbore("compare", *sorted(here.glob("*.jsonl"))) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["mine-0", "and", "1", "more", "2", "1", "1", "1", "1"] in rows, rows
+
+
+# --- earlier results that are refused --------------------------------------------------------------------------------
+
+BRANIN = """
+problem: {class_path: deepbore.problems.Branin}
+loop: {n_trials: 3}
+"""
+
+
+def rows(*values, header="x0,x1,value", rest=""):
+    """A CSV file of so many results."""
+    return "\n".join([header, *(f"{k},{k},{value}{rest}" for k, value in enumerate(values))]) + "\n"
+
+
+def test_earlier_results_that_are_refused_leave_a_resumed_run_as_it_was(here, capsys):
+    Path("g.yaml").write_text(BRANIN)
+    assert deepbore("fit", "--config", "g.yaml", "--run", "r") == 0
+    Path("good.csv").write_text(rows(1.5, 2.5))
+    Path("bad.csv").write_text(rows(3.5, header="x0,x1,value,noise", rest=",-2"))
+    before = Path("r/journal.jsonl").read_bytes()
+    command = ["fit", "--resume", "r", "--loop.n_trials", 5, "--warm_start", "good.csv", "--earlier_tasks.a", "bad.csv"]
+    assert deepbore(*command) == 2
+    assert "bad.csv: a noise is a standard deviation" in capsys.readouterr().err
+    assert Path("r/journal.jsonl").read_bytes() == before
+    Path("bad.csv").write_text(rows(3.5))
+    assert deepbore(*command) == 0
+    values = [trial.value for trial in Study.load("r/journal.jsonl").trials]
+    assert [values.count(value) for value in (1.5, 2.5, 3.5)] == [1, 1, 1]
+    assert len(values) == 5 + 3
+
+
+ONE, TWO = "x0,x1,value,constraint_0", "x0,x1,value,constraint_0,constraint_1"
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "says"),
+    [
+        (rows(2, 3), rows(1, header="x0,x1,value,noise", rest=",-2"), "a noise is a standard deviation"),
+        (rows(2, 3, header=ONE, rest=",0"), rows(1, header=TWO, rest=",0,0"), "the number of constraints must be 1"),
+    ],
+    ids=["a noise below 0", "constraints of another number"],
+)
+def test_earlier_results_that_are_refused_leave_no_run(here, capsys, good, bad, says):
+    Path("g.yaml").write_text(BRANIN)
+    Path("good.csv").write_text(good)
+    Path("other.csv").write_text(bad)
+    command = ["fit", "--config", "g.yaml", "--run", "r", "--warm_start", "good.csv", "--earlier_tasks.a", "other.csv"]
+    assert deepbore(*command) == 2
+    assert f"other.csv: {says}" in capsys.readouterr().err
+    assert not Path("r").exists()
+    Path("good.csv").write_text(rows(2, 3))
+    Path("other.csv").write_text(rows(1))
+    assert deepbore(*command) == 0
+    assert len(Study.load("r/journal.jsonl").trials) == 2 + 1 + 3
+
+
+def test_earlier_results_of_no_rung_leave_no_run(here, capsys):
+    problem = "problem: {class_path: deepbore.problems.LearningCurves, init_args: {name: digits}}"
+    Path("g.yaml").write_text(f"{problem}\nloop: {{n_trials: 3, budget: {{unit: epochs, low: 1, high: 81}}}}\n")
+    assert deepbore("fit", "--config", "g.yaml", "--run", "first") == 0
+    frame = Study.load("first/journal.jsonl").to_frame()
+    frame.assign(budget=5).to_csv("earlier.csv", index=False)
+    command = ["fit", "--config", "g.yaml", "--run", "r", "--warm_start", "earlier.csv"]
+    assert deepbore(*command) == 2
+    assert "earlier.csv: a budget must be one of 1, 3, 9, 27, 81 epochs, but got 5" in capsys.readouterr().err
+    assert not Path("r").exists()
+    frame.to_csv("earlier.csv", index=False)
+    assert deepbore(*command) == 0

@@ -13,6 +13,7 @@ from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, JOURNAL, TIMES, Run
 from deepbore.cli.summary import summary
 from deepbore.data.csv_file import EarlierResults, read_csv
+from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.evaluators import Evaluator, Timed
@@ -118,7 +119,7 @@ def _new(cli: RunCLI) -> Study:
             f"{cli.run} holds a run already. Go on with deepbore fit --resume {quote(str(cli.run))}, or name "
             "another by --run."
         )
-    earlier = [results for path, task in _files(cli) for results in _read(cli, path, task)]
+    earlier = [(path, results) for path, task in _files(cli) for results in _read(cli, path, task)]
     parts: Parts = {"classifier": cli.model, "acquisition": loop.acquisition, "candidates": loop.candidates}
     parts |= {"labels": cli.labels, "n_initial": loop.n_initial}
     if is_first:
@@ -126,12 +127,13 @@ def _new(cli: RunCLI) -> Study:
         # what is wrong is said before anything is written
         rehearsed = Study(problem.space, directions=problem.directions, seed=loop.seed, budget=loop.budget, **parts)
         rehearsed._check_run(loop.n_trials, cli.trainer, _steered(cli))
+        _check_addable(rehearsed, earlier)
         cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
     journal = cli.run / JOURNAL if is_first else None
     study = Study(
         problem.space, directions=problem.directions, seed=loop.seed, journal=journal, budget=loop.budget, **parts
     )
-    for results in earlier:
+    for _, results in earlier:
         study.add(**vars(results))
     return study
 
@@ -156,19 +158,20 @@ def _loaded(cli: RunCLI) -> Study:
         raise JournalError(f"a run goes on as it began, but in {path} {said}. Leave it as it was, or begin a new run.")
     study._check_run(loop.n_trials, cli.trainer, _steered(cli))
     missing = _missing(cli, study)
+    _check_addable(study, missing)  # all, before the first is added: the same command then adds none twice
     if cli.trainer.is_global_zero:
         problem.prepare()
         if observations.journal is not None:
             observations.journal.open()  # before anything is written: another process may go on with the run
-    for results in missing:
+    for _, results in missing:
         study.add(**vars(results))
     if cli.trainer.is_global_zero:
         cli.save_config()  # what was given behind --resume counts from now on
     return study
 
 
-def _missing(cli: RunCLI, study: Study) -> list[EarlierResults]:
-    """Earlier results that the run does not have yet: of a new file, or it died before it had them all."""
+def _missing(cli: RunCLI, study: Study) -> list[tuple[str, EarlierResults]]:
+    """Earlier results that the run does not have yet, and their files: of a new one, or it died before it had all."""
     observations = study.observations
     has_own = len(observations) > observations.n_asked + observations.n_earlier
     tasks = [*observations.task_names, *([None] if has_own else [])]
@@ -177,8 +180,19 @@ def _missing(cli: RunCLI, study: Study) -> list[EarlierResults]:
     for path, task in _files(cli):
         known = [] if task is None and is_new else tasks
         if task not in known or Path(path).exists():  # one that is gone has done its service
-            missing += [results for results in _read(cli, path, task) if results.task not in known]
+            missing += [(path, results) for results in _read(cli, path, task) if results.task not in known]
     return missing
+
+
+def _check_addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> None:
+    """Raises the error of `Study.add`, with the file, unless all can be added one after the other; adds nothing."""
+    observations = study.observations
+    together = Observations(observations.space, observations.directions, budget=observations.budget)
+    for path, results in earlier:
+        try:
+            together.append(observations.appendable(study._read(**vars(results))))
+        except DeepBoreError as error:
+            raise type(error)(f"{path}: {error}") from None
 
 
 def _files(cli: RunCLI) -> list[tuple[str, str | None]]:
