@@ -213,3 +213,19 @@ def test_earlier_results_of_no_rung_leave_no_run(here, capsys):
     assert not Path("r").exists()
     frame.to_csv("earlier.csv", index=False)
     assert deepbore(*command) == 0
+
+
+# --- budgets of a LightningCLI program -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [{"low": 1, "high": 9, "factor": 1.5}, {"low": 0.5, "high": 9, "factor": 2}])
+def test_a_program_is_given_whole_epochs_or_no_run_begins(here, capsys, budget):
+    Path("train.py").write_text("")  # takes whatever it is given
+    Path("space.yaml").write_text("x: {type: real, low: 0, high: 1}")
+    said = "{unit: epochs, " + ", ".join(f"{name}: {value}" for name, value in budget.items()) + "}"
+    assert deepbore("tune", "--space", "space.yaml", "--metric", "loss", "--run", "r", "--loop.budget", said) == 2
+    assert "a program trains for whole epochs, but low=" in capsys.readouterr().err
+    assert not Path("r").exists()
+    problem = LightningCLIProblem(LINE, "loss")
+    with pytest.raises(SettingError, match="Give whole numbers, such as low=1"):
+        Study(LINE, budget=Budget("epochs", **budget)).optimize(problem, 1)

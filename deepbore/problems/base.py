@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepbore.checks import one_of
+from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import MissingPackage, SettingError
@@ -76,6 +77,9 @@ class Problem(ABC):
 
     def prepare(self) -> None:  # most have nothing to look at
         """Looks before a run whether trials can be evaluated at all; raises SettingError if not."""
+
+    def check_budget(self, budget: Budget) -> None:  # most can spend any
+        """Raises SettingError for a budget whose rungs can't be spent; asked before a run."""
 
     @overload
     def regret(self, values: float) -> float: ...

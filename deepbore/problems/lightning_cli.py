@@ -16,6 +16,7 @@ import torch
 import yaml
 
 from deepbore.checks import one_of
+from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError, TrainingFailed
@@ -46,10 +47,10 @@ class LightningCLIProblem(Problem):
     beside whatever the program writes there. A program that ends with an error, never logs the metric, or logs NaN, is
     a failed trial. What an earlier attempt of the same trial has left is kept as FOLDER/<id>-attempt-<k>.
 
-    In a study with a budget, which counts epochs then, `trainer.max_epochs` is that of the trial. There a trial also
-    leaves a checkpoint, continue.ckpt, from which its configuration goes on, by `--ckpt_path`, if it is promoted; where
-    the file is gone, it begins anew. Of a configuration the last two are kept, so that a trial that was interrupted
-    finds what it went on from.
+    In a study with a budget, which counts whole epochs then, `trainer.max_epochs` is that of the trial. There a trial
+    also leaves a checkpoint, continue.ckpt, from which its configuration goes on, by `--ckpt_path`, if it is promoted;
+    where the file is gone, it begins anew. Of a configuration the last two are kept, so that a trial that was
+    interrupted finds what it went on from.
 
     Args:
         program: the command up to its settings, for this Python: a script (or "-m" and a module) and LightningCLI's
@@ -91,6 +92,14 @@ class LightningCLIProblem(Problem):
         self.folder = Path(folder)
         configs = [part for path in config for part in ("--config", path)]
         self._command = [sys.executable, *program, *configs, *arguments]
+
+    def check_budget(self, budget: Budget) -> None:
+        """Raises SettingError unless all rungs are whole numbers: a Trainer takes no others as `max_epochs`."""
+        if any(not float(rung).is_integer() for rung in budget.rungs):
+            raise SettingError(
+                f"a program trains for whole epochs, but low={budget.low} and factor={budget.factor} make rungs of "
+                f"{', '.join(f'{rung:g}' for rung in budget.rungs)}. Give whole numbers, such as low=1 and factor=2."
+            )
 
     def prepare(self) -> None:
         """Has the program parse one configuration, or as many as it takes to name every parameter; nothing is trained.

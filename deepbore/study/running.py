@@ -123,13 +123,17 @@ def run_steered(
 
 
 def check_objective(objective: Objective | Evaluator, budget: Budget | None) -> None:
-    """Raises SettingError for a function that never hears of the budget that its trials may spend."""
-    if budget is not None and not isinstance(objective, Evaluator) and not takes_trial(objective):
+    """Raises SettingError for an objective that never hears of the budget of its trials, or can't spend it."""
+    if budget is None or isinstance(objective, Evaluator):
+        return
+    if not takes_trial(objective):
         named = getattr(objective, "function", objective)
         raise SettingError(
             f"with a budget the objective takes the trial, too, but {named!r:.100} takes the configuration alone. "
             "Define it as objective(params, trial), and let it spend trial.budget."
         )
+    if (check := getattr(objective, "check_budget", None)) is not None:  # of a problem, which may know of limits
+        check(budget)
 
 
 def as_evaluator(objective: Objective | Evaluator) -> Evaluator:
