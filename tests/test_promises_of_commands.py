@@ -229,3 +229,50 @@ def test_a_program_is_given_whole_epochs_or_no_run_begins(here, capsys, budget):
     problem = LightningCLIProblem(LINE, "loss")
     with pytest.raises(SettingError, match="Give whole numbers, such as low=1"):
         Study(LINE, budget=Budget("epochs", **budget)).optimize(problem, 1)
+
+
+# --- sweeps of Hydra -------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import hydra
+
+@hydra.main(version_base=None, config_path=".", config_name="base")
+def main(config):
+    return config.scale * config.x
+
+main()
+"""
+BASE = """
+scale: 1
+default: 7
+hydra: {sweeper: {params: {+given: "${default}"}}}
+"""
+
+
+def swept(*overrides):
+    """The finished process of a sweep over x."""
+    settings = ["hydra/sweeper=deepbore", "hydra.sweep.dir=sweep", "hydra.sweeper.n_initial=2", "+x=interval(0, 1)"]
+    command = [sys.executable, "program.py", "--multirun", *settings, *overrides]
+    env = os.environ | {"PYTHONPATH": str(Path(db.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.slow
+def test_a_sweep_goes_on_with_the_fixed_overrides_that_it_began_with(here):
+    pytest.importorskip("hydra")
+    Path("program.py").write_text(PROGRAM)
+    Path("base.yaml").write_text(BASE)
+    first = swept("scale=1", "hydra.sweeper.n_trials=2")
+    assert first.returncode == 0, first.stderr
+    kept = {name: Path("sweep", name).read_bytes() for name in ("journal.jsonl", "multirun.yaml")}
+    for override, says in [
+        ("scale=1000", "scale=1 was given, scale=1000 was not given"),
+        ("+x=interval(0, 2)", "holds a run on another"),
+    ]:
+        other = swept("scale=1", override, "hydra.sweeper.n_trials=4")
+        assert other.returncode == 1
+        assert says in other.stderr
+        assert {name: Path("sweep", name).read_bytes() for name in kept} == kept
+    again = swept("scale=1", "hydra.sweeper.n_trials=3", "hydra.sweeper.batch_size=2")
+    assert again.returncode == 0, again.stderr
+    assert len(Study.load("sweep/journal.jsonl").trials) == 3

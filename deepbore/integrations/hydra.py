@@ -8,12 +8,13 @@ from typing import Any
 from deepbore.checks import whole
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import MissingPackage, SettingError, SpaceError
+from deepbore.errors import JournalError, MissingPackage, SettingError, SpaceError
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.base import Finished
 from deepbore.space import Categorical, Integer, Ordinal, Params, Real, SearchSpace
 from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
+from deepbore.study.opening import holds_run
 from deepbore.worker.objective import read
 
 try:
@@ -34,7 +35,8 @@ class Sweep:
 
     In the folder of the sweep are the jobs' folders, each named by the number of its trial; journal.jsonl, for
     `deepbore best`, `plot` and `report`; and, at the end, optimization_results.yaml. An interrupted sweep goes on
-    where its journal ends, if it is started again with the same hydra.sweep.dir. A job that raises is a failed trial.
+    where its journal ends, if it is started again with the same hydra.sweep.dir and the same overrides, but for those
+    of `hydra` itself. A job that raises is a failed trial.
 
     Args:
         sweeper: Hydra's side: its config, launcher and context.
@@ -49,7 +51,7 @@ class Sweep:
 
     Raises:
         SettingError: for overrides that make no search space, or another setting outside its range.
-        JournalError: if the journal holds another run.
+        JournalError: if the journal holds another run, or one with other overrides that do not sweep.
     """
 
     def __init__(
@@ -79,15 +81,40 @@ class Sweep:
         """
         parser = OverridesParser.create(config_loader=self.sweeper.hydra_context.config_loader)
         plan = Plan.of(parser.parse_overrides(list(arguments)))
-        self.folder.mkdir(parents=True, exist_ok=True)
-        OmegaConf.save(self.sweeper.config, self.folder / CONFIG)
+        if holds_run(self.journal):
+            self._check_fixed(plan, parser)
         study = Study(plan.space, journal=self.journal, if_exists="load", **self.study_settings)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(self.sweeper.config, self.folder / CONFIG)  # now that the sweep is the one that it was
         left = max(0, self.n_trials - study.observations.n_asked)
         jobs = HydraJobs(self.sweeper, plan, self.batch_size)
         result = study.optimize(jobs, left, batch_size=self.batch_size, max_failures=self.max_failures)
         best = {"best_params": result.best_params, "best_value": result.best_value}
         OmegaConf.save(OmegaConf.create({"name": "deepbore", **best}), self.folder / RESULTS)
         return result
+
+    def _check_fixed(self, plan: "Plan", parser: OverridesParser) -> None:
+        """Raises JournalError unless the sweep in the journal had the same fixed overrides, so far as is known."""
+        config = self.folder / CONFIG
+        if not (kept := _arguments_in(config)):
+            return
+        before, now = set(Plan.of(parser.parse_overrides(kept)).fixed), set(plan.fixed)
+        given = [f"{each} was given" for each in sorted(before - now)]
+        if differs := [*given, *(f"{each} was not given" for each in sorted(now - before))]:
+            raise JournalError(
+                f"{self.journal} holds another sweep than the one described here: {', '.join(differs)}. Give the same "
+                f"overrides, or another hydra.sweep.dir; where the jobs are the same all the same, delete {config}."
+            )
+
+
+def _arguments_in(config: Path) -> list[str]:
+    """The overrides of the sweep that a multirun.yaml is of; none where there is no such file, or it says none."""
+    if not config.exists():
+        return []
+    kept = OmegaConf.load(config)
+    params = OmegaConf.select(kept, "hydra.sweeper.params") or OmegaConf.create({})
+    task: Any = OmegaConf.to_container(OmegaConf.select(kept, "hydra.overrides.task") or OmegaConf.create([]))
+    return [*(f"{name}={values}" for name, values in params.items()), *task]
 
 
 class HydraJobs(Evaluator):
