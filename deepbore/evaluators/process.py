@@ -1,7 +1,7 @@
 """`ProcessEvaluator`: processes of our own, which can be killed and replaced."""
 
 import pickle
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from time import monotonic, sleep
 
@@ -60,11 +60,7 @@ class ProcessEvaluator(ParallelEvaluator):
             self._processes[0].ready.result()
         except Exception as error:
             self.close()
-            raise SettingError(
-                "a worker process must be able to import the objective, but "
-                f"{type(error).__name__}: {error}. Define it in a module, not in a notebook or a console, and start "
-                'the run of a script below `if __name__ == "__main__":`.'
-            ) from None
+            raise _cannot_load(error) from None
 
     def submit(self, trial: Trial) -> None:
         self.open()
@@ -83,6 +79,9 @@ class ProcessEvaluator(ParallelEvaluator):
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         busy = {attempt.executor for attempt in self._running}
         idle = next(p for p in self._processes if p.ready.done() and p.executor not in busy)
+        error = idle.ready.exception()
+        if isinstance(error, Exception) and not isinstance(error, BrokenExecutor):
+            raise _cannot_load(error)
         return idle.executor, submitted(idle.executor, worker.call, trial)
 
     def _give_up(self, attempt: Attempt) -> None:
@@ -130,6 +129,15 @@ class _Process:
         while self._process.exitcode is None and monotonic() < deadline:
             sleep(0.005)
         return self._process.exitcode
+
+
+def _cannot_load(error: Exception) -> SettingError:
+    """The error of a worker that could not load the objective: no trial is at fault, and another worker could not."""
+    return SettingError(
+        "a worker process must be able to import the objective, but "
+        f"{type(error).__name__}: {error}. Define it in a module, not in a notebook or a console, and start "
+        'the run of a script below `if __name__ == "__main__":`.'
+    )
 
 
 def _threads() -> int:
