@@ -26,7 +26,10 @@ def known(observations):
     """All that observations know, as plain data; NaN as text, so that equal is equal."""
     tensors = ("points", "values", "constraints", "budgets", "tasks", "status", "feasible")
     told = {name: str(getattr(observations, name).tolist()) for name in tensors}
-    counted = {name: getattr(observations, name) for name in ("n_asked", "n_failed", "n_complete", "n_distinct")}
+    counted = {
+        name: getattr(observations, name)
+        for name in ("n_asked", "n_failed", "n_complete", "n_distinct", "n_since_best")
+    }
     trials = [repr(observations.trial(row)) for row in range(len(observations))]
     best = observations.best if observations.k == 1 else None
     return {**told, **counted, "sorted": observations.sorted_values.tolist(), "trials": trials, "best": repr(best)}

@@ -142,7 +142,8 @@ def test_own_rows_alone_are_a_view_of_the_run():
     assert [alone.trial(k).params for k in range(3)] == [trial.params for trial in own(study)]
     assert alone.trial(2).attributes == {"host": "node7"}
     assert alone.best.value == study.best_trial.value
-    assert (len(alone), alone.n_asked, alone.n_complete, alone.added_until) == (3, 2, 3, 1)
+    since = study.observations.n_since_best
+    assert (len(alone), alone.n_asked, alone.n_complete, alone.n_since_best) == (3, 2, 3, since)
     assert study.observations.of_task(1).sorted_values.tolist() == sorted(table()[1])
     assert new().observations.of_task(0).task_names == ()
 

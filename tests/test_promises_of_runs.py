@@ -1,8 +1,11 @@
 """What docstrings and guides promise of runs, where somebody has relied on it in vain."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from deepbore import ProcessEvaluator, Real, SearchSpace, Study
+from deepbore import ExecutorEvaluator, NoImprovement, ProcessEvaluator, Real, SearchSpace, Study
 from deepbore.data.outcomes import Status
 from deepbore.errors import SettingError
 
@@ -37,3 +40,30 @@ def test_a_worker_that_comes_later_and_cannot_load_the_objective_ends_the_run(tm
     module.write_text('def f(p):\n    return p["x"]\n')
     study.optimize(evaluator, 0)  # what was left
     assert Status.PENDING not in statuses(study)
+
+
+# --- what ends a run -------------------------------------------------------------------------------------------------
+
+
+def test_no_improvement_counts_from_when_the_best_trial_was_told():
+    told, others = [], threading.Event()
+
+    def objective(params):
+        if params["x"] != 0.5:
+            return 1 + params["x"]
+        others.wait(60)  # the first trial is told late
+        return 0.0
+
+    def look(study, trial):
+        told.append(trial.id)
+        if len(told) == 3:
+            others.set()
+
+    study = Study(LINE, seed=0, n_initial=30)
+    study.enqueue({"x": 0.5})
+    with ThreadPoolExecutor(2) as threads:
+        evaluator = ExecutorEvaluator(objective, threads)
+        study.optimize(evaluator, 30, stop_when=NoImprovement(5), callbacks=[look])
+    late = told.index(0)
+    assert 3 <= late <= 4
+    assert len(told) in (late + 1 + 5, late + 1 + 6)  # one more may run when the rule is met

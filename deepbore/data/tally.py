@@ -23,7 +23,7 @@ class Tally:
             highest rung, where there are budgets.
         best_rung: the number of that rung; 0 where there are none.
         task_names: of the earlier tasks.
-        added_until: rows from this number on were all reserved.
+        n_since_best: trials that were told, failures included, since a better one was or rows were added.
         n_beaten: trials without a row here that thresholds count as equal to the worst value (see `RungLabels`).
     """
 
@@ -36,7 +36,7 @@ class Tally:
     best: tuple[int, float] | None = None
     best_rung: int = 0
     task_names: tuple[str, ...] = ()
-    added_until: int = 0
+    n_since_best: int = 0
     n_beaten: int = 0
 
     def after_asking(self, rows: np.ndarray) -> "Tally":
@@ -45,12 +45,14 @@ class Tally:
 
     def after_failing(self, row: int) -> "Tally":
         """With one more failure."""
-        return replace(self._without(row), n_failed=self.n_failed + 1)
+        return replace(self._without(row), n_failed=self.n_failed + 1, n_since_best=self.n_since_best + 1)
 
     def after_telling(self, row: int, value: float, is_feasible: bool, rung: int = 0) -> "Tally":
         """With one more row complete."""
         ranked = np.insert(self.sorted_values, np.searchsorted(self.sorted_values, value), value)
         told = replace(self._without(row), n_complete=self.n_complete + 1, sorted_values=ranked)
+        is_better = is_feasible and (self.best is None or (-rung, value) < (-self.best_rung, self.best[1]))
+        told = replace(told, n_since_best=0 if is_better else self.n_since_best + 1)
         return told._with_best(row, value, rung) if is_feasible else told
 
     def after_preferring(self, rows: np.ndarray, values: np.ndarray) -> "Tally":
@@ -77,8 +79,8 @@ class Tally:
         """
         complete = ~np.isnan(values)
         n_complete = self.n_complete + int(complete.sum())
-        n_failed, end = self.n_failed + int((~complete).sum()), start + len(values)
-        counted = replace(self, n_failed=n_failed, n_complete=n_complete, added_until=end)
+        n_failed = self.n_failed + int((~complete).sum())
+        counted = replace(self, n_failed=n_failed, n_complete=n_complete, n_since_best=0)
         if task is not None:
             counted, known = replace(counted, n_earlier=self.n_earlier + len(values)), task in self.task_names
             return counted if known else replace(counted, task_names=(*self.task_names, task))

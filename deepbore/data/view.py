@@ -92,9 +92,9 @@ class ObservationsView(Rows):
         return torch.from_numpy(self._tally.pending).to(self.points.device)
 
     @property
-    def added_until(self) -> int:
-        """Rows from this number on were all reserved; before it, some were added."""
-        return self._tally.added_until
+    def n_since_best(self) -> int:
+        """How many trials were told, failures included, since a better one was, or earlier results were added."""
+        return self._tally.n_since_best
 
     @property
     def n_failed(self) -> int:
@@ -195,8 +195,8 @@ class ObservationsView(Rows):
         if not self.task_names:
             return self
         rows = (self.tasks == task).nonzero().squeeze(-1)
-        own = {"n_asked": self.n_asked, "sorted_values": self.sorted_values} if task == 0 else {}
-        part = self.part(rows, added_until=int(torch.searchsorted(rows, self.added_until)), **own)
+        names = ("n_asked", "n_since_best", "sorted_values") if task == 0 else ()
+        part = self.part(rows, **{name: getattr(self, name) for name in names})
         part._seen = self._seen if task == 0 else {}
         return part
 

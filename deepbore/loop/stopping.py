@@ -11,7 +11,6 @@ from torch import Tensor
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.checks import between, required, whole
 from deepbore.compute.threads import one_thread
-from deepbore.data.outcomes import Status
 from deepbore.errors import SettingError
 from deepbore.loop.state import RunState
 
@@ -39,9 +38,10 @@ class StopRule(ABC):  # noqa: B024  # each rule has one of the two questions
 
 @dataclass(frozen=True)
 class NoImprovement(StopRule):
-    """Ends a run after k trials in a row none of which is the best one, failures and the initial design included.
+    """Ends a run after k trials in a row none of which is better than all before, failures and the design included.
 
-    Earlier results that are added begin the count anew.
+    They count in the order of telling, which with several workers is not that of asking. Earlier results that are added
+    begin the count anew.
 
     Args:
         trials: k >= 1.
@@ -60,10 +60,7 @@ class NoImprovement(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        observations = state.observations
-        best = observations.best
-        start = max(observations.added_until, 0 if best is None else best.id + 1)
-        return int((observations.status[start:] != Status.PENDING).sum()) >= self.trials
+        return state.observations.n_since_best >= self.trials
 
 
 @dataclass(frozen=True)
