@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from deepbore import ExecutorEvaluator, NoImprovement, ProcessEvaluator, Real, SearchSpace, Study
+from deepbore import ExecutorEvaluator, NoImprovement, Outcome, ProcessEvaluator, Real, SearchSpace, Study
 from deepbore.data.outcomes import Status
-from deepbore.errors import SettingError
+from deepbore.data.record import read_record
+from deepbore.errors import JournalError, SettingError, ValueTypeError
 
 LINE = SearchSpace({"x": Real(0, 1)})
 
@@ -67,3 +68,20 @@ def test_no_improvement_counts_from_when_the_best_trial_was_told():
     late = told.index(0)
     assert 3 <= late <= 4
     assert len(told) in (late + 1 + 5, late + 1 + 6)  # one more may run when the rule is met
+
+
+# --- what goes together ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [{"constraints": [1.0]}, {"noise": 0.1}])
+def test_a_study_of_preferences_is_told_no_constraints_or_noise_even_of_a_failure(tmp_path, given):
+    study = Study(LINE, preferences=True, journal=tmp_path / "run.jsonl")
+    (trial,) = study.ask()
+    with pytest.raises(ValueTypeError, match="in a study of preferences"):
+        study.tell(trial, Outcome(float("nan"), **given))
+    assert statuses(study) == [Status.PENDING]
+    study.observations.journal.write({"event": "failed", "trial": 0, **given})  # as an earlier version did
+    study.close()
+    for read in (Study.load, read_record):
+        with pytest.raises(JournalError, match="in a study of preferences"):
+            read(tmp_path / "run.jsonl")

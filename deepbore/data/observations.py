@@ -16,7 +16,7 @@ from deepbore.data.counts import check_counts, check_spent
 from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget, as_outcome
-from deepbore.data.preferences import refuse_values
+from deepbore.data.preferences import check_told
 from deepbore.data.repeats import first_rows
 from deepbore.data.trial import Trial
 from deepbore.errors import TrialError
@@ -149,8 +149,8 @@ class Observations(AddedTrials):
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
         check_counts(given, self.k, self.constraints.shape[1])
-        if self.by_preference and not given.has_failed:
-            raise refuse_values(f"trial {row} was told {given.values}")
+        if self.by_preference:
+            check_told(row, given)
         check_spent(self.budget, row, float(self.budgets[row]), given)
         return row, given
 

@@ -2,6 +2,7 @@
 
 from deepbore.data.directions import Direction
 from deepbore.data.lines import Event
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError, TrialError, ValueTypeError
 
 Pair = tuple[int, int]  # rows of the preferred trial and of the other one
@@ -26,8 +27,17 @@ def check_directions(directions: tuple[Direction, ...]) -> None:
         )
 
 
+def check_told(row: int, outcome: Outcome) -> None:
+    """Raises ValueTypeError unless an outcome says nothing in a run of preferences but that a trial has failed."""
+    if not outcome.has_failed:
+        raise refuse_values(f"trial {row} was told {outcome.values}")
+    for name, given in {"constraints": outcome.constraints, "noise": outcome.noise}.items():
+        if given not in ((), None):
+            raise refuse_values(f"trial {row} was told {name}={given}")
+
+
 def refuse_values(what: str) -> ValueTypeError:
-    """The error of a run of preferences that is told values."""
+    """The error of a run of preferences that is told values, or what goes with them."""
     return ValueTypeError(
         f"in a study of preferences trials are compared and have no values of their own, but {what}. Call "
         "prefer(better, worse), or tell(trial, failed=True) if a trial can't be shown; for values make a study without "

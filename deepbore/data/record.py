@@ -13,7 +13,7 @@ from deepbore.data.directions import Direction, checked_directions, sign_of
 from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget
-from deepbore.data.preferences import Pair, check_pair, refuse_values
+from deepbore.data.preferences import Pair, check_pair, check_told
 from deepbore.data.survey import events, survey
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, SettingError, TrialError
@@ -211,8 +211,8 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
     trial = _trial(record, row)
     if trial.status is not Status.PENDING:
         raise TrialError(f"a trial is told once, but trial {row} is {trial.status.name.lower()} with {trial.value}.")
-    if record.header.get("preferences") and not outcome.has_failed:
-        raise refuse_values(f"trial {row} was told {outcome.values}")
+    if record.header.get("preferences"):
+        check_told(row, outcome)
     check_spent(record.budget, row, math.nan if trial.budget is None else trial.budget, outcome)
     _check_counts(record, outcome, record.width)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
