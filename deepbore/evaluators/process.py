@@ -43,7 +43,7 @@ class ProcessEvaluator(ParallelEvaluator):
     def __init__(self, objective: Objective, workers: int = 2, timeout: float | None = None, retries: int = 0):
         check_objective(objective)
         super().__init__(workers, timeout, retries)
-        self._pickled = pickled(objective)
+        self.objective, self._pickled = objective, pickled(objective)
         self._processes: list[_Process] = []
 
     def open(self) -> None:

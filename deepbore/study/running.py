@@ -11,7 +11,7 @@ from deepbore.data.budget import Budget
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
-from deepbore.evaluators import Evaluator, Objective, SerialEvaluator
+from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
 from deepbore.loop.controller import LoopController
 from deepbore.loop.lightning import listening, new_trainer, run, waiting_for
 from deepbore.loop.state import RunState
@@ -123,17 +123,27 @@ def run_steered(
 
 
 def check_objective(objective: Objective | Evaluator, budget: Budget | None) -> None:
-    """Raises SettingError for an objective that never hears of the budget of its trials, or can't spend it."""
-    if budget is None or isinstance(objective, Evaluator):
+    """Raises SettingError for an objective, in an evaluator or not, that never hears of budgets, or can't spend this one."""
+    called = called_by(objective)
+    if budget is None or called is None:
         return
-    if not takes_trial(objective):
-        named = getattr(objective, "function", objective)
+    if not takes_trial(called):
+        named = getattr(called, "function", called)
         raise SettingError(
             f"with a budget the objective takes the trial, too, but {named!r:.100} takes the configuration alone. "
             "Define it as objective(params, trial), and let it spend trial.budget."
         )
-    if (check := getattr(objective, "check_budget", None)) is not None:  # of a problem, which may know of limits
+    if (check := getattr(called, "check_budget", None)) is not None:  # of a problem, which may know of limits
         check(budget)
+
+
+def called_by(objective: Objective | Evaluator) -> Objective | None:
+    """The function that is called with a trial in the end; None where an evaluator of somebody else's sees to it."""
+    if isinstance(objective, Timed):
+        return called_by(objective.own)
+    if isinstance(objective, (SerialEvaluator, ExecutorEvaluator, ProcessEvaluator)):
+        return objective.objective
+    return None if isinstance(objective, Evaluator) else objective
 
 
 def as_evaluator(objective: Objective | Evaluator) -> Evaluator:

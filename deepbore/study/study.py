@@ -160,7 +160,7 @@ class Study(Reporting):
         Args:
             objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
                 What raises an exception, or returns no finite number, is a failed trial, with a warning. With a budget
-                a function takes the trial, too.
+                the function takes the trial, too.
             n_trials: how many evaluations; a finite space may be exhausted before. None for no limit, where something
                 else ends the run. 0 only finishes what is pending.
             timeout: seconds, the design included, after which no further trial begins; those that run are waited for.
