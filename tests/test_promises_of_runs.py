@@ -5,12 +5,26 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from deepbore import ExecutorEvaluator, NoImprovement, Outcome, ProcessEvaluator, Real, SearchSpace, Study
+from deepbore import (
+    Budget,
+    Categorical,
+    ExecutorEvaluator,
+    NoImprovement,
+    Outcome,
+    ProcessEvaluator,
+    Real,
+    SearchSpace,
+    SerialEvaluator,
+    Study,
+    minimize,
+)
 from deepbore.data.outcomes import Status
 from deepbore.data.record import read_record
 from deepbore.errors import JournalError, SettingError, ValueTypeError
+from deepbore.evaluators import Timed
 
 LINE = SearchSpace({"x": Real(0, 1)})
+EPOCHS = Budget("epochs", 1, 9)
 
 
 def statuses(study):
@@ -85,3 +99,35 @@ def test_a_study_of_preferences_is_told_no_constraints_or_noise_even_of_a_failur
     for read in (Study.load, read_record):
         with pytest.raises(JournalError, match="in a study of preferences"):
             read(tmp_path / "run.jsonl")
+
+
+def place(params):
+    return params["x"]
+
+
+def place_after(params, trial):
+    return params["x"] + 1 / trial.budget
+
+
+def test_budgets_are_refused_where_the_objective_within_an_evaluator_never_hears_of_them(tmp_path):
+    with ThreadPoolExecutor(1) as thread:
+        deaf = [SerialEvaluator(place), ExecutorEvaluator(place, thread), ProcessEvaluator(place)]
+        for evaluator in [*deaf, Timed(SerialEvaluator(place), tmp_path / "times")]:
+            with pytest.raises(SettingError, match=r"objective\(params, trial\)"):
+                minimize(evaluator, LINE, 8, budget=EPOCHS)
+            with pytest.raises(SettingError, match="takes the configuration alone"):
+                Study(LINE, budget=EPOCHS).optimize(evaluator, 8)
+        result = minimize(ExecutorEvaluator(place_after, thread), LINE, 8, budget=EPOCHS, seed=0)
+    assert result.study.best_trial.budget == 3
+
+
+def test_trials_with_other_values_than_the_fixed_ones_are_not_promoted():
+    space = SearchSpace({"x": Real(0, 1), "o": Categorical(["a", "b"])})
+    study = Study(space, budget=EPOCHS, seed=0, n_initial=40)
+    for trial in study.ask(12):
+        assert not study.report(trial, trial.id + 100 * (trial.params["o"] == "b"), step=1) or trial.id == 2
+    study.fix({"o": "b"})
+    later = study.ask(6)
+    assert {trial.params["o"] for trial in later} == {"b"}
+    study.fix({})
+    assert study.ask()[0].resume_from.params["o"] == "a"

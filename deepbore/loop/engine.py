@@ -42,7 +42,7 @@ class Engine:
 
     def __init__(self, state: RunState, ranks: Ranks | None = None):
         self.state, self.ranks = state, ranks or Ranks()
-        self._found: tuple[tuple[int, int], Promotions] | None = None  # at so many trials, and pending ones
+        self._found: tuple[tuple[object, ...], Promotions] | None = None  # at so many trials, and pending ones
         if not self.ranks.is_first:
             state.observations.journal = None
 
@@ -65,9 +65,9 @@ class Engine:
 
     @property
     def _promotions(self) -> Promotions:
-        """Those of now: they change where a trial is asked for, told or added."""
+        """Those of now: they change where a trial is asked for, told or added, or parameters are fixed."""
         observations = self.state.observations
-        now = len(observations), len(observations.pending_rows)
+        now = len(observations), len(observations.pending_rows), observations.space.fixed
         if self._found is None or self._found[0] != now:
             self._found = now, Promotions(observations)
         return self._found[1]

@@ -64,11 +64,16 @@ class Promotions:
 
 
 def promotable(observations: Observations, budget: Budget, low: float, up: float) -> Tensor:
-    """Rows of a rung that are to go on to the next, best first, of each configuration the best alone."""
+    """Rows of a rung that are to go on to the next, best first, of each configuration the best alone.
+
+    While parameters stand still, those with other values wait.
+    """
     configurations, top = observations.first_rows, best_of_rung(observations, budget, low)
     tried = torch.isin(configurations[top], configurations[observations.budgets == up])
     continued = torch.isin(top, torch.tensor([*observations.resumed.values()], dtype=top.dtype, device=top.device))
     rows = top[~(tried | continued)]
+    if observations.space.is_fixed:
+        rows = rows[observations.space.permitted(observations.points[rows])]
     place = torch.arange(len(rows), device=rows.device)
     of_the_best = torch.full_like(configurations, len(rows)).scatter_reduce(0, configurations[rows], place, "amin")
     return rows[of_the_best[configurations[rows]] == place]

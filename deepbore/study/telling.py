@@ -37,9 +37,9 @@ class Telling(SharedStudy):
     def fix(self, params: Params) -> None:
         """Lets parameters stand still: later trials have these values wherever the parameters are active.
 
-        What is pending, enqueued or known stays, and the classifier goes on learning from all of it. The journal keeps
-        it, so a study that is loaded has the same fixed. Each call takes the place of the one before: `fix({})`
-        releases all.
+        What is pending, enqueued or known stays, and the classifier goes on learning from all of it; with a budget,
+        trials with other values are not promoted. The journal keeps it, so a study that is loaded has the same fixed.
+        Each call takes the place of the one before: `fix({})` releases all.
 
         Args:
             params: name -> value.
