@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepbore import (
+    BoTorchBatch,
     Budget,
     Categorical,
     ExecutorEvaluator,
+    GreedyBatch,
     NoImprovement,
     Outcome,
     ProcessEvaluator,
@@ -131,3 +133,15 @@ def test_trials_with_other_values_than_the_fixed_ones_are_not_promoted():
     assert {trial.params["o"] for trial in later} == {"b"}
     study.fix({})
     assert study.ask()[0].resume_from.params["o"] == "a"
+
+
+def test_what_takes_one_score_refuses_a_classifier_of_several_objectives():
+    from deepbore.integrations.botorch import BoTorchClassifier  # takes a second to import
+
+    study = Study(LINE, directions=["minimize"] * 2)
+    with pytest.raises(SettingError, match="Wrap one of its parts"):
+        BoTorchClassifier(study.classifier)
+    assert BoTorchClassifier(study.classifier.parts[1]).gaussian
+    for candidates in (BoTorchBatch(), GreedyBatch(BoTorchBatch())):
+        with pytest.raises(SettingError, match="one for each objective"):
+            Study(LINE, directions=["minimize"] * 2, candidates=candidates)

@@ -68,7 +68,7 @@ class BoTorchClassifier(Model):
 
     Raises:
         SettingError: for gaussian=True and a head without a deviation, gaussian=False and one with a deviation but
-            without members.
+            without members; and for a score for each of several columns.
 
     Example:
         >>> from botorch.acquisition import qUpperConfidenceBound
@@ -87,6 +87,11 @@ class BoTorchClassifier(Model):
         super().__init__()
         self.classifier = classifier
         can = classifier.capabilities
+        if "columns" in can:
+            raise SettingError(
+                f"a BoTorchClassifier has one score, but {type(classifier).__name__} has one for each objective. Wrap "
+                "one of its parts, or give the study labels=ChebyshevLabels(ValueGradedLabels())."
+            )
         self.gaussian = ("std" in can and "members" not in can) if gaussian is None else gaussian
         if self.gaussian and "std" not in can:
             raise SettingError(f"{type(classifier).__name__} has no deviation, so no Gaussian. Use {UNCERTAIN}.")

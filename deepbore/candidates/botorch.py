@@ -52,9 +52,9 @@ class BoTorchBatch(Candidates):
             sum of coefficient * parameter >= right-hand side. None of these parameters may have a log scale.
 
     Raises:
-        SettingError: for a number below 1; when the run is set up, for a space or classifier without gradients, or a
-            constraint that does not fit the space; at a proposal, for a constraint that can't be met, or for several
-            points of a classifier whose scores are certain.
+        SettingError: for a number below 1; when the run is set up, for a space or classifier without gradients, one
+            with a score for each objective, or a constraint that does not fit the space; at a proposal, for a
+            constraint that can't be met, or for several points of a classifier whose scores are certain.
     """
 
     def __init__(
@@ -87,6 +87,11 @@ class BoTorchBatch(Candidates):
     def check(self, space: SearchSpace, classifier: Classifier) -> None:
         super().check(space, classifier)
         require_gradients(self, space, classifier)
+        if "columns" in classifier.capabilities:
+            raise SettingError(
+                f"{type(self).__name__} searches by one score, but {type(classifier).__name__} has one for each "
+                "objective. Use GreedyBatch, or labels=ChebyshevLabels(ValueGradedLabels())."
+            )
         self._constraints(space)
 
     def ranked(self, search: Search, q: int) -> Tensor:
