@@ -9,8 +9,11 @@ from deepbore import (
     BoTorchBatch,
     Budget,
     Categorical,
+    EmphasiseChanges,
     ExecutorEvaluator,
     GreedyBatch,
+    KernelPLS,
+    MLPClassifier,
     NoImprovement,
     Outcome,
     ProcessEvaluator,
@@ -18,6 +21,8 @@ from deepbore import (
     SearchSpace,
     SerialEvaluator,
     Study,
+    Suggester,
+    ThresholdLabels,
     minimize,
 )
 from deepbore.data.outcomes import Status
@@ -145,3 +150,56 @@ def test_what_takes_one_score_refuses_a_classifier_of_several_objectives():
     for candidates in (BoTorchBatch(), GreedyBatch(BoTorchBatch())):
         with pytest.raises(SettingError, match="one for each objective"):
             Study(LINE, directions=["minimize"] * 2, candidates=candidates)
+
+
+# --- parts that are given to two runs --------------------------------------------------------------------------------
+
+
+def go_on(study, n):
+    for _ in range(n):
+        (trial,) = study.ask()
+        study.tell(trial, (trial.params["x"] - 0.3) ** 2)
+
+
+def test_a_classifier_that_has_learned_in_a_run_is_refused_by_the_next(tmp_path):
+    head, path = KernelPLS(), tmp_path / "run.jsonl"
+    first = minimize(lambda p: p["x"], LINE, 4, seed=0, n_initial=3, classifier=head, journal=path).study
+    with pytest.raises(SettingError, match=r"KernelPLS has learned in another: it is bound already. Make a new one."):
+        minimize(lambda p: p["x"], LINE, 4, seed=1, n_initial=3, classifier=head, journal=tmp_path / "other.jsonl")
+    assert not (tmp_path / "other.jsonl").exists()
+    go_on(first, 2)  # which nobody has disturbed
+    first.close()
+    with pytest.raises(SettingError, match="Make a new one"):
+        Study.load(path, classifier=head)
+    go_on(Study.load(path, classifier=KernelPLS()), 1)
+
+
+@pytest.mark.parametrize("budget", [None, EPOCHS])
+def test_two_studies_that_are_given_one_classifier_do_not_mix_what_they_learn(budget):
+    head = MLPClassifier()
+    one, other = (Study(LINE, seed=seed, n_initial=2, classifier=head, budget=budget) for seed in (0, 1))
+    for study in (one, other):
+        go_on(study, 2)
+    go_on(other, 3)
+    for _ in range(2):
+        with pytest.raises(SettingError, match="Make a new one"):
+            go_on(one, 1)
+    assert [len(study.trials) for study in (one, other)] == [2, 5]
+
+
+def test_a_classifier_that_was_only_tried_out_is_still_new():
+    head = KernelPLS()
+    with pytest.raises(SettingError, match="n_trials=None"):
+        minimize(lambda p: p["x"], LINE, None, classifier=head)
+    Study(LINE, classifier=head)
+    suggester = Suggester(LINE, seed=0, n_initial=2, classifier=head)
+    go_on(suggester.study, 3)
+    assert suggester.study.classifier is head
+
+
+def test_labels_that_remember_begin_each_run_anew():
+    def run(labels):
+        return minimize(lambda p: (p["x"] - 0.3) ** 2, LINE, 14, seed=0, labels=labels).values.tolist()
+
+    labels = EmphasiseChanges(ThresholdLabels(0.3))
+    assert run(labels) == run(labels) == run(EmphasiseChanges(ThresholdLabels(0.3)))

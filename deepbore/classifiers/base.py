@@ -81,6 +81,11 @@ class Classifier(Part, LightningModule, ABC):
             if isinstance(part, Classifier):
                 part.generator = generator
 
+    @property
+    def has_learned_in_a_run(self) -> bool:
+        """Whether a run has trained it; its weights would tell another run of trials that are not its own."""
+        return self.space is not None and self.earlier is not None
+
     # --- what a method must say --------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -130,8 +135,17 @@ class Classifier(Part, LightningModule, ABC):
         return self
 
     def configure_model(self) -> None:
-        """Makes the parameters for the trainer's data, and labels that suit, if the data have none."""
+        """Makes the parameters for the trainer's data, and labels that suit, if the data have none.
+
+        Raises:
+            SettingError: for the data of one run, where another has it by now.
+        """
         data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
+        if self.earlier is not None and self.earlier.observations is not data.observations:
+            raise SettingError(
+                f"a run learns with a classifier of its own, but this {type(self).__name__} belongs to another run by "
+                "now. Make a new one for each."
+            )
         if data.labels is None:
             has_columns = "columns" in self.capabilities
             data.labels = default_labels(self.link is Link.IDENTITY, None, data.observations.k, has_columns)

@@ -116,6 +116,11 @@ class RunState:
         """Makes the classifier's weights, if it has none yet."""
         self.classifier.bind(self.space.released, self.recipe.labels.outputs)
 
+    def release(self) -> Classifier:
+        """Leaves the classifier, with what it has learned, to another run; this one is over."""
+        self.classifier.earlier = None
+        return self.classifier
+
     # --- plain data --------------------------------------------------------------------------------------------------
 
     def header(self) -> dict[str, Any]:

@@ -110,12 +110,18 @@ def _of_preferences(parts: Parts) -> Parts:
 
 
 def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:
-    """The state of a run, if its labels grade what it is told."""
+    """The state of a run, if its labels grade what it is told, and its classifier has learned in no other."""
     if recipe.labels.by_preference and not observations.by_preference:
         raise SettingError(
             f"{type(recipe.labels).__name__} grades comparisons, but this is a study of values. Leave it out, or make "
             "the study with preferences=True."
         )
+    if recipe.classifier.has_learned_in_a_run:
+        raise SettingError(
+            f"a run learns with a classifier of its own, but this {type(recipe.classifier).__name__} has learned in "
+            "another: it is bound already. Make a new one."
+        )
+    recipe.labels.forget()
     return RunState(observations, recipe, seed)
 
 

@@ -61,7 +61,7 @@ def minimize(
         batch_size: trials proposed in one iteration.
         journal: file that keeps every event; this and all that follow: see `Study`.
         if_exists: what happens if the journal holds a run: "error", or "load" to go on with it.
-        classifier: what learns.
+        classifier: what learns, a new one for each run.
         acquisition: what is maximised.
         candidates: how it is maximised.
         labels: how outcomes become labels.

@@ -56,7 +56,8 @@ class Study(Reporting):
         journal: file that keeps every event; None for none.
         if_exists: what happens if the journal holds a run: "error", or "load" to go on with it, as `load` does. It must
             then be the run that is described here: space, directions, seed, and the parts that are given.
-        classifier: what learns; default `KernelPLS()`, of several objectives one for each (`PerColumn`).
+        classifier: what learns, a new one for each study; default `KernelPLS()`, of several objectives one for each
+            (`PerColumn`).
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         labels: how outcomes become labels; default: see `deepbore.labels.default_labels`.
@@ -69,7 +70,8 @@ class Study(Reporting):
         preferences: whether trials are compared by `prefer` and not told values: what is best is best by utility.
 
     Raises:
-        SettingError: for a setting outside its range, or parts that do not go together.
+        SettingError: for a setting outside its range, parts that do not go together, or a classifier that has learned
+            in another run.
         JournalError: if the journal holds a run already, or with "load" another one.
 
     Example:
