@@ -123,7 +123,7 @@ def run_steered(
 
 
 def check_objective(objective: Objective | Evaluator, budget: Budget | None) -> None:
-    """Raises SettingError for an objective, in an evaluator or not, that never hears of budgets, or can't spend this one."""
+    """Raises SettingError for what never hears of budgets, in an evaluator or not, or can't spend this one."""
     called = called_by(objective)
     if budget is None or called is None:
         return
