@@ -107,6 +107,13 @@ class Search:
         best = self.points(self.observations.best_rows(centres))
         return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
 
+    def allowed(self, points: Tensor) -> Tensor:
+        """Those of the points (n x d) that may be proposed, with what is fixed by now put where it stands (k x d)."""
+        if not self.space.is_restricted:
+            return points
+        points = self.space.snap(points)
+        return points[self.space.permitted(points)]
+
     def configurations(self, points: Tensor) -> Tensor:
         """Where points of this search (n x d) lie in the space of the run."""
         return points

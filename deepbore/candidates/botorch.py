@@ -123,7 +123,8 @@ class BoTorchBatch(Candidates):
     def _pool(self, search: Search, constraints: Constraints, q: int) -> Tensor:
         """Random points and neighbours of the best observed ones, within the constraints, the same on all ranks."""
         samples, best = search.sample(self.samples), search.points(search.observations.best_rows(self.restarts))
-        pool = torch.cat([samples, best, search.near_best(self.samples // 4, self.restarts)])
+        near = search.near_best(self.samples // 4, self.restarts)
+        pool = torch.cat([samples, search.allowed(torch.cat([best, near]))])
         pool = pool[feasible(pool, constraints)]
         if len(pool) < q * self.restarts:
             raise SettingError(

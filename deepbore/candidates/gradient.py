@@ -71,9 +71,9 @@ class MultiStartLBFGS(Candidates):
         samples = own.sample(own.share(self.samples))
         if not self.near_best:
             return samples
-        best = own.observations.best_rows(self.restarts)
+        best = own.points(own.ranks.part(own.observations.best_rows(self.restarts)))
         near = own.near_best(own.share(self.samples // 4), self.restarts)
-        return torch.cat([samples, own.points(own.ranks.part(best)), near])
+        return torch.cat([samples, own.allowed(torch.cat([best, near]))])
 
     def _optimised(self, search: Search, starts: Tensor) -> Tensor:
         import_quietly("gpytorch")
