@@ -1,14 +1,22 @@
 """What docstrings and guides promise of searches and heads where values are fixed, forbidden, pending or missing."""
 
 import pytest
+import torch
 
 from deepbore import (
     BoTorchBatch,
+    Categorical,
+    KernelPLS,
+    LocalSearch,
     MultiStartLBFGS,
+    Ordinal,
     Real,
+    Relaxed,
+    RelaxedSearch,
     SearchSpace,
     Study,
 )
+from deepbore.space.relaxation import Relaxation
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 
@@ -45,3 +53,27 @@ def test_searches_by_gradients_start_where_what_is_fixed_breaks_no_constraint():
     go_on(study, 12)
     study.fix({"x": 0.9})  # the best rows so far have y > 0.1
     assert all(params["y"] <= 0.1 + 1e-9 for params in go_on(study, 3))
+
+
+def test_a_relaxed_search_searches_where_what_is_fixed_stands():
+    space = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
+    study = Study(space, seed=0, classifier=Relaxed(KernelPLS()), candidates=RelaxedSearch(LocalSearch()))
+    go_on(study, 20)
+    study.fix({"x4": 0.5})
+    asked = go_on(study, 10)
+    assert {params["x4"] for params in asked} == {0.5}
+    assert min(map(bowl, asked)) < 0.2**2 + 1e-3  # the best with what is fixed is 0.2^2
+
+
+@pytest.mark.parametrize("fixed", [{"k": 2}, {"c": "b"}, {"c": "c", "k": 4}, {"c": "b", "x": 0.25}])
+def test_the_box_of_a_space_stands_still_where_the_space_does(fixed):
+    space = SearchSpace(
+        {"c": Categorical(["a", "b", "c"]), "k": Ordinal([1, 2, 4]), "x": Real(0, 1, when={"c": "b"}), "y": Real(0, 1)}
+    ).with_fixed(fixed)
+    relaxation = Relaxation(space)
+    vectors = relaxation.box.sample(50, torch.Generator().manual_seed(0))
+    for params in space.decode(relaxation.points(vectors)):
+        assert params.items() >= fixed.items()
+    assert len(vectors.unique(dim=0)) == 50
+    moving = {column for column in range(vectors.shape[1]) if len(vectors[:, column].unique()) > 1}
+    assert not any(relaxation.box.names[column].split(",")[0] in fixed for column in moving)

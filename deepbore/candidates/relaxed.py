@@ -66,6 +66,8 @@ class RelaxedSearch(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         classifier = _relaxed(search.classifier)
+        # the classifier learns all of the box, whatever stands still; the search does not leave where it does
+        relaxation = Relaxation(search.space) if search.space.is_fixed else classifier.relaxation
         box = BoxSearch(
             search.acquisition,
             classifier.base,
@@ -74,9 +76,9 @@ class RelaxedSearch(Candidates):
             search.ranks,
             search.ambition,
             search.feasibility,
-            classifier.relaxation,
+            relaxation,
         )
-        return classifier.relaxation.points(self.base.ranked(box, q))
+        return relaxation.points(self.base.ranked(box, q))
 
 
 def _relaxed(classifier: Classifier) -> Relaxed:

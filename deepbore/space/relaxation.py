@@ -17,7 +17,7 @@ class Relaxation:
 
     Numbers and ordinals are one number each, the level's index divided by the greatest. A category is one-hot, and its
     level is that of the greatest entry. So BORE-MLP and the Gaussian processes beside it see discrete parameters (Tiao
-    et al. 2021, section 5). What is inactive counts as its first level.
+    et al. 2021, section 5). What is inactive counts as its first level. What is fixed in the space is fixed in the box.
 
     Args:
         space: any space.
@@ -44,20 +44,29 @@ class Relaxation:
             for name, width in zip(space.names, self._widths(), strict=True)
             for level in range(width)
         ]
-        self.box = type(space)({name: Real(0, 1) for name in names})
+        self.box = type(space)({name: Real(0, 1) for name in names}, fixed=self._fixed(names))
+
+    def _fixed(self, names: list[str]) -> dict[str, float]:
+        """Where the numbers of fixed parameters stand, active or not, by their names in the box."""
+        still = self.space.stand_still(torch.zeros(1, len(self.space), dtype=torch.float64))
+        owners = [name for name, width in zip(self.space.names, self._widths(), strict=True) for _ in range(width)]
+        entries = zip(owners, names, torch.cat(self._columns(still), dim=-1)[0].tolist(), strict=True)
+        return {name: entry for owner, name, entry in entries if owner in self.space.fixed}
 
     def vectors(self, points: Tensor) -> Tensor:
         """Points (n x d) -> vectors (n x r), with gradients where a parameter is one number."""
-        on = torch.where(self.space.active(points), points, 0.0)
-        columns = [
+        return torch.cat(self._columns(torch.where(self.space.active(points), points, 0.0)), dim=-1)
+
+    def _columns(self, on: Tensor) -> list[Tensor]:
+        """The numbers of each parameter, at points where all are active (n x d): d tensors, n x its width."""
+        return [
             on[:, [column]] / parameter.upper
             if width == 1
-            else one_hot(parameter.to_level(on[:, column]).long(), width).to(points)
+            else one_hot(parameter.to_level(on[:, column]).long(), width).to(on)
             for column, (parameter, width) in enumerate(
                 zip(self.space.parameters.values(), self._widths(), strict=True)
             )
         ]
-        return torch.cat(columns, dim=-1)
 
     def points(self, vectors: Tensor) -> Tensor:
         """Vectors (n x r) -> points of configurations (n x d)."""
