@@ -8,6 +8,7 @@ from deepbore import (
     Categorical,
     KernelPLS,
     LocalSearch,
+    LogExpectedImprovement,
     MultiStartLBFGS,
     Ordinal,
     Real,
@@ -16,6 +17,7 @@ from deepbore import (
     SearchSpace,
     Study,
 )
+from deepbore.candidates import Search
 from deepbore.space.relaxation import Relaxation
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
@@ -32,6 +34,11 @@ def go_on(study, n, objective=bowl):
         study.tell(trial, objective(trial.params))
         asked.append(trial.params)
     return asked
+
+
+def searched(study, seed=0):
+    """What a search of the study may look at now."""
+    return Search(LogExpectedImprovement(), study.fit(), study.observations, torch.Generator().manual_seed(seed))
 
 
 # --- what is fixed during a run --------------------------------------------------------------------------------------
@@ -77,3 +84,18 @@ def test_the_box_of_a_space_stands_still_where_the_space_does(fixed):
     assert len(vectors.unique(dim=0)) == 50
     moving = {column for column in range(vectors.shape[1]) if len(vectors[:, column].unique()) > 1}
     assert not any(relaxation.box.names[column].split(",")[0] in fixed for column in moving)
+
+
+# --- what is forbidden -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_what_botorch_climbs_to_stays_within_the_constraints_of_the_space(joint):
+    space = SearchSpace({f"x{i}": Real(0, 1) for i in range(4)}, constraints=["x0 + x1 + x2 + x3 <= 1.6"])
+    study = Study(space, seed=0)
+    go_on(study, 20, lambda params: sum((value - 0.7) ** 2 for value in params.values()))
+    search = searched(study)
+    chosen = BoTorchBatch(joint=joint).ranked(search, 3)[:3]
+    assert space.permitted(chosen).all()
+    among_many = search.rank(space.sample(1000, torch.Generator().manual_seed(1)))[1][0]
+    assert float(search.values(chosen).max()) > float(among_many)

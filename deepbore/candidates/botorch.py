@@ -37,8 +37,9 @@ class BoTorchBatch(Candidates):
     before it, which for these acquisitions is nearly as good as all at once, and quicker (Wilson et al., Maximizing
     acquisition functions for Bayesian optimization, 2018).
 
-    For continuous spaces and differentiable classifiers; q > 1 also needs a deviation. The constraints bind what this
-    search proposes, not the initial design, which asks no search.
+    For continuous spaces and differentiable classifiers; q > 1 also needs a deviation. The constraints given here bind
+    what this search proposes, not the initial design, which asks no search. Those of the space bind both: climbers stop
+    where they forbid to go on.
 
     Several ranks share the pool's values and the starts, and take the best that any of them finds. SciPy steps: at
     every iteration the climbers' points and gradients, and nothing else, visit the CPU.
@@ -113,7 +114,7 @@ class BoTorchBatch(Candidates):
                 chosen = climb(self._groups(search, acquisition, pool, q))
             else:
                 chosen = self._one_by_one(search, acquisition, pool, climb, q)
-        return torch.cat([search.space.snap(chosen), search.rank(pool)[0]])
+        return torch.cat([chosen, search.rank(pool)[0]])
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -155,29 +156,38 @@ class BoTorchBatch(Candidates):
         self, search: Search, acquisition: "AcquisitionFunction", constraints: Constraints, starts: Tensor
     ) -> Tensor:
         """The best of what the optimiser makes of the starts, each rank of its share (k x q x d -> q x d)."""
-        found = self._optimised(search.space, acquisition, constraints, search.ranks.part(starts))
+        found = self._optimised(search, acquisition, constraints, search.ranks.part(starts))
         tops, values = zip(*(each for each in search.ranks.gather(found) if each is not None), strict=True)
         best: Tensor = tops[max(range(len(values)), key=values.__getitem__)]
         return best.to(starts)
 
     def _optimised(
-        self, space: SearchSpace, acquisition: "AcquisitionFunction", constraints: Constraints, starts: Tensor
+        self, search: Search, acquisition: "AcquisitionFunction", constraints: Constraints, starts: Tensor
     ) -> tuple[Tensor, float] | None:
-        """The best top of these starts (q x d) and its value, on the CPU; None without any."""
+        """The best top of these starts (q x d) and its value, on the CPU; None without any.
+
+        The optimiser knows nothing of the constraints of the space: tops are where climbers land.
+        """
         from botorch.optim import optimize_acqf
 
         if not len(starts):
             return None
-        points, value = optimize_acqf(
+        ends, values = optimize_acqf(
             acquisition,
-            bounds=space.bounds.to(starts),
+            bounds=search.space.bounds.to(starts),
             q=starts.shape[1],
             num_restarts=len(starts),
             batch_initial_conditions=starts,
             inequality_constraints=[(i.to(starts.device), c.to(starts), rhs) for i, c, rhs in constraints] or None,
+            return_best_only=False,
             options={"maxiter": self.iterations, "batch_limit": len(starts)},
         )
-        return points.detach().cpu(), float(value)
+        tops = search.landed(starts.flatten(0, 1), ends.detach().flatten(0, 1)).view_as(starts)
+        if search.space.is_restricted:  # some have been drawn back
+            with torch.no_grad():
+                values = acquisition(tops)
+        best = int(values.argmax())
+        return tops[best].cpu(), float(values[best])
 
 
 @torch.no_grad()
