@@ -6,9 +6,11 @@ import torch
 from deepbore import (
     BoTorchBatch,
     Categorical,
+    ClassProbability,
     KernelPLS,
     LocalSearch,
     LogExpectedImprovement,
+    MLPClassifier,
     MultiStartLBFGS,
     Ordinal,
     Real,
@@ -16,6 +18,7 @@ from deepbore import (
     RelaxedSearch,
     SearchSpace,
     Study,
+    Training,
 )
 from deepbore.candidates import Search
 from deepbore.space.relaxation import Relaxation
@@ -99,3 +102,31 @@ def test_what_botorch_climbs_to_stays_within_the_constraints_of_the_space(joint)
     assert space.permitted(chosen).all()
     among_many = search.rank(space.sample(1000, torch.Generator().manual_seed(1)))[1][0]
     assert float(search.values(chosen).max()) > float(among_many)
+
+
+# --- what is pending -------------------------------------------------------------------------------------------------
+
+
+def gap(trials):
+    """The least distance of two configurations."""
+    places = torch.tensor([list(trial.params.values()) for trial in trials], dtype=torch.float64)
+    return float(torch.pdist(places).min())
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_botorch_keeps_away_from_pending_trials_as_from_those_of_its_batch(joint):
+    one_by_one, at_once = (Study(SQUARE, seed=0, candidates=BoTorchBatch(joint=joint)) for _ in range(2))
+    go_on(one_by_one, 16)
+    go_on(at_once, 16)
+    apart = gap([one_by_one.ask()[0] for _ in range(4)])
+    assert apart > gap(at_once.ask(4)) / 4
+    assert apart > 0.01
+
+
+def test_botorch_still_climbs_one_score_a_point_where_a_better_point_is_pending():
+    study = Study(SQUARE, seed=0, classifier=MLPClassifier(training=Training(steps=50)), candidates=BoTorchBatch())
+    go_on(study, 16)
+    study.ask()
+    search = Search(ClassProbability(), study.fit(), study.observations, torch.Generator().manual_seed(0))
+    values = search.values(BoTorchBatch().propose(search, 1)), search.values(SQUARE.sobol(1000, seed=0))
+    assert float(values[0]) > float(values[1].max())

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.gradient import require_gradients
+from deepbore.candidates.penalised import pending_points
 from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import UNCERTAIN
@@ -26,6 +27,7 @@ Inequality = tuple[Sequence[int], Sequence[float], float]
 Constraints = list[tuple[Tensor, Tensor, float]]
 Climb = Callable[[Tensor], Tensor]  # starts (k x q x d) -> the best that was found (q x d)
 TOLERANCE = 1e-8
+PENDING = 64  # trials that are kept away from, the newest: the joint scores cost the cube of their number
 BASELINE = 32  # rows with the best values, one of which is taken for the best where values are noisy
 
 
@@ -35,7 +37,8 @@ class BoTorchBatch(Candidates):
     The acquisition is `deepbore.acquisition.botorch.joint_acquisition`, in place of the run's own, which only ranks
     what comes after the q points; override `monte_carlo` for another one. By default each point is chosen given those
     before it, which for these acquisitions is nearly as good as all at once, and quicker (Wilson et al., Maximizing
-    acquisition functions for Bayesian optimization, 2018).
+    acquisition functions for Bayesian optimization, 2018). Pending trials, the newest 64, count as chosen before all;
+    a head that gives one score a point only never proposes them again.
 
     For continuous spaces and differentiable classifiers; q > 1 also needs a deviation. The constraints given here bind
     what this search proposes, not the initial design, which asks no search. Those of the space bind both: climbers stop
@@ -111,6 +114,7 @@ class BoTorchBatch(Candidates):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a start that does not converge is a start all the same
             if self.joint:
+                acquisition.set_X_pending(_kept_away_from(search))
                 chosen = climb(self._groups(search, acquisition, pool, q))
             else:
                 chosen = self._one_by_one(search, acquisition, pool, climb, q)
@@ -141,7 +145,7 @@ class BoTorchBatch(Candidates):
         """Each point given those before it (q x d)."""
         chosen = pool[:0]
         for _ in range(q):
-            acquisition.set_X_pending(chosen if len(chosen) else None)
+            acquisition.set_X_pending(_kept_away_from(search, chosen))
             starts = pool[_values(search, acquisition, pool).topk(self.restarts).indices]
             chosen = torch.cat([chosen, climb(starts[:, None])])
         return chosen
@@ -195,6 +199,18 @@ def _values(search: Search, acquisition: "AcquisitionFunction", points: Tensor) 
     """Values of single points (n), given what is pending; each rank computes its share."""
     values: Tensor = search.ranks.whole(acquisition(search.ranks.part(points)[:, None]))
     return values
+
+
+def _kept_away_from(search: Search, chosen: Tensor | None = None) -> Tensor | None:
+    """What a point must add something to: the newest pending points, and those chosen before it; None for nothing.
+
+    A score without a deviation is the only one possible: beside a better point another would be worth nothing.
+    """
+    if "std" not in search.classifier.capabilities:
+        return None
+    pending = pending_points(search)[-PENDING:]
+    points = pending if chosen is None else torch.cat([pending, chosen])
+    return points if len(points) else None
 
 
 def _require_uncertainty(classifier: Classifier) -> None:
