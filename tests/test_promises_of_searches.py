@@ -1,5 +1,6 @@
 """What docstrings and guides promise of searches and heads where values are fixed, forbidden, pending or missing."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -130,3 +131,34 @@ def test_botorch_still_climbs_one_score_a_point_where_a_better_point_is_pending(
     search = Search(ClassProbability(), study.fit(), study.observations, torch.Generator().manual_seed(0))
     values = search.values(BoTorchBatch().propose(search, 1)), search.values(SQUARE.sobol(1000, seed=0))
     assert float(values[0]) > float(values[1].max())
+
+
+# --- what improvement is over ----------------------------------------------------------------------------------------
+
+
+def some_bowl(n, seed, chance=0.0):
+    """n configurations, and values of a bowl around x = 0.2 with so much chance."""
+    stream = np.random.default_rng(seed)
+    x, y = stream.random((2, n))
+    return {"x": x, "y": y}, (x - 0.2) ** 2 + (y - 0.5) ** 2 + chance * stream.normal(size=n)
+
+
+def test_where_most_is_chance_improvement_is_over_a_feasible_row():
+    study = Study(SQUARE, seed=0)
+    columns, values = some_bowl(60, 0, chance=0.3)
+    study.add(columns, values, constraints=(0.6 - columns["x"])[:, None])  # so the best place is infeasible
+    classifier, points = study.fit(), study.observations.points
+    expected = classifier.posterior(points).mean
+    feasible = points[:, 0] >= 0.6
+    assert float(classifier.best_label) == pytest.approx(float(expected[feasible].max()), abs=1e-6)
+    assert float(expected.max()) > float(expected[feasible].max()) + 0.05
+
+
+def test_where_most_is_chance_improvement_is_over_a_row_of_this_run():
+    study = Study(SQUARE, seed=0, classifier=KernelPLS(regularisation=0.5))
+    study.add(*some_bowl(12, 0))
+    study.add(*some_bowl(150, 1), task="earlier")
+    classifier, own = study.fit(), study.observations.tasks == 0
+    expected = classifier.posterior(study.observations.points).mean
+    assert float(classifier.best_label) == pytest.approx(float(expected[own].max()), abs=1e-6)
+    assert float(expected.max()) > float(expected[own].max()) + 0.01

@@ -48,7 +48,7 @@ class KernelPLS(Classifier):
     thresholds. With the latter and `LogExpectedImprovement`, the default, this is GP-EI on values that saturate beyond
     the median; docs/theory.md says how, and why it is still BORE's idea. Improvement is over the best label; but where
     lambda explains more than half of what the labels vary by that one is mostly luck, and the greatest pi_t of a row
-    takes its place.
+    takes its place: of a feasible row of this run, as the best label is.
 
     `noisy=True` says that values are known to be noisy. Then the marginal likelihood is maximised from a second start,
     too, where all is noise: going on from one iteration to the next alone, it may keep explaining noise by short length
@@ -119,6 +119,7 @@ class KernelPLS(Classifier):
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
     _data: Tensor  # their labels and weights, n x 2
+    _may_be_best: Tensor  # which of them improvement may be over, n booleans
     _root: Tensor
     _coefficients: Tensor
     _information: Tensor
@@ -159,7 +160,7 @@ class KernelPLS(Classifier):
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
         best = torch.as_tensor(best)
         lucky = best.ndim == 0 and not self.noisy and self._share_of_noise > MOSTLY_CHANCE
-        super().keep_best(best.to(self.theta).minimum(self._fitted.max()) if lucky else best)
+        super().keep_best(best.to(self.theta).minimum(self._fitted[self._may_be_best].max()) if lucky else best)
 
     @property
     def _share_of_noise(self) -> float:
@@ -177,7 +178,7 @@ class KernelPLS(Classifier):
         # light rows stay out: to the evidence a row is a row, however little it weighs, and makes lambda smaller
         batch = batch.coreset(self.rows, self.generator)
         labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
-        self._keep(_x=self.coordinates(batch.points), _data=labels)
+        self._keep(_x=self.coordinates(batch.points), _data=labels, _may_be_best=may_be_best(batch))
         starts = [self.theta.cpu().numpy()]
         if self.noisy and len(batch) <= FULL_BUDGET:
             starts.append(np.append(self._prior[:-1, 0], NOISE_START).clip(*np.transpose(self._bounds)))
@@ -185,7 +186,7 @@ class KernelPLS(Classifier):
         self.theta.copy_(torch.tensor(found.x))
         self._remember(self._x, self._data)
         if self.noisy:
-            self._noiseless = self._drawn(batch) if self._share_of_noise > NOISE_COUNTS else None
+            self._noiseless = self._drawn() if self._share_of_noise > NOISE_COUNTS else None
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
     def _most_evident(self, start: np.ndarray) -> OptimizeResult:
@@ -194,13 +195,11 @@ class KernelPLS(Classifier):
         how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
         return minimize(self._negative_evidence, start, **how)
 
-    def _drawn(self, batch: LabelledBatch) -> NoiselessRows:
-        """The labels of the batch without their noise; of feasible rows of this run, if there are any, is the best."""
-        own = torch.arange(len(batch), device=self._x.device) >= batch.n_earlier
-        kept = own if batch.constraints is None else own & (batch.constraints >= 0.5).all(-1)
+    def _drawn(self) -> NoiselessRows:
+        """The labels of the rows without their noise."""
         covariance = self._kernel(self.theta)(self._x, self._x)
         return drawn_without_noise(
-            covariance, self._root, self._data[:, 0], float(self.theta[-1].exp()), kept if bool(kept.any()) else own
+            covariance, self._root, self._data[:, 0], float(self.theta[-1].exp()), self._may_be_best
         )
 
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
@@ -269,7 +268,15 @@ class KernelPLS(Classifier):
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
         """Takes up the rows of a checkpoint."""
         self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
-        self._noiseless = None  # until it learns again
+        self._keep(_may_be_best=torch.ones_like(self._x[:, 0], dtype=torch.bool))  # until it learns again, as it does
+        self._noiseless = None  # before it is told a best label
+
+
+def may_be_best(batch: LabelledBatch) -> Tensor:
+    """Which rows improvement may be over (n booleans): those of this run, only feasible ones if there are any."""
+    own = torch.arange(len(batch), device=batch.points.device) >= batch.n_earlier
+    kept = own if batch.constraints is None else own & (batch.constraints >= 0.5).all(-1)
+    return next((rows for rows in (kept, own) if bool(rows.any())), torch.ones_like(own))
 
 
 def correlated(d: int) -> np.ndarray:
