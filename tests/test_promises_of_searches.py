@@ -6,6 +6,7 @@ import torch
 
 from deepbore import (
     BoTorchBatch,
+    Calibrated,
     Categorical,
     ClassProbability,
     KernelPLS,
@@ -19,6 +20,7 @@ from deepbore import (
     RelaxedSearch,
     SearchSpace,
     Study,
+    ThresholdLabels,
     Training,
 )
 from deepbore.candidates import Search
@@ -162,3 +164,18 @@ def test_where_most_is_chance_improvement_is_over_a_row_of_this_run():
     expected = classifier.posterior(study.observations.points).mean
     assert float(classifier.best_label) == pytest.approx(float(expected[own].max()), abs=1e-6)
     assert float(expected.max()) > float(expected[own].max()) + 0.01
+
+
+# --- what a class is made of -----------------------------------------------------------------------------------------
+
+
+def test_a_pending_trial_is_of_no_class_to_calibrate_by():
+    head = Calibrated(KernelPLS(), min_per_class=5)
+    study = Study(SQUARE, seed=0, classifier=head, labels=ThresholdLabels(0.84))
+    study.add(*some_bowl(13, 0))  # of which 2 are bad
+    for params in SQUARE.decode(SQUARE.sobol(9, seed=0)):
+        study.enqueue(params)
+    study.ask(9)
+    study.fit()
+    points = SQUARE.sobol(20, seed=1)
+    assert torch.equal(head.posterior(points).mean, head.base.posterior(points).mean)
