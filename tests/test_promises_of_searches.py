@@ -24,6 +24,8 @@ from deepbore import (
     Training,
 )
 from deepbore.candidates import Search
+from deepbore.classifiers.nearby import Nearby, NearbyHead, n_good
+from deepbore.data.repeats import evaluated
 from deepbore.space.relaxation import Relaxation
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
@@ -179,3 +181,36 @@ def test_a_pending_trial_is_of_no_class_to_calibrate_by():
     study.fit()
     points = SQUARE.sobol(20, seed=1)
     assert torch.equal(head.posterior(points).mean, head.base.posterior(points).mean)
+
+
+# --- the head of the rows near the best ------------------------------------------------------------------------------
+
+
+def with_failures(n, failed):
+    """A study that knows n values of a bowl, and of so many configurations that they have failed."""
+    study = Study(SQUARE, seed=0)
+    study.add(*some_bowl(n, 0))
+    columns, values = some_bowl(failed, 1)
+    study.add(columns, np.full_like(values, np.nan))
+    return study
+
+
+def test_axes_of_the_good_rows_are_none_of_failed_ones():
+    axes = []
+    for failed in (0, 50):
+        study = with_failures(16, failed)
+        head = NearbyHead()
+        head.bind(SQUARE)
+        study.fit()
+        head.learn_near(study._state.data.labelled(), evaluated(study.observations).values)
+        axes.append(head.coordinates.axes)
+    assert torch.equal(*axes)
+
+
+def test_turns_begin_once_enough_rows_have_values(monkeypatch):
+    known = []
+    monkeypatch.setattr(Nearby, "knows", lambda self, batch, values, space: known.append(len(study.trials)))
+    study = with_failures(2 * n_good(2) - 2, 60)
+    n = len(study.trials)
+    go_on(study, 5)
+    assert known == [n + 2, n + 4]

@@ -81,11 +81,12 @@ class NearbyHead(KernelPLS):
 
         Args:
             batch: n rows; their labels are not looked at, which are single precision and all alike near the best one.
-            values: of the rows, to minimise, NaN where there is none (n).
+            values: of the rows, to minimise, NaN where there is none (n); at least one is there.
         """
         merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.light, math.inf)
         best = smallest(merit, min(POOL, batch.n_told))
-        self.coordinates = PrincipalAxes(batch.points[best[: n_good(batch.points.shape[1])]])
+        good = min(n_good(batch.points.shape[1]), n_known(batch, values))  # what has failed is nowhere among the best
+        self.coordinates = PrincipalAxes(batch.points[best[:good]])
         newest = (batch.weight[-POOL:] > NEGLIGIBLE).nonzero().squeeze(-1) + max(0, len(batch) - POOL)
         pool = torch.cat([best, newest]).unique()
         distance = self.coordinates(batch.points[pool]).square().sum(-1)
@@ -101,6 +102,11 @@ class NearbyHead(KernelPLS):
 def n_good(d: int) -> int:
     """How many of the best rows the axes of d parameters are found from."""
     return GOOD + GOOD_PER_PARAMETER * d
+
+
+def n_known(batch: LabelledBatch, values: Tensor) -> int:
+    """How many of the rows that there is something to learn from have a value (n, NaN for failures)."""
+    return int(values.isnan().logical_not_().index_fill_(0, batch.light, False).sum())
 
 
 def graded_anew(batch: LabelledBatch, values: Tensor) -> LabelledBatch:
@@ -124,9 +130,16 @@ class Nearby:
         self.head: NearbyHead | None = None
         self._is_due = False
 
-    def comes_up(self, batch: LabelledBatch, q: int) -> bool:
-        """Whether the next proposal, or half of the next q, is the head's if it knows the rows; counts the turns."""
-        self._is_due = batch.n_told >= 2 * n_good(batch.points.shape[1]) and (q > 1 or not self._is_due)
+    def comes_up(self, batch: LabelledBatch, values: Tensor, q: int) -> bool:
+        """Whether the next proposal, or half of the next q, is the head's if it knows the rows; counts the turns.
+
+        Args:
+            batch: n rows.
+            values: as of `knows`.
+            q: how many points are proposed next.
+        """
+        enough = n_known(batch, values) >= 2 * n_good(batch.points.shape[1])
+        self._is_due = enough and (q > 1 or not self._is_due)
         return self._is_due
 
     def knows(self, batch: LabelledBatch, values: Tensor, space: SearchSpace) -> bool:

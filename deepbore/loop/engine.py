@@ -150,10 +150,10 @@ class Engine:
             return None
 
         def take_turn() -> bool:
-            if not state.nearby.comes_up(labelled, q):
-                return False
             values = evaluated(state.own).values[: len(labelled)]  # a trial may have been asked for since
-            return state.nearby.knows(labelled, values, state.space.released)
+            return state.nearby.comes_up(labelled, values, q) and state.nearby.knows(
+                labelled, values, state.space.released
+            )
 
         failure = "the rows near the best one could not be learned, going on without them: %s"
         return state.nearby.head if self._on_all_ranks(take_turn, failure) else None
