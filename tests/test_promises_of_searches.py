@@ -1,5 +1,7 @@
 """What docstrings and guides promise of searches and heads where values are fixed, forbidden, pending or missing."""
 
+from time import process_time
+
 import numpy as np
 import pytest
 import torch
@@ -25,7 +27,10 @@ from deepbore import (
 )
 from deepbore.candidates import Search
 from deepbore.classifiers.nearby import Nearby, NearbyHead, n_good
+from deepbore.data.observations import Observations
+from deepbore.data.pareto import crowding, fronts, non_dominated
 from deepbore.data.repeats import evaluated
+from deepbore.labels import NonDominationLabels
 from deepbore.space.relaxation import Relaxation
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
@@ -214,3 +219,51 @@ def test_turns_begin_once_enough_rows_have_values(monkeypatch):
     n = len(study.trials)
     go_on(study, 5)
     assert known == [n + 2, n + 4]
+
+
+# --- ranks of fronts -------------------------------------------------------------------------------------------------
+
+
+def of_several(values):
+    """Observations with these values (n x k, to minimise)."""
+    observations = Observations(SearchSpace({"x": Real(0, 1)}), ["minimize"] * values.shape[1])
+    observations.add({"x": np.linspace(0, 1, len(values))}, values)
+    return observations
+
+
+def peeled(values):
+    """The fronts of distinct rows, by their definition."""
+    left, found = np.arange(len(values)), []
+    while len(left):
+        found.append(left[non_dominated(values[left])])
+        left = np.setdiff1d(left, found[-1])
+    return found
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.5, 1.0])
+@pytest.mark.parametrize(("n", "k", "levels"), [(1, 2, 3), (60, 1, 9), (200, 2, 1000), (200, 2, 6), (200, 3, 5)])
+def test_fronts_that_are_not_looked_at_have_labels_of_0_all_the_same(n, k, levels, gamma):
+    values = np.random.default_rng(n + k + levels).integers(0, levels, (n, k)).astype(float)
+    distinct, which, count = np.unique(values, axis=0, return_inverse=True, return_counts=True)
+    order = np.concatenate([each[np.argsort(-crowding(distinct[each]), kind="stable")] for each in peeled(distinct)])
+    rank = np.empty(len(distinct))
+    rank[order] = np.cumsum(count[order]) - count[order]
+    expected = np.clip(1 - rank[which.reshape(-1)] / (gamma * n), 0, None)
+    labels = NonDominationLabels(gamma)(of_several(values))
+    assert labels.z[:, 0].numpy() == pytest.approx(expected, abs=1e-7)
+    assert labels.separable == (len(distinct) > 1)
+
+
+@pytest.mark.parametrize("enough", [0, 1, 5, 40])
+def test_fronts_of_two_values_are_those_that_are_peeled_one_by_one(enough):
+    values = np.random.default_rng(0).integers(0, 7, (40, 2)).astype(float)  # equal rows stand or fall together
+    every = peeled(values)
+    wanted = int((np.cumsum([0, *map(len, every[:-1])]) < enough).sum())
+    assert [each.tolist() for each in fronts(values, enough)] == [each.tolist() for each in every[:wanted]]
+
+
+def test_many_rows_of_two_values_are_ranked_at_once():
+    observations = of_several(np.random.default_rng(0).random((20_000, 2)))
+    begun = process_time()
+    NonDominationLabels()(observations)
+    assert process_time() - begun < 1

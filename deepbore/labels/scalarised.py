@@ -1,5 +1,6 @@
 """Several objectives in one column of labels, for every classifier: Chebyshev scalarisation, and ranks of fronts."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -86,8 +87,9 @@ class NonDominationLabels(Labelling):
         if not len(rows):
             return Labels.none(observations, self.outputs)
         z = torch.zeros(len(observations), dtype=torch.float64, device=rows.device)
-        rank = torch.from_numpy(nsga_rank(observations.values[rows].cpu().numpy())).to(z)
-        z[rows] = (1 - rank / (self.gamma * len(rows))).clamp(min=0)
+        good = self.gamma * len(rows)
+        rank = torch.from_numpy(nsga_rank(observations.values[rows].cpu().numpy(), math.ceil(good))).to(z)
+        z[rows] = (1 - rank / good).clamp(min=0)
         return Labels(
             z[:, None].float(),
             lighten_pending(torch.ones_like(z), observations).float(),
@@ -97,16 +99,20 @@ class NonDominationLabels(Labelling):
         )
 
 
-def nsga_rank(values: np.ndarray) -> np.ndarray:
+def nsga_rank(values: np.ndarray, enough: int) -> np.ndarray:
     """How many rows come before each (n x k, to minimise -> n), by front and then by room; equal rows are equal.
+
+    Args:
+        values: n x k.
+        enough: rows behind the fronts that so many are in come after all of these, in no order.
 
     References:
         Deb, Pratap, Agarwal & Meyarivan, A fast and elitist multiobjective genetic algorithm: NSGA-II, 2002.
     """
     distinct, which, count = np.unique(values, axis=0, return_inverse=True, return_counts=True)
-    peeled = fronts(distinct, len(distinct))
+    peeled = fronts(distinct, enough)
     order = np.concatenate([each[np.argsort(-crowding(distinct[each]), kind="stable")] for each in peeled])
-    before = np.empty(len(distinct), dtype=np.int64)
+    before = np.full(len(distinct), count[order].sum())
     before[order] = np.cumsum(count[order]) - count[order]
     return before[which.reshape(-1)]
 
