@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import of_kind, required
-from deepbore.classifiers.base import Classifier, check_base
+from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.on_another_space import OnAnotherSpace
 from deepbore.classifiers.posterior import Posterior
 from deepbore.data.budget import Budget
@@ -49,11 +49,6 @@ class AtBudgets(OnAnotherSpace):
         super().__init__(classifier)
         of_kind(Budget, budget=budget)
         self.budget = budget
-
-    def bind(self, space: SearchSpace, outputs: int = 1) -> Classifier:
-        if self.space is None:
-            check_base(self.base, "a run learns with a base of its own")  # two studies may have been given this one
-        return super().bind(space, outputs)
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         name = next(name for k in range(len(space) + 1) if (name := "budget" + "_" * k) not in space.names)

@@ -135,17 +135,8 @@ class Classifier(Part, LightningModule, ABC):
         return self
 
     def configure_model(self) -> None:
-        """Makes the parameters for the trainer's data, and labels that suit, if the data have none.
-
-        Raises:
-            SettingError: for the data of one run, where another has it by now.
-        """
+        """Makes the parameters for the trainer's data, and labels that suit, if the data have none."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
-        if self.earlier is not None and self.earlier.observations is not data.observations:
-            raise SettingError(
-                f"a run learns with a classifier of its own, but this {type(self).__name__} belongs to another run by "
-                "now. Make a new one for each."
-            )
         if data.labels is None:
             has_columns = "columns" in self.capabilities
             data.labels = default_labels(self.link is Link.IDENTITY, None, data.observations.k, has_columns)

@@ -1,5 +1,6 @@
 """How a study comes by its state: a new one, or what a journal keeps."""
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from deepbore.loop.state import RunState, as_seed
 from deepbore.space import SearchSpace
 from deepbore.study.view import Parts
 
+log = logging.getLogger(__name__)
 IfExists = Literal["error", "load"]
 
 
@@ -65,7 +67,14 @@ def opened(
     observations = Observations(space, wanted, budget=budget, by_preference=preferences)
     if journal is not None and if_exists == "load" and holds_run(journal):
         return _same_run(journal, observations, as_seed(seed), parts)
-    state = _state(observations, Recipe.resolve(space, observations.k, **parts, budget=budget), seed)
+    recipe = Recipe.resolve(space, observations.k, **parts, budget=budget)
+    if recipe.classifier.has_learned_in_a_run:
+        log.warning(
+            "this %s has learned in another run, and goes on from there. Make a new one for each run, unless that is "
+            "what you want.",
+            type(recipe.classifier).__name__,
+        )
+    state = _state(observations, recipe, seed)
     if journal is not None:
         observations.journal = Journal.begin(journal, state.header())
     return Opened(state)
@@ -110,16 +119,11 @@ def _of_preferences(parts: Parts) -> Parts:
 
 
 def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:
-    """The state of a run, if its labels grade what it is told, and its classifier has learned in no other."""
+    """The state of a run, if its labels grade what it is told."""
     if recipe.labels.by_preference and not observations.by_preference:
         raise SettingError(
             f"{type(recipe.labels).__name__} grades comparisons, but this is a study of values. Leave it out, or make "
             "the study with preferences=True."
-        )
-    if recipe.classifier.has_learned_in_a_run:
-        raise SettingError(
-            f"a run learns with a classifier of its own, but this {type(recipe.classifier).__name__} has learned in "
-            "another: it is bound already. Make a new one."
         )
     recipe.labels.forget()
     return RunState(observations, recipe, seed)

@@ -70,8 +70,7 @@ class Study(Reporting):
         preferences: whether trials are compared by `prefer` and not told values: what is best is best by utility.
 
     Raises:
-        SettingError: for a setting outside its range, parts that do not go together, or a classifier that has learned
-            in another run.
+        SettingError: for a setting outside its range, or parts that do not go together.
         JournalError: if the journal holds a run already, or with "load" another one.
 
     Example:
