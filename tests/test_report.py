@@ -362,6 +362,7 @@ def test_the_committed_facts_are_those_of_the_suites():
         for name in suites.suite(suite, half)
     }
     for name, fact in kept.items():
-        assert fact.half == halves[name], f"{name}: delete docs/results/problems.json, report anew"
+        expected = "development" if name.split("/")[-1].split("-")[0] in suites.CENTRED else halves[name]
+        assert fact.half == expected, f"{name}: delete docs/results/problems.json, report anew"
         if "/" not in name:
             assert fact.optimum == suites.problem(name).optimum
