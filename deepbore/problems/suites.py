@@ -73,7 +73,7 @@ FUNCTIONS: dict[str, Callable[[], Problem]] = {
     "levy10": lambda: Levy(10),
     "michalewicz5": lambda: Michalewicz(5),
 }
-CENTRED = ("ackley10", "levy10")  # best next to the middle of the ranges, where a wide design begins: in no suite of ours
+CENTRED = ("ackley10", "levy10")  # best next to the middle, where a wide design begins: in no suite of ours
 # the standard deviation of a function's values at random points
 SPREADS = {"branin": 51.2, "hartmann3": 0.955, "hartmann6": 0.384, "ackley10": 0.422, "levy10": 48.1}
 NOISY: dict[str, tuple[str, Kind, float]] = {  # function, kind and scale of the noise, as a share of `SPREADS`
