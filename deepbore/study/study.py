@@ -62,8 +62,8 @@ class Study(Reporting):
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         labels: how outcomes become labels; default: see `deepbore.labels.default_labels`.
         gamma: proportion of good observations for the default labels, in (0, 1).
-        n_initial: trials of a Sobol design before the classifier is asked; earlier results count among them, those of
-            other tasks do not.
+        n_initial: trials of a Sobol design, which of ten real parameters or more begins in the middle of the ranges,
+            before the classifier is asked; earlier results count among them, those of other tasks do not.
         budget: cheap fidelities, as in `Budget("epochs", 1, 81)`: each trial has a `budget` to spend, little at first,
             and the best are asked for again, with more; see docs/outcomes.md. None for evaluations that are all equal.
         device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
