@@ -111,13 +111,14 @@ class BoTorchBatch(Candidates):
         pool = self._pool(search, constraints, q)
         acquisition = self.monte_carlo(search)
         climb = partial(self._climbed, search, acquisition, constraints)
+        pending = _kept_away_from(search)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a start that does not converge is a start all the same
             if self.joint:
-                acquisition.set_X_pending(_kept_away_from(search))
+                acquisition.set_X_pending(pending if len(pending) else None)
                 chosen = climb(self._groups(search, acquisition, pool, q))
             else:
-                chosen = self._one_by_one(search, acquisition, pool, climb, q)
+                chosen = self._one_by_one(search, acquisition, pool, climb, pending, q)
         return torch.cat([chosen, search.rank(pool)[0]])
 
     # --- steps -------------------------------------------------------------------------------------------------------
@@ -140,15 +141,15 @@ class BoTorchBatch(Candidates):
         return pool
 
     def _one_by_one(
-        self, search: Search, acquisition: "AcquisitionFunction", pool: Tensor, climb: Climb, q: int
+        self, search: Search, acquisition: "AcquisitionFunction", pool: Tensor, climb: Climb, pending: Tensor, q: int
     ) -> Tensor:
-        """Each point given those before it (q x d)."""
-        chosen = pool[:0]
+        """Each point given the pending ones and those before it (q x d)."""
+        chosen = pending
         for _ in range(q):
-            acquisition.set_X_pending(_kept_away_from(search, chosen))
+            acquisition.set_X_pending(chosen if len(chosen) else None)
             starts = pool[_values(search, acquisition, pool).topk(self.restarts).indices]
             chosen = torch.cat([chosen, climb(starts[:, None])])
-        return chosen
+        return chosen[len(pending) :]
 
     def _groups(self, search: Search, acquisition: "AcquisitionFunction", pool: Tensor, q: int) -> Tensor:
         """Random groups of the best single points, to start from all at once (restarts x q x d)."""
@@ -201,16 +202,13 @@ def _values(search: Search, acquisition: "AcquisitionFunction", points: Tensor) 
     return values
 
 
-def _kept_away_from(search: Search, chosen: Tensor | None = None) -> Tensor | None:
-    """What a point must add something to: the newest pending points, and those chosen before it; None for nothing.
+def _kept_away_from(search: Search) -> Tensor:
+    """The newest pending points, which a point must add something to (k x d).
 
-    A score without a deviation is the only one possible: beside a better point another would be worth nothing.
+    None of a score without a deviation, the only one possible: beside a better point another would be worth nothing.
     """
-    if "std" not in search.classifier.capabilities:
-        return None
     pending = pending_points(search)[-PENDING:]
-    points = pending if chosen is None else torch.cat([pending, chosen])
-    return points if len(points) else None
+    return pending if "std" in search.classifier.capabilities else pending[:0]
 
 
 def _require_uncertainty(classifier: Classifier) -> None:

@@ -268,8 +268,9 @@ class KernelPLS(Classifier):
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
         """Takes up the rows of a checkpoint."""
         self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
-        self._keep(_may_be_best=torch.ones_like(self._x[:, 0], dtype=torch.bool))  # until it learns again, as it does
-        self._noiseless = None  # before it is told a best label
+        # both until it learns again, as it does before it is told a best label
+        self._keep(_may_be_best=torch.ones_like(self._x[:, 0], dtype=torch.bool))
+        self._noiseless = None
 
 
 def may_be_best(batch: LabelledBatch) -> Tensor:

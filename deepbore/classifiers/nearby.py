@@ -85,8 +85,8 @@ class NearbyHead(KernelPLS):
         """
         merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.light, math.inf)
         best = smallest(merit, min(POOL, batch.n_told))
-        good = min(n_good(batch.points.shape[1]), n_known(batch, values))  # what has failed is nowhere among the best
-        self.coordinates = PrincipalAxes(batch.points[best[:good]])
+        known = best[~values[best].isnan()]  # what has failed is nowhere among the best
+        self.coordinates = PrincipalAxes(batch.points[known[: n_good(batch.points.shape[1])]])
         newest = (batch.weight[-POOL:] > NEGLIGIBLE).nonzero().squeeze(-1) + max(0, len(batch) - POOL)
         pool = torch.cat([best, newest]).unique()
         distance = self.coordinates(batch.points[pool]).square().sum(-1)
@@ -138,8 +138,8 @@ class Nearby:
             values: as of `knows`.
             q: how many points are proposed next.
         """
-        enough = n_known(batch, values) >= 2 * n_good(batch.points.shape[1])
-        self._is_due = enough and (q > 1 or not self._is_due)
+        in_turn = q > 1 or not self._is_due
+        self._is_due = in_turn and n_known(batch, values) >= 2 * n_good(batch.points.shape[1])
         return self._is_due
 
     def knows(self, batch: LabelledBatch, values: Tensor, space: SearchSpace) -> bool:
