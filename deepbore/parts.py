@@ -4,7 +4,9 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Mapping
+from copy import copy
 from importlib import import_module
+from numbers import Integral, Real
 from typing import Any, Self, TypeVar, cast
 
 from deepbore.errors import SettingError
@@ -28,6 +30,19 @@ class Part:
             return part
         vars(part)["_arguments"] = dict(list(bound.arguments.items())[1:])
         return part
+
+
+def with_settings(part: P, **settings: Any) -> P:
+    """A copy of a part with some settings changed, which are attributes of the same names, as if made with them.
+
+    Example:
+        >>> from deepbore.acquisition import UpperConfidenceBound
+        >>> describe(with_settings(UpperConfidenceBound(), kappa=2.0))["init_args"]
+        {'kappa': 2.0}
+    """
+    other = copy(part)
+    vars(other).update(settings, _arguments={**_arguments(part), **settings})
+    return other
 
 
 def describe(part: Any) -> Description:
@@ -101,9 +116,16 @@ def _arguments(part: Any) -> dict[str, Any]:
     return arguments
 
 
+def plain_number(value: Real) -> int | float:
+    """A number, which may be NumPy's, as Python's own."""
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Real):
+        return plain_number(value)
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     if isinstance(value, Part) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):

@@ -10,6 +10,7 @@ from deepbore.checks import above, at_least, between, up_to
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import Posterior
 from deepbore.errors import SettingError
+from deepbore.parts import with_settings
 
 
 class ClassProbability(Acquisition):
@@ -48,7 +49,7 @@ class UpperConfidenceBound(Acquisition):
 
     def resolved(self, classifier: Classifier) -> Acquisition:
         """With the classifier's `kappa` in place of None."""
-        return UpperConfidenceBound(classifier.kappa) if self.kappa is None else self
+        return self if self.kappa is not None else with_settings(self, kappa=classifier.kappa)
 
 
 @runtime_checkable

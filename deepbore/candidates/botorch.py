@@ -4,7 +4,8 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -228,11 +229,12 @@ def in_points(space: SearchSpace, inequality: Inequality) -> tuple[Tensor, Tenso
     Raises:
         SettingError: if it names no parameters of the space, or one with a log scale.
     """
-    indices, coefficients, rhs = inequality
-    if not indices or len(indices) != len(coefficients) or not all(0 <= i < len(space) for i in indices):
+    if not _fits(inequality, len(space)):
         raise SettingError(
-            f"an inequality needs one coefficient for each index among 0 ... {len(space) - 1}, but got {inequality}."
+            "an inequality is (indices, coefficients, bound) with one coefficient for each index among 0 ... "
+            f"{len(space) - 1}, but got {inequality!r:.100}."
         )
+    indices, coefficients, rhs = inequality
     parameters = list(space.parameters.values())
     ends = [_linear_range(parameters[i]) for i in indices]
     lines = [end for end in ends if end is not None]
@@ -241,6 +243,17 @@ def in_points(space: SearchSpace, inequality: Inequality) -> tuple[Tensor, Tenso
     widths = [c * (high - low) for c, (low, high) in zip(coefficients, lines, strict=True)]
     offset = sum(c * low for c, (low, _) in zip(coefficients, lines, strict=True))
     return torch.tensor(list(indices)), torch.tensor(widths, dtype=torch.float64), rhs - offset
+
+
+def _fits(inequality: Any, d: int) -> bool:
+    """Whether it is whole numbers below d, as many coefficients, and a bound."""
+    try:
+        indices, coefficients, rhs = inequality
+        columns, numbers = list(indices), [*coefficients, rhs]
+    except (TypeError, ValueError):
+        return False
+    are_columns = all(isinstance(index, Integral) and 0 <= int(index) < d for index in columns)
+    return are_columns and 0 < len(columns) == len(numbers) - 1 and all(isinstance(each, Real) for each in numbers)
 
 
 def _linear_range(parameter: Parameter) -> tuple[float, float] | None:

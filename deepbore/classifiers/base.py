@@ -28,6 +28,10 @@ QUALITY_ROWS = 512
 log = logging.getLogger(__name__)
 
 
+class Diverged(ArithmeticError):
+    """A training that ended with scores that are no numbers."""
+
+
 class Classifier(Part, LightningModule, ABC):
     """Learns from one labelled batch an epoch, and says what it knows of the scores of points.
 
@@ -171,7 +175,7 @@ class Classifier(Part, LightningModule, ABC):
         try:
             with one_thread():
                 measured = {**self.fit(self._with_earlier(batch)), **self.quality(batch)}
-        except LinAlgError as error:
+        except (LinAlgError, Diverged) as error:
             self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
             return
         self.keep_best(batch.best)
@@ -202,10 +206,15 @@ class Classifier(Part, LightningModule, ABC):
         """Accuracy, calibration error and AUROC on the training data, of up to 512 rows; labels >= 1/2 are class 1.
 
         Where there is one class only, the AUROC is NaN.
+
+        Raises:
+            Diverged: for scores that are no finite numbers.
         """
         step = math.ceil(len(batch) / QUALITY_ROWS)
         points, good = batch.points[::step], (batch.z[::step].mean(-1) >= 0.5).long()
         posterior = self.posterior(points)
+        if not bool(posterior.mean.isfinite().all()):
+            raise Diverged("its scores are no finite numbers. A smaller learning rate may help.")
         probability, score = posterior.probability, posterior.mean.sigmoid()
         has_both = bool(good.any()) and not bool(good.all())
         return {

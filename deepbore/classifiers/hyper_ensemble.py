@@ -103,7 +103,7 @@ class HyperDeepEnsemble(DeepEnsemble):
         """Predicts the rows that are new, and chooses members by all predictions of the last rows."""
         new = min(len(batch) - batch.n_earlier - int(self.seen), WINDOW)
         if new > 0:
-            probability = self._all_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1)
+            probability = self._all_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1).nan_to_num(0.5)
             self.foretold.copy_(torch.cat([self.foretold, probability], dim=1)[:, -WINDOW:])
         last = min(len(batch) - batch.n_earlier, WINDOW)
         told = batch.weight[-last:] > NEGLIGIBLE  # of a pending row nobody knows who was right
@@ -135,8 +135,8 @@ class HyperDeepEnsemble(DeepEnsemble):
 
 def _check_range(name: str, ends: tuple[float, float]) -> None:
     numbers = isinstance(ends, (list, tuple)) and all(isinstance(end, (int, float)) for end in ends)
-    if not numbers or len(ends) != 2 or ends[0] > ends[1]:
-        raise SettingError(f"{name} must be (least, greatest), in this order, but got {name}={ends}.")
+    if not numbers or len(ends) != 2 or not -math.inf < ends[0] <= ends[1] < math.inf:
+        raise SettingError(f"{name} must be (least, greatest), finite and in this order, but got {name}={ends}.")
 
 
 def log_uniform(bounds: tuple[float, float], u: Tensor) -> Tensor:

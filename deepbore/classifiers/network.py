@@ -145,7 +145,7 @@ class NetworkClassifier(Classifier):
     # --- training ----------------------------------------------------------------------------------------------------
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        if not self.training_plan.warm_start:
+        if not (self.training_plan.warm_start and self._is_sound()):
             self._start_cold()
         steps = self.training_plan.steps_at(int(self.iteration))
         rows = batch.coreset(CORESET, self.generator)
@@ -233,6 +233,11 @@ class NetworkClassifier(Classifier):
         if n <= size:
             return iter([slice(None)] * steps)
         return iter(torch.randint(n, (steps, size), generator=stream, device=stream.device))
+
+    @torch.no_grad()
+    def _is_sound(self) -> bool:
+        """Whether all weights are finite: from others no training goes on."""
+        return all(bool(weight.isfinite().all()) for weight in self.net.parameters())
 
     def _start_cold(self) -> None:
         """New weights in place, and a new Adam state."""

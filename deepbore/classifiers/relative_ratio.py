@@ -139,7 +139,7 @@ class RelativeRatio(Classifier):
 
     def posterior(self, points: Tensor) -> PointEstimate:
         self.check_points(points)
-        kernels = gaussian(self.coordinates(points), self._centres, self.chosen[0])
+        kernels = gaussian(self.coordinates(points.to(self._centres)), self._centres, self.chosen[0])
         return PointEstimate(kernels @ self._theta, self.link, type(self).__name__)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 from deepbore.checks import above, required
 from deepbore.errors import SettingError
+from deepbore.parts import plain_number
 
 ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much
 
@@ -50,6 +51,8 @@ class Budget:
         above(0, low=self.low)
         above(1, factor=self.factor)
         above(self.low, high=self.high)
+        for name in ("low", "high", "factor"):  # NumPy's can't be written down
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
         if not math.isfinite(self.high) or len(self.rungs) < 2:
             raise SettingError(
                 f"low * factor <= high must hold, high finite, so that there are two rungs, but got low={self.low}, "

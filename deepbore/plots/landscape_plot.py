@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from deepbore.data.outcomes import Status, as_outcome
+from deepbore.data.outcomes import Status
+from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.labels import Labels
 from deepbore.plots.pair_plot import COARSE, colour_bar, draw_pair
@@ -26,8 +28,7 @@ from deepbore.plots.predictions import (
 from deepbore.plots.scales import dress, on_axis
 from deepbore.plots.slice_plot import FINE, LEVELS, draw_slice
 from deepbore.plots.style import BEST, FAILED, GOOD, TAU, legend, message, new_figure, note, require_study, thin_spines
-from deepbore.space import Params
-from deepbore.worker.objective import Objective
+from deepbore.worker.objective import Objective, evaluate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,8 @@ def landscape(study: "Study", *, objective: Objective | None = None, figure: "Fi
 
     Args:
         study: of a space with one or two parameters, with a trained classifier; see `Study.fit`.
-        objective: the function behind it, drawn if known: as a curve, or in two dimensions where it equals tau.
+        objective: the function behind it, drawn if known: as a curve, or in two dimensions where it equals tau. Where
+            it fails nothing is drawn; where there are budgets it is given the largest.
         figure: where to draw; None for a new one.
 
     Raises:
@@ -84,7 +86,7 @@ def _line(study: "Study", objective: Objective | None, figure: "Figure | None") 
 def _draw_function(axes: "Axes", study: "Study", objective: Objective) -> None:
     (parameter,) = study.space.parameters.values()
     column = grid(parameter, FINE)
-    curve = [_value(objective, params) for params in study.space.decode(column[:, None])]
+    curve = _values(objective, study, column[:, None])
     axes.plot(on_axis(parameter, column), curve, color="#8a9099", lw=1.2, label="objective", zorder=1)
 
 
@@ -169,8 +171,8 @@ def _draw_boundary(axes: "Axes", study: "Study", objective: Objective, tau: floa
     """Where the objective equals tau: the border that the classifier should learn."""
     p, q = study.space.parameters.values()
     xs, ys = (grid(each, COARSE if each.levels is None else LEVELS) for each in (p, q))
-    points = study.space.snap(torch.cartesian_prod(xs, ys))
-    values = np.array([_value(objective, params) for params in study.space.decode(points)]).reshape(len(xs), len(ys)).T
+    points = study.space.released.snap(torch.cartesian_prod(xs, ys))
+    values = _values(objective, study, points).reshape(len(xs), len(ys)).T
     drawn = axes.contour(
         on_axis(p, xs), on_axis(q, ys), values, levels=[tau], colors=TAU, linewidths=1.3, linestyles="--"
     )
@@ -179,6 +181,12 @@ def _draw_boundary(axes: "Axes", study: "Study", objective: Objective, tau: floa
         legend(axes, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0, fontsize=8)
 
 
-def _value(objective: Objective, params: Params) -> float:
-    """The first value of an objective."""
-    return float(as_outcome(objective(params)).values[0])
+def _values(objective: Objective, study: "Study", points: Tensor) -> np.ndarray:
+    """The first value of an objective at points (n x d), NaN where it fails (n)."""
+    budget = study.observations.budget
+    most = None if budget is None else budget.rungs[-1]
+    outcomes = [
+        evaluate(objective, Trial(id=row, params=params, budget=most))
+        for row, params in enumerate(study.space.decode(points), len(study.observations))
+    ]
+    return np.array([math.nan if outcome.has_failed else outcome.values[0] for outcome in outcomes])

@@ -17,6 +17,7 @@ from deepbore.parts import class_name
 from deepbore.plots.style import (
     BAD,
     BEST,
+    EARLIER,
     FAILED,
     GOOD,
     INFEASIBLE,
@@ -86,7 +87,7 @@ def history(
     axes.set(xlabel="evaluation", ylabel="value", title=plain(title, 80))
     if np.isfinite(shown.values).any():
         _draw_values(axes, shown)
-        _hide_outliers(axes, shown.values, shown.sign)
+        _hide_outliers(axes, shown)
     else:
         note(axes, "no value yet")
         axes.set_yticks([])
@@ -127,6 +128,7 @@ class _Told:
         sign: -1 where they are maximised, else 1.
         gamma: proportion of good values; None for labels that are made without a threshold.
         good: which have a label above 0 by the labels of the run, for where there is no gamma (n).
+        own: which are of this run, not of an earlier task, whose values may be on another scale (n).
     """
 
     trials: np.ndarray
@@ -136,6 +138,7 @@ class _Told:
     sign: float
     gamma: "Gamma | None"
     good: np.ndarray
+    own: np.ndarray
 
 
 def _told(
@@ -154,13 +157,15 @@ def _told(
         counted = np.array([may_be_best(trial) for trial in told], dtype=bool)
         direction = direction or run.direction
         best = best_among(told, direction, run.budget is not None)
-        return _Told(trials, values, counted, best, sign_of(direction), known, np.isfinite(values))
+        own = np.array([trial.task is None for trial in told], dtype=bool)
+        return _Told(trials, values, counted, best, sign_of(direction), known, np.isfinite(values), own)
     if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
         values = _numbers(run)
         trials = np.arange(1, len(values) + 1)
         known, sign = np.isfinite(values), sign_of(direction or "minimize")
         best = sign * best_so_far(sign * values)
-        return _Told(trials, values, known, best, sign, GAMMA if gamma is None else gamma, known)
+        every = np.ones(len(values), dtype=bool)
+        return _Told(trials, values, known, best, sign, GAMMA if gamma is None else gamma, known, every)
     require_study(run)
     return _told_of_study(run, direction, gamma)
 
@@ -180,28 +185,32 @@ def _told_of_study(study: "Study", direction: Direction | None, gamma: "Gamma | 
 
     observations = study.observations
     told = (observations.status != Status.PENDING).cpu().numpy()
-    counted = (observations.feasible & (observations.tasks == 0)).cpu().numpy()[told]
+    own = (observations.tasks == 0).cpu().numpy()[told]
+    counted = observations.feasible.cpu().numpy()[told] & own
     family = thresholds_of(study.labels)
     gamma = family.gamma if gamma is None and family is not None else gamma
     sign = sign_of(direction or observations.direction)
     good, values = is_good(study, labels_of(study))[told], values_of(study)[told]
     budgets = None if observations.budget is None else observations.budgets.cpu().numpy()[told]
     best = sign * best_so_far(np.where(counted, sign * values, np.nan), budgets)
-    return _Told(np.flatnonzero(told) + 1, values, counted, best, sign, gamma, good)
+    return _Told(np.flatnonzero(told) + 1, values, counted, best, sign, gamma, good, own)
 
 
 def _draw_values(axes: "Axes", shown: _Told) -> None:
     """The values coloured by their label, the best so far, and tau where the labels have one."""
     gamma, values = shown.gamma, shown.sign * shown.values
-    _, taus = best_and_tau(values, GAMMA if gamma is None else gamma)
+    _, taus = best_and_tau(np.where(shown.own, values, np.nan), GAMMA if gamma is None else gamma)
     good = shown.good if gamma is None else values <= taus[-1]
-    bad, out = ~good & ~np.isnan(values), ~shown.counted & ~np.isnan(values)
+    known = ~np.isnan(values)
+    earlier, out = ~shown.own & known, shown.own & ~shown.counted & known
+    mine = shown.own & shown.counted & known
     size = 16 if len(values) < MANY else 3
     worse = "worse than the last tau" if gamma is not None else "value, label 0"
     kinds = [
-        (good & ~out, GOOD, "value"),
-        (bad & ~out, BAD, worse),
+        (mine & good, GOOD, "value"),
+        (mine & ~good, BAD, worse),
         (out, INFEASIBLE, "infeasible"),
+        (earlier, EARLIER, "earlier task"),
     ]
     for which, colour, name in kinds:
         if which.any():
@@ -219,11 +228,14 @@ def _mark_failures(axes: "Axes", trials: np.ndarray) -> None:
         axes.vlines(trials, 0, 0.03, color=FAILED, lw=1.5, transform=edge, label="failed")
 
 
-def _hide_outliers(axes: "Axes", values: np.ndarray, sign: float) -> None:
-    """Has the axis logarithmic, or end early, where some values (in the user's sign) would squeeze the others."""
-    shown = ValueAxis.of(values, sign)
-    if shown is not None and shown.log:
+def _hide_outliers(axes: "Axes", shown: _Told) -> None:
+    """Has the axis logarithmic, or end early, where some values would squeeze the others, or an earlier task's do."""
+    of_all = ValueAxis.of(shown.values, shown.sign)
+    scale = ValueAxis.of(shown.values[shown.own], shown.sign) or of_all
+    if scale is None or of_all is None:
+        return
+    if scale.log:
         axes.set_yscale("log")
-    if shown is not None and shown.cut:
-        axes.set_ylim(shown.low, shown.high)
+    if scale.cut or of_all.low < scale.low or of_all.high > scale.high:
+        axes.set_ylim(scale.low, scale.high)
         axes.set_ylabel("value (outliers are outside)")

@@ -9,8 +9,8 @@ from torch import Tensor
 from deepbore.plots.predictions import shown_rows, values_of
 from deepbore.plots.scales import short
 from deepbore.plots.slice_plot import chosen
-from deepbore.plots.style import FAILED, figure_of, good_to_bad, new_axes, nothing_on, plain
-from deepbore.plots.value_axis import usual_range
+from deepbore.plots.style import FAILED, figure_of, good_to_bad, new_axes, nothing_on, plain, require_study
+from deepbore.plots.value_axis import LARGEST, usual_range
 from deepbore.space.parameters import Scale
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def parallel_coordinates(
         SettingError: for an unknown parameter.
         MissingPackage: without matplotlib.
     """
+    require_study(study)
     names = _names(study, parameters)
     rows = shown_rows(study, LINES)
     if not len(rows):
@@ -77,6 +78,7 @@ def _draw_values(axes: "Axes", study: "Study", heights: np.ndarray, values: np.n
     """Lines through the parameters to the value's axis, the worst first; outliers end at its end."""
     from matplotlib.collections import LineCollection
 
+    values = values.clip(-LARGEST, LARGEST)
     to_user = study.observations.to_user  # changes the sign, so it leads back, too
     best, most = usual_range(to_user(values))
     low, high = sorted([to_user(best), to_user(most)])

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.checks import whole
 from deepbore.plots.predictions import MANY, judged_rows, name_of_pi, nothing_learned, probability
-from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain, thin_spines
+from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain, require_study, thin_spines
 from deepbore.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ def importances(study: "Study", samples: int | None = None, seed: int = 0) -> di
         name -> importance >= 0, the greatest first; all 0 if pi is constant, or nothing is learned yet.
 
     Raises:
-        SettingError: if the classifier is not trained.
+        SettingError: for less than a sample, or if the classifier is not trained.
     """
-    space = study.space
+    require_study(study)
+    whole(1, samples=samples)
+    space = study.space.released  # what stands still now was learned all the same
     if nothing_learned(study):
         return dict.fromkeys(space.names, 0.0)
     n = samples or max(LEAST, min(SAMPLES, WORK // len(space)))
@@ -50,11 +53,11 @@ def importances(study: "Study", samples: int | None = None, seed: int = 0) -> di
     trials = study.observations.points.cpu()[judged_rows(study.observations, MANY)]
     points = trials[torch.randint(len(trials), (n,), generator=generator)]
     donors, pi = space.sample(n, generator), probability(study, points)
-    whole = max(float(np.square(pi - probability(study, donors)).mean()), 1e-12)
+    together = max(float(np.square(pi - probability(study, donors)).mean()), 1e-12)
     found = {}
     for column, name in enumerate(space.names):
         redrawn = probability(study, exchanged(space, points, donors, column, generator))
-        found[name] = float(np.square(pi - redrawn).mean()) / whole
+        found[name] = float(np.square(pi - redrawn).mean()) / together
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 

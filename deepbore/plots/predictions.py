@@ -136,12 +136,13 @@ def thinned(rows: Tensor, most: int) -> Tensor:
 
 
 def shown_rows(study: "Study", most: int = MANY) -> Tensor:
-    """Finished rows to draw, in order; of too many, half the best and half others evenly."""
-    rows = study.observations.finished_rows.cpu()
+    """This run's finished rows to draw, in order; of too many, half the best and half others evenly."""
+    rows = own_rows(study.observations)
     if len(rows) <= most:
         return rows
     best = study.observations.best_rows(most // 2).cpu()
-    both: Tensor = torch.cat([best, thinned(rows, most // 2)]).unique()
+    own = best[study.observations.tasks.cpu()[best] == 0]
+    both: Tensor = torch.cat([own, thinned(rows, most // 2)]).unique()
     return both
 
 

@@ -8,6 +8,7 @@ import torch
 
 from deepbore.checks import whole
 from deepbore.plots.predictions import nothing_learned, probability
+from deepbore.plots.style import require_study
 
 if TYPE_CHECKING:
     from deepbore.study import Study
@@ -65,6 +66,7 @@ def shares(study: "Study", samples: int | None = None, seed: int = 0) -> dict[st
         Goda, A simple algorithm for global sensitivity analysis with Shapley effects, Reliability Engineering & System
         Safety 213 (2021). Owen, Sobol' indices and Shapley value, SIAM/ASA J. Uncertainty Quantification 2 (2014).
     """
+    require_study(study)
     whole(2, samples=samples)
     space = study.space
     if nothing_learned(study):
@@ -82,7 +84,7 @@ def shares(study: "Study", samples: int | None = None, seed: int = 0) -> dict[st
 
 def _walks(study: "Study", n: int, generator: torch.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """n walks: values of every parameter, active or not (d + 1 x n x d), pi there (d + 1 x n), the steps (n x d)."""
-    space, d = study.space, len(study.space)
+    space, d = study.space.released, len(study.space)  # what stands still now was learned all the same
     walk, other = space.draw(n, generator), space.draw(n, generator)
     order = torch.rand(n, d, generator=generator, dtype=torch.float64).argsort(-1)
     points = [walk.clone()]

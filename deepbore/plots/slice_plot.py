@@ -45,10 +45,12 @@ def chosen(study: "Study", parameters: Sequence[str] | None, most: int) -> list[
     """The named parameters, or the most important ones.
 
     Raises:
-        SettingError: for an unknown name.
+        SettingError: for an unknown name, or none.
     """
     if parameters is None:
         return list(importances(study))[:most] if len(study.space) > 1 else study.space.names
+    if not parameters:
+        raise SettingError(f"parameters must be some of {study.space.names}, but got none. Give None for the default.")
     if unknown := [name for name in parameters if name not in study.space.names]:
         raise SettingError(f"parameters must be among {study.space.names}, but got {unknown}.")
     return list(parameters)
@@ -99,7 +101,7 @@ def draw_slice(axes: "Axes", study: "Study", name: str) -> None:
     values = grid(parameter, FINE if parameter.levels is None else LEVELS)
     points = start.repeat(len(values), 1)
     points[:, column] = values
-    _draw_pi(axes, study, study.space.snap(points), parameter, on_axis(parameter, values))
+    _draw_pi(axes, study, study.space.released.snap(points), parameter, on_axis(parameter, values))
     _draw_labels(axes, study, column)
 
 

@@ -11,8 +11,9 @@ from deepbore.space import Params, SearchSpace
 class Draws:
     """A generator for each evaluation, which depends on (seed, name, configuration, how often it was evaluated).
 
-    So each evaluation has noise of its own, also the second one of a configuration; and a run in several processes has
-    the noise of a run in one: nothing depends on which evaluation comes first.
+    So each evaluation has noise of its own, also the second one of a configuration, and a run in several processes has
+    the noise of a run in one: nothing depends on which evaluation comes first. But each process counts for itself: a
+    configuration that is evaluated again by another, or after the run was resumed, may have noise that it had before.
 
     Args:
         space: where the configurations come from.

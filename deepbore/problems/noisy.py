@@ -1,11 +1,14 @@
 """Other problems with noise on their values."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from deepbore.checks import above, of_kind, one_of, required, whole
+from deepbore.data.outcomes import Outcome, as_outcome
+from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
 from deepbore.problems.draws import Draws
 from deepbore.space import Params
@@ -24,14 +27,15 @@ class Noisy(Problem):
     """Another problem, of one objective, whose every evaluation has noise of its own added to the value.
 
     Args:
-        problem: the problem beneath; its direction and optimum are kept.
+        problem: the problem beneath; its direction and optimum are kept, and what else its outcomes say: black-box
+            constraints have no noise.
         scale: of the noise, > 0, in units of the value: the standard deviation where it is normal or Student's, half
             the distance of the quartiles where it is Cauchy's, which has no standard deviation.
         kind: "normal"; "student", heavy tails with three degrees of freedom; or "cauchy", so heavy that no mean exists.
         seed: of the noise, >= 0. `Draws` says what else it depends on.
 
     Raises:
-        SettingError: for settings outside these ranges.
+        SettingError: for settings outside these ranges, or a problem of several objectives.
 
     Example:
         >>> from deepbore.problems import Branin
@@ -44,16 +48,26 @@ class Noisy(Problem):
     def __init__(self, problem: Problem, scale: float, kind: Kind = "normal", seed: int = 0):
         required(problem=problem, scale=scale)
         of_kind(Problem, problem=problem)
+        if len(problem.directions) > 1:
+            raise SettingError(
+                f"noise is added to the value of one objective, but {type(problem).__name__} has "
+                f"{len(problem.directions)}. Give a problem of one."
+            )
         above(0, scale=scale)
         one_of(NOISE, kind=kind)
         whole(0, seed=seed)
         self.problem, self.scale, self.kind, self.seed = problem, float(scale), kind, seed
         self.space, self.directions, self.optimum = problem.space, problem.directions, problem.optimum
+        self.constraints = problem.constraints
         self._draws = Draws(self.space, f"{type(problem).__name__} {kind}", seed)
 
-    def __call__(self, params: Params) -> float:
-        """The value of the problem beneath with new noise. Raises what that problem raises."""
-        return self.true_value(params) + self.scale * float(NOISE[self.kind](self._draws(params)))
+    def __call__(self, params: Params) -> float | Outcome:
+        """The value of the problem beneath with new noise, and its constraints. Raises what that problem raises."""
+        noise = self.scale * float(NOISE[self.kind](self._draws(params)))
+        if not self.constraints:
+            return self.true_value(params) + noise
+        outcome = as_outcome(self.problem(params))
+        return outcome if outcome.has_failed else replace(outcome, values=(outcome.values[0] + noise,))
 
     def true_value(self, params: Params) -> float:
         """The value of the problem beneath."""

@@ -12,10 +12,8 @@ from deepbore.data.thresholds import best_among, best_and_tau
 from deepbore.data.trial import Trial
 from deepbore.plots.optimization_history import gamma_of
 from deepbore.plots.page.charts import MOST, Chart, Section, axis_of, clipped, finished, some_of
-from deepbore.plots.style import BAD, BEST, FAILED, GOOD, INFEASIBLE, TAU
+from deepbore.plots.style import BAD, BEST, EARLIER, FAILED, GOOD, INFEASIBLE, TAU
 from deepbore.plots.value_axis import ValueAxis
-
-EARLIER = "#9ab0c9"
 
 
 def history_section(record: Record) -> Section:
@@ -41,14 +39,15 @@ def _history(record: Record) -> Chart:
     told = finished(record.trials)
     sign = sign_of(record.direction)
     values = np.array([np.nan if trial.value is None else trial.value for trial in told], dtype=float)
-    shown = ValueAxis.of(values, sign)
+    own = np.array([trial.task is None for trial in told], dtype=bool)  # others may be on another scale
+    shown = ValueAxis.of(values[own], sign) or ValueAxis.of(values, sign)
     layout = {"xaxis": {"title": {"text": "trial"}}, "yaxis": axis_of(shown, "value"), "hovermode": "closest"}
     if shown is None:
         note = {"text": "no value yet", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
         failures = [_marks([t for t in told if t.status is Status.FAILED], "failed", FAILED, "x", None)]
         return Chart(failures, {**layout, "annotations": [note]}, 260)
     gamma = gamma_of(record.header)
-    _, taus = best_and_tau(sign * values, 0.5 if gamma is None else gamma)
+    _, taus = best_and_tau(sign * np.where(own, values, np.nan), 0.5 if gamma is None else gamma)
     good = np.ones(len(values), dtype=bool) if gamma is None else sign * values <= taus[-1]
     some = {trial.id for trial in some_of(told, record.direction)}
     kinds = _kinds(told, good, some)
@@ -124,9 +123,15 @@ def _front(record: Record) -> Chart:
     """The first two of several values against each other, those that none beats in all of them in colour."""
     best = {trial.id for trial in front(record.trials, record.directions)}
     valued = [trial for trial in some_of(finished(record.trials), record.direction) if trial.values]
+    own = [trial for trial in valued if trial.task is None]
+    kinds = {
+        "beaten by another": (BAD, [trial for trial in own if is_feasible(trial) and trial.id not in best]),
+        "beaten by none": (GOOD, [trial for trial in own if trial.id in best]),
+        "infeasible": (INFEASIBLE, [trial for trial in own if not is_feasible(trial)]),
+        "earlier task": (EARLIER, [trial for trial in valued if trial.task is not None]),
+    }
     traces = []
-    for name, colour, wanted in (("beaten by another", BAD, False), ("beaten by none", GOOD, True)):
-        trials = [trial for trial in valued if (trial.id in best) is wanted]
+    for name, (colour, trials) in kinds.items():
         pairs = [trial.values for trial in trials if trial.values]
         x, y = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         marks = {"color": colour, "size": 7}
@@ -134,4 +139,4 @@ def _front(record: Record) -> Chart:
                        "trials": [trial.id for trial in trials]})  # fmt: skip
     titles = [f"value {j} ({direction})" for j, direction in enumerate(record.directions[:2])]
     axes = {"xaxis": {"title": {"text": titles[0]}}, "yaxis": {"title": {"text": titles[1]}}}
-    return Chart(traces, axes, 400)
+    return Chart([trace for trace in traces if trace["x"]], axes, 400)

@@ -66,7 +66,10 @@ def trials_section(record: Record) -> Section:
 def _attributes(trials: Sequence[Trial]) -> dict[str, list[Any]]:
     """A column for each attribute, but for tracebacks, which stand with the failures."""
     names = dict.fromkeys(name for trial in trials for name in trial.attributes if name != "traceback")
-    return {name: [_cell(trial.attributes.get(name)) for trial in trials] for name in names}
+    return {
+        name: [_cell(trial.attributes[name]) if name in trial.attributes else None for trial in trials]
+        for name in names
+    }
 
 
 def _cell(value: Any) -> Any:
