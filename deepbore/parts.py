@@ -2,11 +2,11 @@
 
 import dataclasses
 import inspect
+import numbers
 import re
 from collections.abc import Mapping
 from copy import copy
 from importlib import import_module
-from numbers import Integral, Real
 from typing import Any, Self, TypeVar, cast
 
 from deepbore.errors import SettingError
@@ -116,15 +116,15 @@ def _arguments(part: Any) -> dict[str, Any]:
     return arguments
 
 
-def plain_number(value: Real) -> int | float:
+def plain_number(value: numbers.Real) -> int | float:
     """A number, which may be NumPy's, as Python's own."""
-    return int(value) if isinstance(value, Integral) else float(value)
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, Real):
+    if isinstance(value, numbers.Real):
         return plain_number(value)
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]

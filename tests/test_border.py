@@ -110,7 +110,8 @@ def test_metrics_go_on_where_they_were():
     batch = rows.labelled()
     for metrics in (one, other):
         metrics.relabelled(batch, rows.observations)
-        metrics.forecast([2], batch.z[2])
+        with metrics.forecast(2, batch.z[2]):
+            pass
     loaded = Metrics()
     loaded.load_state_dict(one.state_dict())
     flipped = LabelledBatch(batch.points, 1 - batch.z, batch.weight)

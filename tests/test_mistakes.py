@@ -99,7 +99,10 @@ PARTS = [
     (lambda: MLPClassifier(network=5), "network must be a function (features, outputs) -> module, but got 5"),
     (lambda: MLPClassifier(training={"steps": 5}), "training must be a Training, but got {'steps': 5}"),
     (lambda: Training(warm_start="no"), "warm_start must be one of"),
-    (lambda: HyperDeepEnsemble(width=32), "width must be (least, greatest), in this order, but got width=32"),
+    (
+        lambda: HyperDeepEnsemble(width=32),
+        "width must be (least, greatest), finite and in this order",
+    ),
     (lambda: HyperDeepEnsemble(dropout=0.5), "dropout must be (least, greatest)"),
     (lambda: Calibrated(5), "classifier must be a Classifier, but got 5"),
     (lambda: Calibrated(KernelPLS), "Give KernelPLS()"),

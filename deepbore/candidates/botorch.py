@@ -1,10 +1,10 @@
 """Batches by BoTorch's Monte Carlo acquisitions, perhaps under linear constraints."""
 
 import math
+import numbers
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -249,11 +249,11 @@ def _fits(inequality: Any, d: int) -> bool:
     """Whether it is whole numbers below d, as many coefficients, and a bound."""
     try:
         indices, coefficients, rhs = inequality
-        columns, numbers = list(indices), [*coefficients, rhs]
+        columns, others = list(indices), [*coefficients, rhs]
     except (TypeError, ValueError):
         return False
-    are_columns = all(isinstance(index, Integral) and 0 <= int(index) < d for index in columns)
-    return are_columns and 0 < len(columns) == len(numbers) - 1 and all(isinstance(each, Real) for each in numbers)
+    known = all(isinstance(index, numbers.Integral) and 0 <= int(index) < d for index in columns)
+    return known and 0 < len(columns) == len(others) - 1 and all(isinstance(each, numbers.Real) for each in others)
 
 
 def _linear_range(parameter: Parameter) -> tuple[float, float] | None:

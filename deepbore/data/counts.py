@@ -1,8 +1,9 @@
 """What an outcome must have: how many values and constraints, and which budget. Light to import."""
 
 import math
+from dataclasses import replace
 
-from deepbore.data.budget import Budget
+from deepbore.data.budget import ROUNDING, Budget
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import ValueTypeError
 
@@ -35,10 +36,17 @@ def width_of(outcome: Outcome) -> int:
     return len(outcome.constraints) if all(map(math.isfinite, outcome.constraints)) else 0
 
 
-def check_spent(budget: Budget | None, row: int, own: float, outcome: Outcome) -> None:
-    """Raises ValueTypeError for an outcome of another budget than the trial's own, where there are rungs."""
-    if budget is not None and outcome.budget not in (None, own):
+def with_own_budget(budget: Budget | None, row: int, own: float, outcome: Outcome) -> Outcome:
+    """The outcome, where there are rungs with the trial's own budget in place of the number that it is told by.
+
+    Raises:
+        ValueTypeError: for an outcome of another budget.
+    """
+    if budget is None or outcome.budget is None:
+        return outcome
+    if not math.isclose(outcome.budget, own, rel_tol=ROUNDING):
         raise ValueTypeError(
             f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
             "Leave the outcome's budget out; what else was spent can be an attribute."
         )
+    return replace(outcome, budget=own)

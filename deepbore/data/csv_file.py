@@ -69,7 +69,7 @@ def read_csv(
     Raises:
         TableError: naming line and column, for a cell that does not belong there, or for a file that is no such table.
     """
-    if value in space.names:
+    if objectives == 1 and value in space.names:
         raise TableError(f"{value!r} is a parameter, so the values need another column. Name it with value=.")
     names = [value] if objectives == 1 else [f"{value}_{j}" for j in range(objectives)]
     values = names if objectives == 1 else [own_column(name, space.names) for name in names]

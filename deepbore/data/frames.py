@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import MissingPackage
+from deepbore.space.declaration import free_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -13,9 +14,7 @@ if TYPE_CHECKING:
 
 def own_column(name: str, parameters: Iterable[str]) -> str:
     """What a column of ours is called, such as "id": where a parameter has that name, ours is called "id_"."""
-    while name in parameters:
-        name += "_"
-    return name
+    return free_name(name, parameters)
 
 
 def as_frame(observations: Observations) -> "pd.DataFrame":

@@ -12,7 +12,7 @@ from torch import Tensor
 from deepbore.data import writing
 from deepbore.data.adding import AddedTrials
 from deepbore.data.budget import Budget
-from deepbore.data.counts import check_counts, check_spent
+from deepbore.data.counts import check_counts, with_own_budget
 from deepbore.data.directions import Direction, checked_directions
 from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget, as_outcome
@@ -151,8 +151,7 @@ class Observations(AddedTrials):
         check_counts(given, self.k, self.constraints.shape[1])
         if self.by_preference:
             check_told(row, given)
-        check_spent(self.budget, row, float(self.budgets[row]), given)
-        return row, given
+        return row, with_own_budget(self.budget, row, float(self.budgets[row]), given)
 
     def annotate(self, row: int | Trial, attributes: Mapping[str, Any]) -> None:
         """Notes attributes of a row, whatever its status; they join, and replace, those that it has.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deepbore.data.budget import Budget
-from deepbore.data.counts import check_counts, check_spent, check_width, width_of
+from deepbore.data.counts import check_counts, check_width, width_of, with_own_budget
 from deepbore.data.directions import Direction, checked_directions, sign_of
 from deepbore.data.events import budget_of, declaring, header_of, outcome_of, playing
 from deepbore.data.lines import Event
@@ -213,7 +213,7 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
         raise TrialError(f"a trial is told once, but trial {row} is {trial.status.name.lower()} with {trial.value}.")
     if record.header.get("preferences"):
         check_told(row, outcome)
-    check_spent(record.budget, row, math.nan if trial.budget is None else trial.budget, outcome)
+    outcome = with_own_budget(record.budget, row, math.nan if trial.budget is None else trial.budget, outcome)
     _check_counts(record, outcome, record.width)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     record.trials[row] = replace(

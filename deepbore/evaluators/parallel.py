@@ -93,6 +93,7 @@ class ParallelEvaluator(Evaluator):
         self._fill()
 
     def collect(self) -> list[Finished]:
+        self._fill()  # now, and not when others are done: who collects may have ended the run since
         self._wait()
         ended = self._ended()
         self._running = [attempt for attempt in self._running if attempt not in ended]
@@ -100,7 +101,6 @@ class ParallelEvaluator(Evaluator):
         for executor in broken:
             self._replace(executor)
         finished = [self._finished(attempt, alone=broken[attempt.executor] <= 1) for attempt in ended]
-        self._fill()
         return [one for one in finished if one is not None]
 
     def withdraw(self) -> list[Trial]:

@@ -141,10 +141,8 @@ class LoopController(Callback):
             if self._is_over(trainer):
                 return []
             expected = self.engine.expected_labels(points) if self.logs else None
-            rows = self.engine.reserve(points)  # last: what is reserved is evaluated, whatever interrupts
-        if expected is not None:
-            self.state.metrics.forecast(rows, expected)
-        return rows
+            with self.state.metrics.forecast(len(self.state.observations), expected):  # which the snapshot knows
+                return self.engine.reserve(points)  # last: what is reserved is evaluated, whatever interrupts
 
     def _new(self, trainer: Trainer, find: Callable[[int], Tensor], q: int) -> Tensor | None:
         """Up to q new points; None, and the end of the run, where a space that counts as infinite has hardly any."""

@@ -3,7 +3,8 @@
 Each of these has a test in `tests/test_border.py` that says what is relied on:
 
 - `trainer.fit_loop.max_epochs` may be set between two fits, so that one Trainer runs some epochs at a time;
-- a `fit` that Ctrl-C ends leaves by `SystemExit` with the `KeyboardInterrupt` as its context;
+- a `fit` that Ctrl-C ends leaves by `SystemExit`, or by an error of its own, with the `KeyboardInterrupt` among the
+  contexts;
 - `trainer.callbacks` is a list, asked anew at every hook;
 - the launcher of other ranks logs under a name of its own;
 - a module keeps its trainer in `_trainer`.
@@ -15,17 +16,20 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import LambdaCallback
 
 from deepbore.classifiers import Classifier
+from deepbore.compute.neutral import as_found
 from deepbore.labels import LabelledObservations
 
 T = TypeVar("T")
 LAUNCHER = "lightning.fabric.strategies.launchers.subprocess_script"
+LOGGERS = ("lightning.pytorch", "lightning.fabric", LAUNCHER)
+FOUND: list[tuple[list[int], list[Any]]] = []  # levels and filters of warnings before each `quiet`, outermost first
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
@@ -115,17 +119,44 @@ def detached(classifier: Classifier) -> Iterator[None]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silences Lightning's tips and reminders, which are about other kinds of training, but not the end of a rank."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric", LAUNCHER)]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.INFO if logger.name == LAUNCHER else logging.ERROR)
+    FOUND.append((_levels(), list(warnings.filters)))
     try:
-        with warnings.catch_warnings():
+        with _with_levels([logging.ERROR, logging.ERROR, logging.INFO]), warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="lightning")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        FOUND.pop()
+
+
+@contextmanager
+def as_called() -> Iterator[None]:
+    """Within a run, the program as it was when the run began: for an objective, which may train, too, and callbacks."""
+    with as_found():
+        if not FOUND:
+            yield
+            return
+        levels, filters = FOUND[0]
+        with _with_levels(levels), warnings.catch_warnings():
+            warnings.resetwarnings()
+            warnings.filters.extend(filters)  # type: ignore[attr-defined]  # typed as a sequence, but a list
+            yield
+
+
+def _levels() -> list[int]:
+    return [logging.getLogger(name).level for name in LOGGERS]
+
+
+@contextmanager
+def _with_levels(levels: list[int]) -> Iterator[None]:
+    """Within, Lightning's loggers have these levels."""
+    before = _levels()
+    try:
+        for name, level in zip(LOGGERS, levels, strict=True):
+            logging.getLogger(name).setLevel(level)
+        yield
+    finally:
+        for name, level in zip(LOGGERS, before, strict=True):
+            logging.getLogger(name).setLevel(level)
 
 
 @contextmanager
@@ -135,10 +166,18 @@ def _interruptible() -> Iterator[None]:
     handler = signal.getsignal(signal.SIGINT) if is_main else None
     try:
         yield
-    except SystemExit as ended:
-        if isinstance(ended.__context__, KeyboardInterrupt):
+    except (SystemExit, Exception) as ended:  # it may stumble over what it had not begun, as it ends its fit
+        if any(isinstance(before, KeyboardInterrupt) for before in _contexts(ended)):
             raise KeyboardInterrupt from None
         raise
     finally:
         if handler is not None:
             signal.signal(signal.SIGINT, handler)
+
+
+def _contexts(error: BaseException) -> Iterator[BaseException]:
+    """What was being handled when an error was raised, and when that was raised, ..."""
+    before = error.__context__
+    while before is not None:
+        yield before
+        before = before.__context__

@@ -2,7 +2,8 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -49,9 +50,16 @@ class Metrics:
         named = {"label_flips": self.label_flips, "brier_score": self.brier_score}
         return {name: value for name, value in named.items() if not math.isnan(value)}
 
-    def forecast(self, rows: Sequence[int], expected: Tensor) -> None:
-        """Notes the labels (q) that the classifier expects of proposals (q)."""
-        self._forecasts.update(zip(rows, expected.tolist(), strict=True))
+    @contextmanager
+    def forecast(self, first: int, expected: Tensor | None) -> Iterator[None]:
+        """Notes the labels (q) that the classifier expects of proposals, in rows from the first on; not if it fails."""
+        before = dict(self._forecasts)
+        self._forecasts.update(enumerate([] if expected is None else expected.tolist(), first))
+        try:
+            yield
+        except BaseException:
+            self._forecasts = before
+            raise
 
     def relabelled(self, batch: LabelledBatch, observations: Observations) -> None:
         """Looks at the labels of an iteration, which are those of this run's rows."""

@@ -7,6 +7,7 @@ from deepbore.data.outcomes import LostWorker
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.loop.engine import Engine
+from deepbore.loop.lightning import as_called
 from deepbore.loop.steering import Steering
 
 
@@ -65,7 +66,7 @@ class TrialRunner:
         return self.evaluator.free < min(self.batch_size, self.evaluator.workers)
 
     def _collect(self) -> None:
-        with self.steering.unlocked():
+        with self.steering.unlocked(), as_called():
             collected = self.evaluator.collect()
         # Ctrl-C reaches the processes of an executor of the user's own, too: those trials have not failed
         interrupted = self.steering.interrupts.pressed

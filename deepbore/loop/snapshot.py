@@ -66,7 +66,10 @@ def load(journal: Journal) -> Mapping[str, Any]:
     path = snapshot_path(journal.path)
     if not path.exists():
         raise JournalError("it is missing")
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise JournalError(f"it can't be read ({error})") from error
     head, payload = content[: len(MAGIC) + DIGEST], content[len(MAGIC) + DIGEST :]
     if head != MAGIC + hashlib.sha256(payload).digest():
         raise JournalError("it is damaged, or no snapshot of this version")

@@ -12,6 +12,7 @@ from deepbore.data.outcomes import Outcome, WrongReturn
 from deepbore.errors import ObjectiveError
 from deepbore.loop.engine import Engine
 from deepbore.loop.interrupts import Interrupts
+from deepbore.loop.lightning import as_called
 from deepbore.loop.stopping import StopRule
 
 Listener = Callable[[int, Outcome], object]  # hears of the row of a trial, and its outcome
@@ -79,8 +80,9 @@ class Steering:
         self._judge(outcome)
         self._is_enough = self._is_enough or any(rule.is_met(self.engine.state) for rule in self.rules)
         if self.engine.ranks.is_first:
-            for listener in self.listeners:
-                listener(row, outcome)
+            with as_called():
+                for listener in self.listeners:
+                    listener(row, outcome)
 
     def proposed(self, points: Tensor) -> None:
         """The classifier has proposed points (q x d), and nobody has been asked to evaluate them yet."""

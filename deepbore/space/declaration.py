@@ -1,6 +1,6 @@
 """A search space as plain data, and as the user declares it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deepbore.errors import PointError, SpaceError
@@ -53,10 +53,25 @@ def split(declared: Any) -> tuple[dict[str, Parameter], Any, dict[str, Any]]:
     if not isinstance(declared, Mapping):
         raise SpaceError(f"a space is declared by a mapping, name: {{type: ...}}, but got {declared!r:.100}.")
     rest = dict(declared)
-    constraints = rest.pop("constraints") if isinstance(rest.get("constraints"), (list, tuple, str)) else []
-    fixed = rest.pop("fixed") if isinstance(rest.get("fixed"), (list, tuple)) else []
+    constraints = rest.pop("constraints") if isinstance(rest.get("constraints"), str) else _list_of("constraints", rest)
+    fixed = _list_of("fixed", rest)
     for name, settings in rest.items():
         if not isinstance(settings, Mapping):
             raise SpaceError(f"parameter {name!r} must be declared by a mapping with a type, but got {settings!r}.")
     parameters = {name: parameter_from_dict(name, settings) for name, settings in rest.items()}
     return parameters, constraints, {name: value for each in fixed for name, value in dict(each).items()}
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """This name, or where it is taken the first of name_, name__, ... that is not."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _list_of(name: str, declared: dict[str, Any]) -> Any:
+    """Takes the list of this name, or of a `free_name`, out of a declaration; an empty one where there is none."""
+    for key, value in declared.items():
+        if isinstance(value, (list, tuple)) and str(key).rstrip("_") == name:
+            return declared.pop(key)
+    return []

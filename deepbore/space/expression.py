@@ -5,6 +5,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -65,6 +66,9 @@ class Expression:
 
     def __init__(self, text: str, parameters: Mapping[str, Parameter]):
         self.text, self._parameters = text, parameters
+        # Python reads some letters as others that look alike, such as the micro sign as mu
+        own = {name: name for name in parameters}
+        self._as_read = {normalize("NFKC", name): name for name in own} | own
         self._body = _parsed(text)
         try:
             self._check_truth(self._body)
@@ -229,6 +233,7 @@ class Expression:
 
     def _name(self, node: ast.expr) -> str:
         name = ast.unparse(node)
+        name = self._as_read.get(name, name)
         if name not in self._parameters:
             raise self._error(
                 f"names {name!r}, which is not among {list(self._parameters)}. Texts need quotes; of a parameter whose "

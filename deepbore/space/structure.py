@@ -11,7 +11,7 @@ from torch import Tensor
 from deepbore.space.conditions import Conditions
 from deepbore.space.constraints import Constraint, Constraints, Rule
 from deepbore.space.counting import count
-from deepbore.space.declaration import checked_fixed, checked_parameters
+from deepbore.space.declaration import checked_fixed, checked_parameters, free_name
 from deepbore.space.layout import Layout
 from deepbore.space.parameters import Parameter
 from deepbore.space.runs import Run, runs
@@ -184,5 +184,8 @@ class SpaceStructure:
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain JSON data; `from_dict` takes it back."""
         declared: dict[str, Any] = {name: parameter.to_dict() for name, parameter in self.parameters.items()}
-        constraints = {"constraints": self._constraints.plain()} if self._constraints else {}
-        return declared | constraints | ({"fixed": [self.fixed]} if self._still else {})
+        if self._constraints:
+            declared[free_name("constraints", self.parameters)] = self._constraints.plain()
+        if self._still:
+            declared[free_name("fixed", self.parameters)] = [self.fixed]
+        return declared

@@ -96,6 +96,8 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
         )
     history = replay(Journal(journal), space)
     observations, header = history.observations, history.header
+    if observations.by_preference and parts.get("gamma") is not None:
+        parts = _of_preferences(parts)
     recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts, observations.budget)
     state = _state(observations, recipe, header["seed"])
     observations.journal = history.journal

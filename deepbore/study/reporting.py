@@ -3,6 +3,7 @@
 from typing import SupportsFloat
 
 from deepbore.checks import above, required
+from deepbore.data.budget import ROUNDING
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status
 from deepbore.data.rungs import latest
@@ -63,7 +64,7 @@ class Reporting(Telling):
             if observations.status[row] != Status.PENDING:
                 raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
             outcome = value if isinstance(value, Outcome) else Outcome(value)
-            if step < float(observations.budgets[row]) and not outcome.has_failed:
+            if step < float(observations.budgets[row]) * (1 - ROUNDING) and not outcome.has_failed:
                 return True
             observations.tell(row, outcome)
             return bool(self._asker.engine.reserve_promoted(1, of=row))

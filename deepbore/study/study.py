@@ -290,5 +290,5 @@ class Study(Reporting):
     def _restore(self) -> None:
         """Brings the state where the journal ended, before a loaded study goes on."""
         if self._history is not None:
-            history, self._history = self._history, None
-            restore(self._state, history)
+            restore(self._state, self._history)
+            self._history = None  # now: a call that is interrupted leaves the next one to do it
