@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
+from deepbore.compute.neutral import as_usual
 from deepbore.errors import RankError
 
 T = TypeVar("T")
@@ -51,7 +52,8 @@ class Ranks:
             return [item]
         items: list[Any] = [None] * self.world
         try:
-            distributed.all_gather_object(items, item, group=self.group)
+            with as_usual():  # it makes tensors
+                distributed.all_gather_object(items, item, group=self.group)
         except RuntimeError as error:
             raise RankError(
                 f"rank {self.rank} of {self.world} has lost another one, which has died or can't be reached. What was "
