@@ -120,12 +120,15 @@ def detached(classifier: Classifier) -> Iterator[None]:
 def quiet() -> Iterator[None]:
     """Silences Lightning's tips and reminders, which are about other kinds of training, but not the end of a rank."""
     FOUND.append((_levels(), list(warnings.filters)))
+    _set_levels([logging.ERROR, logging.ERROR, logging.INFO])
     try:
-        with _with_levels([logging.ERROR, logging.ERROR, logging.INFO]), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="lightning")
             yield
     finally:
-        FOUND.pop()
+        levels, _ = FOUND.pop()  # at last what was found first, however runs in several threads overlap
+        if not FOUND:
+            _set_levels(levels)
 
 
 @contextmanager
@@ -136,27 +139,24 @@ def as_called() -> Iterator[None]:
             yield
             return
         levels, filters = FOUND[0]
-        with _with_levels(levels), warnings.catch_warnings():
-            warnings.resetwarnings()
-            warnings.filters.extend(filters)  # type: ignore[attr-defined]  # typed as a sequence, but a list
-            yield
+        hushed = _levels()
+        _set_levels(levels)
+        try:
+            with warnings.catch_warnings():
+                warnings.resetwarnings()
+                warnings.filters.extend(filters)  # type: ignore[attr-defined]  # typed as a sequence, but a list
+                yield
+        finally:
+            _set_levels(hushed)
 
 
 def _levels() -> list[int]:
     return [logging.getLogger(name).level for name in LOGGERS]
 
 
-@contextmanager
-def _with_levels(levels: list[int]) -> Iterator[None]:
-    """Within, Lightning's loggers have these levels."""
-    before = _levels()
-    try:
-        for name, level in zip(LOGGERS, levels, strict=True):
-            logging.getLogger(name).setLevel(level)
-        yield
-    finally:
-        for name, level in zip(LOGGERS, before, strict=True):
-            logging.getLogger(name).setLevel(level)
+def _set_levels(levels: list[int]) -> None:
+    for name, level in zip(LOGGERS, levels, strict=True):
+        logging.getLogger(name).setLevel(level)
 
 
 @contextmanager
