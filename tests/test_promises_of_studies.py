@@ -115,6 +115,17 @@ def test_what_an_objective_says_of_its_own_training_is_heard(caplog, monkeypatch
     assert [record.message for record in caplog.records] == ["of an objective", "of a callback"]
 
 
+def test_what_an_objective_warns_of_is_said_once():
+    def objective(params):
+        warnings.warn("the same each time", UserWarning, stacklevel=1)
+        return params["x"]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        Study(LINE, seed=0).optimize(objective, 12)
+    assert len([each for each in caught if each.category is UserWarning]) == 1
+
+
 # --- budgets ---------------------------------------------------------------------------------------------------------
 
 

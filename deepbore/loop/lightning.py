@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from lightning.pytorch import Callback, Trainer
@@ -29,7 +29,22 @@ from deepbore.labels import LabelledObservations
 T = TypeVar("T")
 LAUNCHER = "lightning.fabric.strategies.launchers.subprocess_script"
 LOGGERS = ("lightning.pytorch", "lightning.fabric", LAUNCHER)
-FOUND: list[tuple[list[int], list[Any]]] = []  # levels and filters of warnings before each `quiet`, outermost first
+
+
+class Hushed(NamedTuple):
+    """What a `quiet` has changed.
+
+    Attributes:
+        levels: of the loggers before.
+        filter: of warnings, which it has added. It is taken out and put back as it is: where filters are entered anew,
+            Python repeats warnings that are shown once.
+    """
+
+    levels: list[int]
+    filter: Any
+
+
+HUSHED: list[Hushed] = []  # the outermost first
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
@@ -119,35 +134,35 @@ def detached(classifier: Classifier) -> Iterator[None]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silences Lightning's tips and reminders, which are about other kinds of training, but not the end of a rank."""
-    FOUND.append((_levels(), list(warnings.filters)))
-    _set_levels([logging.ERROR, logging.ERROR, logging.INFO])
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="lightning")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="lightning")
+        HUSHED.append(Hushed(_levels(), warnings.filters[0]))
+        _set_levels([logging.ERROR, logging.ERROR, logging.INFO])
+        try:
             yield
-    finally:
-        levels, _ = FOUND.pop()  # at last what was found first, however runs in several threads overlap
-        if not FOUND:
-            _set_levels(levels)
+        finally:
+            found = HUSHED.pop()  # at last what was found first, however runs in several threads overlap
+            if not HUSHED:
+                _set_levels(found.levels)
 
 
 @contextmanager
 def as_called() -> Iterator[None]:
     """Within a run, the program as it was when the run began: for an objective, which may train, too, and callbacks."""
     with as_found():
-        if not FOUND:
+        if not HUSHED:
             yield
             return
-        levels, filters = FOUND[0]
-        hushed = _levels()
-        _set_levels(levels)
+        filters: list[Any] = warnings.filters  # type: ignore[assignment]  # typed as a sequence, but a list
+        ours = [each for each in filters if any(each is hushed.filter for hushed in HUSHED)]
+        levels = _levels()
+        _set_levels(HUSHED[0].levels)
+        filters[:] = [each for each in filters if not any(each is other for other in ours)]
         try:
-            with warnings.catch_warnings():
-                warnings.resetwarnings()
-                warnings.filters.extend(filters)  # type: ignore[attr-defined]  # typed as a sequence, but a list
-                yield
+            yield
         finally:
-            _set_levels(hushed)
+            filters[:0] = ours
+            _set_levels(levels)
 
 
 def _levels() -> list[int]:
@@ -166,7 +181,7 @@ def _interruptible() -> Iterator[None]:
     handler = signal.getsignal(signal.SIGINT) if is_main else None
     try:
         yield
-    except (SystemExit, Exception) as ended:  # it may stumble over what it had not begun, as it ends its fit
+    except (SystemExit, RuntimeError) as ended:  # it may stumble over what it had not begun, as it ends its fit
         if any(isinstance(before, KeyboardInterrupt) for before in _contexts(ended)):
             raise KeyboardInterrupt from None
         raise

@@ -70,8 +70,6 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def _list_of(name: str, declared: dict[str, Any]) -> Any:
-    """Takes the list of this name, or of a `free_name`, out of a declaration; an empty one where there is none."""
-    for key, value in declared.items():
-        if isinstance(value, (list, tuple)) and str(key).rstrip("_") == name:
-            return declared.pop(key)
-    return []
+    """Takes the list of this name, or the `free_name` beside a parameter, out of a declaration; else an empty one."""
+    key = free_name(name, [each for each, settings in declared.items() if isinstance(settings, Mapping)])
+    return declared.pop(key) if isinstance(declared.get(key), (list, tuple)) else []
