@@ -8,7 +8,7 @@ from torch import Tensor
 
 from deepbore.checks import whole
 from deepbore.plots.predictions import MANY, judged_rows, name_of_pi, nothing_learned, probability
-from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain, require_study, thin_spines
+from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain, thin_spines
 from deepbore.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def importances(study: "Study", samples: int | None = None, seed: int = 0) -> di
     Raises:
         SettingError: for less than a sample, or if the classifier is not trained.
     """
-    require_study(study)
     whole(1, samples=samples)
+    has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
     space = study.space.released  # what stands still now was learned all the same
-    if nothing_learned(study):
+    if has_nothing:
         return dict.fromkeys(space.names, 0.0)
     n = samples or max(LEAST, min(SAMPLES, WORK // len(space)))
     generator = torch.Generator().manual_seed(seed)

@@ -8,7 +8,6 @@ import torch
 
 from deepbore.checks import whole
 from deepbore.plots.predictions import nothing_learned, probability
-from deepbore.plots.style import require_study
 
 if TYPE_CHECKING:
     from deepbore.study import Study
@@ -66,10 +65,10 @@ def shares(study: "Study", samples: int | None = None, seed: int = 0) -> dict[st
         Goda, A simple algorithm for global sensitivity analysis with Shapley effects, Reliability Engineering & System
         Safety 213 (2021). Owen, Sobol' indices and Shapley value, SIAM/ASA J. Uncertainty Quantification 2 (2014).
     """
-    require_study(study)
     whole(2, samples=samples)
+    has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
     space = study.space
-    if nothing_learned(study):
+    if has_nothing:
         return dict.fromkeys(space.names, Share(0.0, 0.0))
     n = samples or max(LEAST, min(SAMPLES, WORK // (len(space) + 1)))
     points, pi, order = _walks(study, n, torch.Generator().manual_seed(seed))

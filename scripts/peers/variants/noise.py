@@ -19,7 +19,7 @@ from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.graded import graded_by_value
 
 NOISE_START = -2.5  # log lambda: labels lie in [0, 1], so it explains most of what they vary by noise
-A_TENTH = 0.1  # of what labels vary by: where lambda explains more, `Scenarios` counts on noise
+NOTICED = 0.1  # the share of what labels vary by that lambda explains from which on `Scenarios` counts on noise
 
 
 class OverTheMean(db.KernelPLS):
@@ -57,16 +57,13 @@ class OverTheBestLabel(OverTheMean):
         return 0.0
 
 
-class Scenarios(db.KernelPLS):
+class Scenarios(OverTheBestLabel):
     """As `KernelPLS(noisy=True)`, without the second start, where lambda explains a tenth of what labels vary by."""
-
-    def keep_best(self, best: float | Tensor) -> None:
-        super(db.KernelPLS, self).keep_best(best)
 
     @torch.no_grad()
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         logged = super().learn(batch)
-        self._noiseless = self._drawn() if self._share_of_noise > A_TENTH else None
+        self._noiseless = self._drawn() if self._share_of_noise > NOTICED else None
         return logged
 
 
