@@ -203,7 +203,7 @@ def _draw_values(axes: "Axes", shown: _Told) -> None:
     good = shown.good if gamma is None else values <= taus[-1]
     known = ~np.isnan(values)
     earlier, out = ~shown.own & known, shown.own & ~shown.counted & known
-    mine = shown.own & shown.counted & known
+    mine = shown.counted & known
     size = 16 if len(values) < MANY else 3
     worse = "worse than the last tau" if gamma is not None else "value, label 0"
     kinds = [
