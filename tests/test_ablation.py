@@ -166,3 +166,19 @@ def test_improvement_is_averaged_over_settings_where_lambda_is_large():
     assert torch.allclose(posterior.std, samples.std(0), atol=0.01)
     expected = (samples - best).clamp(min=0).mean(0)
     assert torch.allclose(averaging.AveragedImprovement()(posterior, best).exp(), expected, rtol=0.05)
+
+
+def prior_deviation(space, **params):
+    """Of a configuration before anything is known, by `ends`, as a share of that in the middle of all ranges."""
+    classifier = VARIANTS["deepbore:ends"]()["classifier"]
+    classifier.bind(space)
+    deviation = classifier.posterior(space.encode([params])).std
+    return float(deviation / classifier.theta[-2].exp().sqrt())
+
+
+def test_a_prior_that_falls_towards_the_ends_of_active_real_parameters():
+    assert prior_deviation(MIXED, kind="x", width=2, depth=1) == pytest.approx(1)
+    assert prior_deviation(MIXED, kind="y", width=200, depth=4, share=0.5) == pytest.approx(1)
+    assert prior_deviation(MIXED, kind="y", width=20, depth=2, share=0) == pytest.approx(0.9)
+    assert prior_deviation(MIXED, kind="y", width=20, depth=2, share=0.75) == pytest.approx(0.9**0.25)
+    assert prior_deviation(REAL, a=-1, b=1) == pytest.approx(1)  # without levels nothing falls

@@ -9,12 +9,13 @@ heads       several heads weighed by their forecasts, and deep heads of all rows
 in_context  a transformer that forecasts labels from the rows without training
 design      where the design begins
 scales      which spaces have length scales that are expected to be alike
+ends        a prior that falls towards the ends of ranges, and improvement beyond a margin
 repeat      whether values are noisy, by the best configuration once more
 """
 
 from collections.abc import Callable
 
-from peers.variants import averaging, design, former, heads, in_context, noise, scales, ties, warping
+from peers.variants import averaging, design, ends, former, heads, in_context, noise, scales, ties, warping
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
 from peers.variants.settings import Settings, alone, independent
 
@@ -27,5 +28,6 @@ ALL: dict[str, Callable[[], Settings]] = {
     **dict.fromkeys(design.FIRST, dict),
     **noise.TOLD,
     **scales.VARIANTS,
+    **ends.VARIANTS,
 }
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
