@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.labels.constraints import BORDER
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
 HEADS = 32  # at most; the constraints that are violated least often share the last one
 ROWS = 200  # that the heads learn from, at most, as `KernelPLS` does
-BORDER = 0.5  # the grade of a constraint that is 0
 REST = -1  # the key of the head that several constraints share
 CERTAIN = 1e-9  # the least standard deviation
 

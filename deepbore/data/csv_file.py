@@ -87,15 +87,17 @@ def read_csv(
         row, name, says = min(wrong)
         raise table.error(row, name, says)
     budgets = table.single(own_column("budget", space.names))
-    if not has_budget and (different := several_budgets(budgets)):
-        raise TableError(f"{path} has {different} Give the study a budget, or take out the column.")
     told = table.single(value) if objectives == 1 else table.numbers(values)
     constraints = table.numbers(table.constraints) if table.constraints else None
     noise = table.single(own_column("noise", space.names))
     everything = EarlierResults(columns, told or [], constraints, budgets, noise, task)
     tasks = table.tasks(own_column("task", space.names), task)
     rows_of = {name: [row for row, each in enumerate(tasks) if each == name] for name in dict.fromkeys(tasks)}
-    return [everything.take(rows, name) for name, rows in rows_of.items()]
+    results = [everything.take(rows, name) for name, rows in rows_of.items()]
+    for each in results:
+        if each.task is None and not has_budget and (different := several_budgets(each.budgets)):
+            raise TableError(f"{path} has {different} Give the study a budget, or take out the column.")
+    return results
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ def _are_plain(observations: "ObservationsView") -> bool:
 
 
 def _from_all_rows(observations: "ObservationsView") -> Evaluated:
-    values, worth = observations.values[:, 0], _worth(observations.noise)
+    values, worth = observations.values[:, 0], _worth(observations.noise, observations.tasks)
     if not observations.has_repeats:
         ranked = observations.sorted_values if worth is None else _trusted(observations, values, worth)
         return Evaluated(values, _with_beaten(ranked, observations.n_beaten), None if worth is None else worth.float())
@@ -198,12 +198,15 @@ def _with_beaten(ranked: np.ndarray, n: int) -> np.ndarray:
     return np.concatenate([ranked, np.full(n, ranked[-1])]) if n and len(ranked) else ranked
 
 
-def _worth(noise: Tensor | None) -> Tensor | None:
-    """What evaluations with these standard deviations (n, NaN where none was told) are worth; None if none was."""
+def _worth(noise: Tensor | None, tasks: Tensor) -> Tensor | None:
+    """What evaluations with these standard deviations (n, NaN where none was told) are worth; None if none was.
+
+    They are compared with this run's: earlier tasks may have another scale.
+    """
     if noise is None:
         return None
     sd = noise.clamp(min=LEAST)
-    return (sd.nanmedian() / sd).square().clamp(1 / MOST, MOST).nan_to_num(nan=1.0)
+    return (torch.where(tasks == 0, sd, torch.nan).nanmedian() / sd).square().clamp(1 / MOST, MOST).nan_to_num(nan=1.0)
 
 
 def _groups(observations: "ObservationsView") -> Tensor:

@@ -38,7 +38,7 @@ def best_first(observations: "ObservationsView", rows: Tensor) -> Tensor:
     References:
         Deb, An efficient constraint handling method for genetic algorithms, CMAME 186 (2000).
     """
-    violation = total_violation(observations.constraints[rows])
+    violation = total_violation(observations)[rows]
     merit = torch.where(violation > 0, violation, observations.values[rows, 0])
     order = merit.argsort(stable=True)
     if bool((violation > 0).any()):
@@ -46,9 +46,15 @@ def best_first(observations: "ObservationsView", rows: Tensor) -> Tensor:
     return rows[order]
 
 
-def total_violation(constraints: Tensor) -> Tensor:
-    """By how much the constraints of each row (m x c, NaN where unknown) are violated together: m, finite."""
-    return constraints.clamp(min=0).nan_to_num().sum(-1).nan_to_num()
+def total_violation(observations: "ObservationsView", task: int = 0) -> Tensor:
+    """By how much each row of a task violates all constraints together, 0 where that is not known (n), finite.
+
+    Each constraint counts by its median violation, so that its unit does not matter.
+    """
+    of_task = (observations.tasks == task)[:, None]
+    violated = torch.where(of_task, observations.constraints, 0.0).clamp(min=0).nan_to_num()
+    units = [column[column > 0].median() if bool((column > 0).any()) else 1.0 for column in violated.T]
+    return (violated / violated.new_tensor(units)).sum(-1).nan_to_num()
 
 
 def latest(observations: "ObservationsView", row: int) -> int:

@@ -284,7 +284,7 @@ class ObservationsView(Rows):
         rows = least(torch.where(own & feasible, value, math.inf), k)
         if not c or len(rows) == k:
             return rows
-        violation = total_violation(self.constraints)
+        violation = total_violation(self, task)
         others = own & ~feasible & value.isfinite()
         return torch.cat([rows, least(torch.where(others, violation, math.inf), k - len(rows))])
 

@@ -8,7 +8,10 @@ from torch import Tensor
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.grade import graded_by_value
 
+BORDER = 0.5  # the grade of a constraint that is 0
+LEAST = 2.0**-50  # by which the grade of a violated one is below that, at least
 WIDE = 0.9  # the share of a constraint's values whose distances the grades keep
+PENALTY, ORDINARY = 100, 3  # times the greatest distance of a kept value: what is a penalty, and what need not be one
 TAIL = 1.0  # thresholds beyond those, by those up to there: the slope is the same on both sides
 SURVEYED = 10_000  # rows that this is found from, at most
 
@@ -22,7 +25,9 @@ def graded_constraints(observations: Observations) -> Tensor | None:
     |c_j| does not exceed, spread evenly up to s_j, and as many beyond it. s_j is the 90 % quantile of |c_j| where it is
     not 0. So the units of a constraint do not matter, most of its values keep their distances, which a head needs to
     know the border by few of them (a linear constraint stays linear), and values of 1e6 far outside are told from one
-    another, too, but do not drown the rest.
+    another, too, but do not drown the rest. Where more than a tenth are such penalties, the quantile being more than a
+    hundred times the greatest distance of a row that keeps the constraint, s_j is three times the latter. What is
+    violated is graded below 1/2, by however little.
 
     Returns:
         n x c; NaN in rows of which nothing is known, or that are of an earlier task. While nothing is feasible failed
@@ -34,7 +39,7 @@ def graded_constraints(observations: Observations) -> Tensor | None:
         return None
     own = (observations.tasks == 0)[:, None]
     grades = graded(torch.where(own, constraints, torch.nan))
-    if bool(observations.feasible.any()):
+    if bool((grades >= BORDER).all(-1).any()):  # as for the heads: rows without constraints tell nothing of feasibility
         return grades
     failed = (observations.status == Status.FAILED)[:, None] & own & grades.isnan()
     return grades.masked_fill(failed, 0.0)
@@ -43,15 +48,23 @@ def graded_constraints(observations: Observations) -> Tensor | None:
 def graded(constraints: Tensor) -> Tensor:
     """Constraints (n x c, NaN where unknown) -> grades (n x c); see `graded_constraints`."""
     missed = graded_by_value(constraints.abs(), 0.0, wide(constraints), TAIL).neg_().add_(1)
-    return torch.where(constraints.isnan(), constraints, missed.copysign_(constraints).div_(-2).add_(0.5))
+    grades = torch.where(constraints.isnan(), constraints, missed.copysign_(constraints).div_(-2).add_(BORDER))
+    return torch.where(constraints > 0, grades.clamp(max=BORDER - LEAST), grades)
 
 
 def wide(constraints: Tensor) -> Tensor:
-    """The 90 % quantile of the sizes above 0 in each column (n x c), of every k-th row where there are many; else 1."""
-    sizes = constraints[:: 1 + len(constraints) // SURVEYED].abs()
-    columns = (column[column > 0] for column in sizes.T)
-    quantiles = [column.kthvalue(math.ceil(WIDE * len(column))).values if len(column) else 1.0 for column in columns]
-    return sizes.new_tensor(quantiles)
+    """How far the grades keep distances in each column (n x c), by every k-th row where there are many; else 1."""
+    looked_at = constraints[:: 1 + len(constraints) // SURVEYED]
+    return constraints.new_tensor([_reach(column[~column.isnan() & (column != 0)]) for column in looked_at.T])
+
+
+def _reach(column: Tensor) -> float:
+    """The 90 % quantile of the sizes of a constraint's values (m), unless that is a penalty."""
+    if not len(column):
+        return 1.0
+    quantile = float(column.abs().kthvalue(math.ceil(WIDE * len(column))).values)
+    most_kept = float(-column.min())
+    return ORDINARY * most_kept if quantile > PENALTY * most_kept > 0 else quantile
 
 
 def best_feasible(z: Tensor, observations: Observations) -> float:

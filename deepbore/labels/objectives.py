@@ -69,7 +69,7 @@ class ObjectiveLabels(Labelling):
         low, bend = told.min(0).values, reference_values(values[front], told)
         graded = graded_by_value(torch.cat([self._start(observations, bend)[None], values]), low, bend, TAIL)
         z = graded[1:]
-        feasible = front if bool(observations.feasible.any()) else front[:0]
+        feasible = front if bool((complete & observations.feasible).any()) else front[:0]
         return Labels(
             z.float(),
             lighten_pending(torch.ones_like(z[:, 0]), observations).float(),
@@ -118,7 +118,8 @@ def reference_values(front: Tensor, complete: Tensor) -> Tensor:
     """
     worst, best = front.max(0).values, front.min(0).values
     usual = complete.kthvalue(math.ceil(USUAL * len(complete)), dim=0).values
-    reference = torch.maximum(worst + MARGIN * (worst - best), usual)
     low, high = complete.min(0).values, complete.max(0).values
-    if_tied = torch.where(high > low, high, low + 1)  # most values are the best one
+    reference = torch.maximum(worst + MARGIN * (worst - best), usual)
+    reference = torch.where(reference.isfinite(), reference, high)
+    if_tied = torch.where(high > low, high, low + low.abs().clamp(min=1))  # most values are the best one
     return torch.where(reference > low, reference, if_tied)

@@ -114,10 +114,12 @@ def hypervolume_so_far(observations: Observations) -> dict[str, float]:
     It begins at the worst value of each objective among the first ten complete trials, whatever comes later, so that it
     never falls.
     """
-    complete = own_complete(observations).nonzero().squeeze(-1)
+    own = own_complete(observations)
+    complete = own.nonzero().squeeze(-1)
     if observations.k > MEASURED or not len(complete):
         return {}
-    front = observations.values[front_rows(observations) if bool(observations.feasible.any()) else complete[:0]]
+    is_feasible = bool((own & observations.feasible).any())
+    front = observations.values[front_rows(observations) if is_feasible else complete[:0]]
     start = observations.values[complete[:DESIGN]].max(0).values
     return {"hypervolume": hypervolume(front.cpu().numpy(), start.cpu().numpy())}
 

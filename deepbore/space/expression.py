@@ -214,6 +214,12 @@ class Expression:
 
     def _largest(self, node: ast.expr) -> float:
         """The largest magnitude in a comparison or a value; infinite where it is more than sums and products."""
+        try:
+            return self._magnitude(node)
+        except OverflowError:  # whole numbers beyond all floats
+            return math.inf
+
+    def _magnitude(self, node: ast.expr) -> float:
         if isinstance(node, ast.Compare):
             lists = [_elements(each) or [each] for each in (node.left, *node.comparators)]
             return max(self._largest(each) for several in lists for each in several)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from deepbore.space.declaration import free_name
 from deepbore.space.parameters import Real
 
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ class Relaxation:
 
     def __init__(self, space: "SearchSpace"):
         self.space = space
-        names = [
-            name if width == 1 else f"{name}, {level}"
-            for name, width in zip(space.names, self._widths(), strict=True)
-            for level in range(width)
-        ]
+        taken = set(space.names)
+        names = []
+        for name, width in zip(space.names, self._widths(), strict=True):
+            own = [name] if width == 1 else [free_name(f"{name}, {level}", taken) for level in range(width)]
+            taken.update(own)
+            names += own
         self.box = type(space)({name: Real(0, 1) for name in names}, fixed=self._fixed(names))
 
     def _fixed(self, names: list[str]) -> dict[str, float]:

@@ -179,6 +179,9 @@ class SearchSpace(SpaceStructure):
 
     def sobol_any(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
         """As `sobol`, whatever the constraints say."""
+        if len(self) > SobolEngine.MAXDIM:  # beyond, torch knows no sequence, and random points are as good
+            stream = torch.Generator().manual_seed(seed)
+            return self.sample_any(skip + n, stream)[skip:].to(device)
         u = SobolEngine(len(self), scramble=True, seed=seed).fast_forward(skip).draw(n, dtype=torch.float64)
         if skip == 0:
             u[:1] = u[:1].float()  # which torch holds in its default dtype, whatever that is
@@ -186,7 +189,9 @@ class SearchSpace(SpaceStructure):
 
     def in_the_middle(self, points: Tensor) -> Tensor:
         """The points with each continuous parameter, unless it is fixed, in the middle of its scale (n x d)."""
-        return self._masked(points.index_fill(1, torch.tensor(self.moving_columns, device=points.device), 0.5))
+        return self._masked(
+            points.index_fill(1, torch.tensor(self.moving_columns, dtype=torch.long, device=points.device), 0.5)
+        )
 
     def _masked(self, points: Tensor) -> Tensor:
         """The points with fixed parameters where they stand, and 0 in place of inactive ones."""

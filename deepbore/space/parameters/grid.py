@@ -13,7 +13,7 @@ FINEST = 1e-9  # of the largest number: finer steps would drown in the digits of
 SLACK = 1e-6  # of a step, by which a number may lie beside it
 
 
-def checked_step(given: Any, low: float, high: float, log: bool) -> float:
+def checked_step(given: Any, low: float, high: float, log: bool, finest: float = FINEST) -> float:
     """A step as a number of Python's own.
 
     Raises:
@@ -27,8 +27,8 @@ def checked_step(given: Any, low: float, high: float, log: bool) -> float:
         )
     if step <= 0:
         raise SpaceError(f"step > 0 must hold, but got step={step}.")
-    if step < FINEST * max(abs(low), abs(high)):
-        raise SpaceError(f"step must be at least {FINEST:g} of the bounds, but got step={step}. Leave it out.")
+    if step < finest * max(abs(low), abs(high)):
+        raise SpaceError(f"step must be at least {finest:g} of the bounds, but got step={step}. Leave it out.")
     count = (high - low) / step
     if round(count) < 1 or abs(count - round(count)) > SLACK:
         below, above = (value_at(low, step, int(count) + more) for more in (0, 1))

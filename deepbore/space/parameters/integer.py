@@ -60,7 +60,7 @@ class Integer(Number):
                 f"can't tell whole numbers apart, but got low={low}, high={high}. Search the difference from low, or "
                 "use Real."
             )
-        step = None if self.step is None else checked_step(self.step, low, high, log)
+        step = None if self.step is None else checked_step(self.step, low, high, log, finest=0)
         if step is not None and int(step) != step:
             raise SpaceError(f"an integer parameter needs a whole step, but got step={step}. Use Real.")
         step = None if step in (None, 1) else int(step)
