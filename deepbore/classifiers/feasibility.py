@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers.kernel_pls import KernelPLS
-from deepbore.labels.constraints import BORDER
+from deepbore.labels.constraints import BORDER, some_kept
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
@@ -82,7 +82,7 @@ class Feasibility:
         columns = graded_columns(grades)  # of all rows, so that a coreset leaves out no constraint
         if not columns:
             return
-        self.found = bool((grades >= BORDER).all(-1).any())
+        self.found = some_kept(grades)
         z = torch.stack(list(columns.values()), dim=-1) - BORDER
         self._prior = torch.zeros_like(z[0]) if self.found else z.mean(0)
         rows = LabelledBatch(batch.points[known], z, torch.ones_like(z[:, 0])).coreset(ROWS, generator)

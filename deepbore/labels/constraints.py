@@ -39,10 +39,15 @@ def graded_constraints(observations: Observations) -> Tensor | None:
         return None
     own = (observations.tasks == 0)[:, None]
     grades = graded(torch.where(own, constraints, torch.nan))
-    if bool((grades >= BORDER).all(-1).any()):  # as for the heads: rows without constraints tell nothing of feasibility
+    if some_kept(grades):
         return grades
     failed = (observations.status == Status.FAILED)[:, None] & own & grades.isnan()
     return grades.masked_fill(failed, 0.0)
+
+
+def some_kept(grades: Tensor) -> bool:
+    """Whether a row is known to keep all constraints, by its grades (n x c); NaN tells nothing."""
+    return bool((grades >= BORDER).all(-1).any())
 
 
 def graded(constraints: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ class ObjectiveLabels(Labelling):
         low, bend = told.min(0).values, reference_values(values[front], told)
         graded = graded_by_value(torch.cat([self._start(observations, bend)[None], values]), low, bend, TAIL)
         z = graded[1:]
-        feasible = front if bool((complete & observations.feasible).any()) else front[:0]
+        feasible = front[observations.feasible[front]]  # all of it, or nothing
         return Labels(
             z.float(),
             lighten_pending(torch.ones_like(z[:, 0]), observations).float(),

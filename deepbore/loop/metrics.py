@@ -114,12 +114,11 @@ def hypervolume_so_far(observations: Observations) -> dict[str, float]:
     It begins at the worst value of each objective among the first ten complete trials, whatever comes later, so that it
     never falls.
     """
-    own = own_complete(observations)
-    complete = own.nonzero().squeeze(-1)
+    complete = own_complete(observations).nonzero().squeeze(-1)
     if observations.k > MEASURED or not len(complete):
         return {}
-    is_feasible = bool((own & observations.feasible).any())
-    front = observations.values[front_rows(observations) if is_feasible else complete[:0]]
+    rows = front_rows(observations)
+    front = observations.values[rows[observations.feasible[rows]]]
     start = observations.values[complete[:DESIGN]].max(0).values
     return {"hypervolume": hypervolume(front.cpu().numpy(), start.cpu().numpy())}
 
