@@ -167,3 +167,19 @@ def test_more_parameters_than_sobols_sequence_has_begin_at_random():
     first, all_three = space.sobol(2, seed=1), space.sobol(3, seed=1)
     assert torch.equal(first, all_three[:2])
     assert torch.equal(space.sobol(1, seed=1, skip=2), all_three[2:])
+
+
+@pytest.mark.parametrize("beside", [{}, {"x": Real(0, 1)}])
+def test_a_scarce_rule_is_counted_by_its_own_parameters(beside):
+    whole = {"a": Integer(1, 3000), "b": Integer(1, 3000)}
+    space = SearchSpace({**beside, **whole}, constraints=["a * b == 2999 * 2998"])
+    drawn = space.decode(space.sample(20, torch.Generator().manual_seed(0)))
+    assert {(params["a"], params["b"]) for params in drawn} == {(2999, 2998), (2998, 2999)}
+    with pytest.raises(SpaceError, match="no configuration meets"):
+        SearchSpace({**beside, **whole}, constraints=["a * b == 2999 * 2998", "a > b + 1"])
+
+
+@pytest.mark.parametrize("kind", [Ordinal, Categorical])
+def test_true_and_one_are_two_choices_between_parameters_too(kind):
+    assert kind([True, 2]) != kind([1, 2])
+    assert {kind([1, 2]), kind((1.0, 2))} == {kind([1, 2])}

@@ -172,6 +172,20 @@ def test_a_new_run_with_a_classifier_that_has_learned_in_another_says_so(tmp_pat
     assert "has learned" not in caplog.text
 
 
+def test_a_study_does_not_share_its_classifier_with_another_that_goes_on():
+    head = KernelPLS()
+    first, second = (Study(LINE, seed=seed, n_initial=2, classifier=head) for seed in (1, 2))
+    go_on(second, 3)
+    for call in (first.ask, first.fit, lambda: first.optimize(lambda p: p["x"], 1)):
+        with pytest.raises(SettingError, match="KernelPLS was given to another study, too"):
+            call()
+    first.add({"x": [0.5]}, [1.0])
+    assert len(first.trials) == 1
+    alone = Study(LINE, seed=2, n_initial=2)
+    go_on(alone, 3)
+    assert [trial.params for trial in second.trials] == [trial.params for trial in alone.trials]
+
+
 def test_a_classifier_that_was_only_tried_out_is_still_new(caplog):
     head = KernelPLS()
     with pytest.raises(SettingError, match="n_trials=None"):

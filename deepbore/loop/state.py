@@ -116,6 +116,14 @@ class RunState:
         """Makes the classifier's weights, if it has none yet."""
         self.classifier.bind(self.space.released, self.recipe.labels.outputs)
 
+    def check_classifier(self) -> None:
+        """Raises SettingError if another run has taken the classifier since: it would learn of both."""
+        if self.classifier.earlier is not self.earlier:
+            raise SettingError(
+                f"this study's {type(self.classifier).__name__} was given to another study, too, and learns for that "
+                "one now. Make a new one for each study; what this one was told is in its trials and its journal."
+            )
+
     def release(self) -> Classifier:
         """Leaves the classifier, with what it has learned, to another run; this one is over."""
         self.classifier.earlier = None

@@ -1,6 +1,6 @@
 """Drawing points that constraints permit: by rejection, group by group, and by a random walk where that finds few."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,8 +35,11 @@ def permitted_sample(space: "SearchSpace", n: int, generator: torch.Generator) -
         rows = (~constraints.hold(points, space.active(points))).nonzero().squeeze(-1)
         if len(rows):
             found = _drawn(space, constraints, len(rows), max(FEWEST, DRAWS * n), generator)
-            pool = found if len(found) else space.known_points.to(points)
-            again = torch.arange(len(rows), device=points.device) % len(pool)
+            if len(found):
+                pool, again = found, torch.arange(len(rows), device=points.device) % len(found)
+            else:
+                pool = space.known_points.to(points)
+                again = torch.randint(len(pool), (len(rows),), generator=generator, device=points.device)
             columns = torch.tensor(group, device=points.device)
             points[rows[:, None], columns] = pool[again][:, columns]
             scarce[rows[len(found) :]] = True
@@ -126,11 +129,22 @@ def first_permitted(space: "SearchSpace") -> Tensor:
     for group, constraints in space.restricted_groups:
         columns = torch.tensor(group)
         found = _drawn(space, constraints, KNOWN, SEARCH, generator)
-        if not len(found):
+        if not len(found) and len(group) == len(space):
             return _enumerated(space)
-        again = torch.arange(KNOWN) % len(found)
-        points[:, columns] = found[again][:, columns]
+        known = found[:, columns] if len(found) else _alone(space, group).known_points
+        points[:, columns] = known[torch.arange(KNOWN) % len(known)]
     return points
+
+
+def _alone(space: "SearchSpace", group: Sequence[int]) -> "SearchSpace":
+    """The space of the parameters of one group, which may be finite where the whole one is not."""
+    names = [space.names[column] for column in group]
+    (own,) = [constraints for columns, constraints in space.restricted_groups if columns == group]
+    return type(space)(
+        {name: space.parameters[name] for name in names},
+        constraints=own.each,
+        fixed={name: value for name, value in space.fixed.items() if name in names},
+    )
 
 
 def _enumerated(space: "SearchSpace") -> Tensor:

@@ -126,13 +126,14 @@ class Study(Reporting):
         more to spend.
 
         Raises:
-            SettingError: for q < 1.
+            SettingError: for q < 1; or if another study was given the classifier since.
             SpaceExhausted: if a finite space has fewer than q configurations left.
             StudyRunning: while `optimize` runs, which asks by itself.
         """
         required(q=q)
         whole(1, q=q)
         with self._alone("ask"):
+            self._state.check_classifier()
             return [self.observations.trial(row) for row in self._asker.ask(q)]
 
     # --- letting it run ----------------------------------------------------------------------------------------------
@@ -191,6 +192,7 @@ class Study(Reporting):
         }
         self._check_run(n_trials, trainer, steered)
         with self._alone("optimize"):
+            self._state.check_classifier()
             self._steering = steering = steering_of(self._state, steered)
             steering.listeners, steering.unlocked = [listener(each, self) for each in callbacks], self._unlocked
             try:
@@ -218,6 +220,7 @@ class Study(Reporting):
         required(epochs=epochs)
         whole(1, epochs=epochs)
         with self._alone("fit", restored=False):
+            self._state.check_classifier()
             generator = self._state.generator
             stream = generator.get_state()  # the run's stream stays as it is
             self._recommended = None
@@ -231,6 +234,7 @@ class Study(Reporting):
     def _recommended_row(self) -> int | None:
         with self._lock, as_usual():
             self._restore()
+            self._state.check_classifier()
             told = self.observations
             known = len(told), told.n_complete, told.n_failed, len(told.preferences)
             if self._recommended is None or self._recommended[0] != known:

@@ -20,7 +20,7 @@ Scalar = str | int | float | bool | None
 _BOOLEANS = (bool, np.bool_)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Choice(Parameter):
     """What ordinal and categorical parameters share: a list of choices, a level's index in points."""
 
@@ -34,6 +34,14 @@ class _Choice(Parameter):
             raise SpaceError(f"a parameter needs at least two choices, but got {list(self.choices)}.")
         if len(self._level_of) < len(self.choices):
             raise SpaceError(f"choices must differ from each other, but got {_some(self.choices)}.")
+
+    def __eq__(self, other: object) -> bool:  # by keys: to Python, True is 1
+        if not isinstance(other, _Choice) or type(other) is not type(self):
+            return NotImplemented
+        return list(self._level_of) == list(other._level_of) and self.when == other.when
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._level_of))
 
     @property
     def levels(self) -> int:
@@ -98,7 +106,7 @@ class _Choice(Parameter):
         return {"choices": list(self.choices)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ordinal(_Choice):
     """One of several choices in a meaningful order, such as `[16, 64, 1024]` or `["small", "large"]`.
 
@@ -117,7 +125,7 @@ class Ordinal(_Choice):
     kind = "ordinal"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Categorical(_Choice):
     """One of several choices without an order, such as `["relu", "tanh"]`.
 
