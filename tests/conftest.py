@@ -8,6 +8,7 @@ import warnings
 import pytest
 from hypothesis import settings
 
+from commands import BRANIN, Done
 from processes import is_gone
 
 settings.register_profile("timeless", deadline=None)  # on a busy machine anything takes long at times
@@ -38,3 +39,18 @@ def no_process_is_left():
     """What the test has begun has ended with it."""
     yield
     assert all(is_gone(process.pid) for process in multiprocessing.active_children())
+
+
+@pytest.fixture
+def deepbore_here(tmp_path, monkeypatch, capsys):
+    """Runs a command in this process, in an empty folder: spares it the imports of a new one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "branin.yaml").write_text(BRANIN)
+
+    def run(*args):
+        from deepbore.cli.main import main
+
+        status = main([str(arg) for arg in args])
+        return Done(status, *capsys.readouterr())
+
+    return run
