@@ -35,6 +35,7 @@ class Ambitious(Candidates):
         within(0, 1, share=share)
         above(0, margin=margin)
         self.base, self.share, self.margin = base or GreedyBatch(), share, margin
+        self.nearby = self.base.nearby
 
     def ranked(self, search: Search, q: int) -> Tensor:
         chosen = int((torch.rand(q, generator=search.generator) < self.share).sum())

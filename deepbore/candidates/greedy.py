@@ -25,6 +25,7 @@ class EpsilonGreedy(Candidates):
         of_kind(Candidates, base=base)
         within(0, 1, epsilon=epsilon)
         self.base, self.epsilon = base, epsilon
+        self.nearby = base.nearby
 
     def ranked(self, search: Search, q: int) -> Tensor:
         if float(torch.rand(1, generator=search.generator)) < self.epsilon:

@@ -37,8 +37,8 @@ class SVGDCandidates(Candidates):
     come before SVGD. `start="uniform", sweeps=0, optimizer="rmsprop", steps=1000, step_size=1e-3` are the paper's: its
     table D.4 speaks of Adadelta, but step size .001, decay .9 and 1000 steps are those of the implementation that SVGD
     was published with, whose steps are RMSProp's. Adadelta's own steps have no size: the argument is read as the square
-    root of epsilon, the length of a first step. Only real parameters move by SVGD; those that leave [0, 1] are
-    reflected, and no step is longer than a bound that falls to 0.
+    root of epsilon, and a first step is sqrt(10) times as long. Only real parameters move by SVGD; those that leave
+    [0, 1] are reflected, and no step is longer than a bound that falls to 0.
 
     With `tail` < 1 only the particles of lowest density climb, those that rank in the last share `tail` (quantile
     SVGD): the batch maximises the mean of log p over its worst members rather than over all, so that fewer evaluations
@@ -48,8 +48,8 @@ class SVGDCandidates(Candidates):
 
     Args:
         steps: of SVGD; fewer beyond 500 particles.
-        step_size: length of a step by RMSProp, of the first steps by Adadelta and L-BFGS, in units of a parameter's
-            whole range.
+        step_size: length of a step by RMSProp, of the first one by L-BFGS, of a third of it by Adadelta, in units of a
+            parameter's whole range.
         optimizer: "adadelta", "rmsprop" or "lbfgs".
         samples: uniform points that the particles are drawn from; at least 4 q.
         neighbours: neighbours of the ten best observed points among them.

@@ -116,6 +116,11 @@ class KernelPLS(Classifier):
         self.rows, self.iterations, self.prior, self.noisy, self.alike = rows, iterations, prior, noisy, alike
         self._noiseless: NoiselessRows | None = None
 
+    @property
+    def learns_all(self) -> bool:
+        """Whether length scales, amplitude and lambda are all learned, those of the default kernel."""
+        return self.function is KERNELS["matern"] and self.length_scale is None and self.regularisation is None
+
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
     _data: Tensor  # their labels and weights, n x 2

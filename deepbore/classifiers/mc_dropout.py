@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +45,7 @@ class MCDropout(MLPClassifier):
         samples: int = 16,
         training: Training | None = None,
     ):
-        lasting = with_lasting_masks(network, samples) if callable(network) else network
+        lasting = WithLastingMasks(network, samples) if callable(network) else network
         super().__init__(hidden, activation, lasting, training)
         between(0, 1, rate=rate)
         whole(2, samples=samples)
@@ -141,20 +142,22 @@ def keep(shape: tuple[int, ...], rate: float | Tensor, stream: torch.Generator) 
     return (torch.rand(shape, generator=stream, device=stream.device) >= rate) / (1 - rate)
 
 
-def with_lasting_masks(factory: NetworkFactory, samples: int) -> NetworkFactory:
-    """The factory, with every `nn.Dropout` of its networks replaced by `LastingDropout`."""
+@dataclass(frozen=True)
+class WithLastingMasks:
+    """A factory of networks whose every `nn.Dropout` is replaced by `LastingDropout`."""
 
-    def network(features: int, outputs: int) -> nn.Module:
-        made = factory(features, outputs)
+    factory: NetworkFactory
+    samples: int
+
+    def __call__(self, features: int, outputs: int) -> nn.Module:
+        made = self.factory(features, outputs)
         dropouts = [(name, layer) for name, layer in made.named_modules() if isinstance(layer, nn.Dropout)]
         if not dropouts:
             raise SettingError("MCDropout needs a network with nn.Dropout in it, but yours has none. Add one.")
         for name, layer in dropouts:
-            made.set_submodule(name, LastingDropout(layer.p, samples))
+            made.set_submodule(name, LastingDropout(layer.p, self.samples))
         before = deepcopy(made.state_dict())
         with torch.no_grad():
             made(torch.zeros(2, features))
         made.load_state_dict(before, strict=False)  # running means and the like have not seen these rows
         return made
-
-    return network

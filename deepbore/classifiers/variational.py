@@ -51,13 +51,19 @@ class VariationalGP(ApproximateGP):
 
         Of more points than inducing ones GPyTorch leaves out, in training mode, what is off the diagonal: see `joint`.
         """
-        clear_cache_hook(self.variational_strategy)
-        return self(x)
+        return self._uncached(x)
 
     def joint(self, x: Tensor) -> MultivariateNormal:
         """q(f) at coordinates n x c, with all covariances."""
+        return self._uncached(x, diag=False)
+
+    def _uncached(self, x: Tensor, **settings: bool) -> MultivariateNormal:
+        """q(f), computed anew; what GPyTorch keeps of it with gradients could not be copied."""
         clear_cache_hook(self.variational_strategy)
-        return self(x, diag=False)
+        try:
+            return self(x, **settings)
+        finally:
+            clear_cache_hook(self.variational_strategy)
 
     def covariance(self, x: Tensor) -> Tensor:
         """Covariance of f under q between coordinates (n x c -> n x n).

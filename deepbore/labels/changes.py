@@ -1,5 +1,6 @@
 """`EmphasiseChanges`: more weight on what is new or has changed."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,12 +9,14 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import at_least
-from deepbore.data.observations import Observations
+from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels, WrappedLabels
 
 
 class EmphasiseChanges(WrappedLabels):
-    """Another labelling, with more weight on rows that are new or whose label has changed since the last time.
+    """Another labelling, with more weight on rows that were told, or whose class has changed, since the last time.
+
+    The class changes where a label crosses 1/2, or comes to or from 0, as a label of improvement does at tau.
 
     BORE appendix F, strategy (i): between iterations the data change little, so learn from what did change.
 
@@ -34,8 +37,9 @@ class EmphasiseChanges(WrappedLabels):
     def __call__(self, observations: Observations) -> Labels:
         """The base's labels, re-weighted."""
         labels = self.base(observations)
-        changed = changed_rows(self.previous.to(labels.z), labels.z)
-        self.previous = labels.z
+        told = (observations.status != Status.PENDING).to(labels.z.device)
+        changed = told & told_or_changed(self.previous.to(labels.z), labels.z)
+        self.previous = labels.z.masked_fill(~told[:, None], math.nan)
         return replace(labels, weight=torch.where(changed, labels.weight * self.boost, labels.weight))
 
     def forget(self) -> None:
@@ -48,6 +52,14 @@ class EmphasiseChanges(WrappedLabels):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.previous = state["previous"]
         self.base.load_state_dict(state["base"])
+
+
+def told_or_changed(before: Tensor, after: Tensor) -> Tensor:
+    """Which rows of `after` (n x k) are new, had no label before, or changed their class (n)."""
+    known = after[: len(before)]
+    changed = changed_rows(before, after)
+    changed[: len(before)] |= ((before > 0) != (known > 0)).any(-1) | before.isnan().any(-1)
+    return changed
 
 
 def changed_rows(before: Tensor, after: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from deepbore.labels.gamma import Gamma
 from deepbore.labels.threshold import ThresholdFamily
 
 
-def improvement_labels(values: Tensor, tau: float) -> tuple[Tensor, Tensor]:
+def improvement_labels(values: Tensor, tau: float, ranked: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Soft labels and weights that give LFBO's loss for expected improvement (Song et al. 2022, eq. 9).
 
     That loss counts each observation once as a negative, and once as a positive with weight
@@ -18,12 +18,17 @@ def improvement_labels(values: Tensor, tau: float) -> tuple[Tensor, Tensor]:
     Args:
         values: n; NaN counts as no improvement.
         tau: the threshold.
+        ranked: the values that set the scale, the least first, if not all: no gain is greater than that of the least.
 
     Returns:
         z and weight, each n.
     """
     gain = torch.nan_to_num(tau - values, nan=0.0).clamp(min=0)
-    u = gain / gain[gain > 0].mean() if bool((gain > 0).any()) else (values <= tau).to(values)
+    trusted = gain if ranked is None else (tau - ranked).clamp(min=0)
+    if not bool((trusted > 0).any()):
+        u = (values <= tau).to(values)
+    else:
+        u = gain.clamp(max=trusted.max()) / trusted[trusted > 0].mean()
     return u / (1 + u), 1 + u
 
 
@@ -38,4 +43,4 @@ class ImprovementLabels(ThresholdFamily):
         super().__init__(gamma)
 
     def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
-        return improvement_labels(values, tau)
+        return improvement_labels(values, tau, torch.from_numpy(ranked).to(values))

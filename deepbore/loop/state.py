@@ -90,13 +90,14 @@ class RunState:
     def may_look_nearby(self) -> bool:
         """Whether the rows near the best one may have a head of their own (`deepbore.classifiers.nearby`).
 
-        So it is for labels graded by one value, and real parameters of which none is fixed; with constraints, budgets
-        or earlier tasks it is not.
+        So it is for labels graded by one value, a classifier that learns its kernel, as the head does, and real
+        parameters of which none is fixed; with constraints, budgets or earlier tasks it is not.
         """
         return (
             self.recipe.candidates.nearby
             and isinstance(self.recipe.labels, ValueGradedLabels)
             and isinstance(self.classifier, KernelPLS)
+            and self.classifier.learns_all
             and self.space.is_continuous
             and not self.space.is_fixed
             and not self.observations.constraints.shape[1]
