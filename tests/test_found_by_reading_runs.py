@@ -34,11 +34,24 @@ def test_an_executor_of_a_pool_that_broke_goes_on_in_the_next_run(tmp_path):
     assert [trial.status.name for trial in study.trials] == ["COMPLETE"] * 4
 
 
+def test_the_pool_in_its_place_takes_as_few_tasks_a_process(tmp_path):
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        evaluator = db.ExecutorEvaluator(partial(own_process, tmp_path / "died"), pool)
+        trials = db.minimize(evaluator, SQUARE, 4, seed=0).study.trials
+    values = [trial.value for trial in trials if trial.value is not None]
+    assert len(set(values)) == len(values) == 3
+
+
 def dies_once(mark, params):
     if not mark.exists():
         mark.touch()
         os._exit(1)
     return params["x"]
+
+
+def own_process(mark, params):
+    dies_once(mark, params)
+    return os.getpid()
 
 
 def test_of_outcomes_that_do_not_go_together_none_counts():

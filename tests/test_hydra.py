@@ -61,6 +61,9 @@ def test_a_plan_parts_what_is_swept_from_what_is_fixed_and_the_last_one_counts()
     assert plan.space == deepbore.SearchSpace({"lr": Real(0, 1), "+model": Categorical(["small", "large"])})
     assert plan.fixed == ["seed=3", "~old", "one=5"]
     assert plan.overrides({"lr": 1e-5, "+model": "small"}) == [*plan.fixed, "lr=1e-05", "+model=small"]
+    pinned = Plan.of(parsed("++x=interval(0, 1)", "+y=1,2", "z=1,2", "x=0.5", "++y=3", "z=4,5"))
+    assert pinned.space == deepbore.SearchSpace({"z": Ordinal(["4", "5"])})
+    assert pinned.fixed == ["++x=0.5", "++y=3"]
     (again,) = parsed("lr=1e-05")
     assert again.value() == 1e-5
 

@@ -276,3 +276,39 @@ def test_a_sweep_goes_on_with_the_fixed_overrides_that_it_began_with(here):
     again = swept("scale=1", "hydra.sweeper.n_trials=3", "hydra.sweeper.batch_size=2")
     assert again.returncode == 0, again.stderr
     assert len(Study.load("sweep/journal.jsonl").trials) == 3
+
+
+@pytest.mark.slow
+def test_so_it_does_in_a_journal_of_its_own_and_another_folder(here):
+    pytest.importorskip("hydra")
+    Path("program.py").write_text(PROGRAM)
+    Path("base.yaml").write_text(BASE)
+    journal = "hydra.sweeper.journal=kept/run.jsonl"
+    first = swept("scale=1", journal, "hydra.sweeper.n_trials=2")
+    assert first.returncode == 0, first.stderr
+    other = swept("scale=1000", journal, "hydra.sweep.dir=elsewhere", "hydra.sweeper.n_trials=4")
+    assert other.returncode == 1
+    assert "scale=1 was given, scale=1000 was not given" in other.stderr
+    again = swept("scale=1", journal, "hydra.sweep.dir=elsewhere", "hydra.sweeper.n_trials=3")
+    assert again.returncode == 0, again.stderr
+    assert len(Study.load("kept/run.jsonl").trials) == 3
+
+
+# --- where a problem goes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trials", [14])
+def test_a_run_stays_where_it_is_though_its_problem_goes_elsewhere(here, trials):
+    Path("goes.py").write_text(
+        "import os, tempfile\n\ndef f(p):\n    os.chdir(tempfile.mkdtemp())\n    return p['x'] ** 2\n"
+    )
+    Path("run.yaml").write_text(
+        "problem:\n  class_path: deepbore.problems.FunctionProblem\n  init_args:\n    function: goes.f\n"
+        "    space: {x: {type: real, low: -1, high: 1}}\n"
+        f"loop: {{n_trials: {trials}, n_initial: 4}}\nrun: mine\n"
+    )
+    assert deepbore("fit", "--config", "run.yaml") == 0
+    assert "best_value" in (here / "mine" / "metrics.csv").read_text()
+    os.chdir(here)
+    assert deepbore("fit", "--resume", "mine", "--loop.n_trials", trials + 2) == 0
+    assert len(Study.load(here / "mine" / "journal.jsonl").trials) == trials + 2

@@ -9,8 +9,9 @@ from torch import nn
 
 from deepbore import KernelPLS, Real, SearchSpace, Study
 from deepbore.candidates import Ambitious, EpsilonGreedy, GreedyBatch, LocalSearch, SVGDCandidates
-from deepbore.classifiers import Calibrated, GPClassifier, MCDropout
+from deepbore.classifiers import Calibrated, FourierLogistic, GPClassifier, MCDropout
 from deepbore.data.observations import Observations
+from deepbore.integrations.botorch import BoTorchClassifier
 from deepbore.labels import EmphasiseChanges, ImprovementLabels, ThresholdLabels, ValueGradedLabels
 
 LINE = SearchSpace({"x": Real(0, 1)})
@@ -89,6 +90,16 @@ def test_a_study_with_dropout_of_ones_own_goes_through_pickle():
 def test_a_kernel_of_ones_own_proposes_every_point(settings):
     assert not Study(PLANE, classifier=KernelPLS(**settings))._state.may_look_nearby
     assert Study(PLANE, classifier=KernelPLS(rows=100))._state.may_look_nearby
+
+
+@pytest.mark.parametrize("head", [FourierLogistic, GPClassifier, KernelPLS])
+def test_scores_at_points_in_single_precision_can_be_drawn(head):
+    study = go_on(Study(PLANE, classifier=head(), seed=0, n_initial=6), 15)
+    model = BoTorchClassifier(study.fit())
+    points = torch.rand(300, 2, generator=torch.Generator().manual_seed(0))
+    drawn = model.posterior(points).rsample(torch.Size([64]))
+    assert drawn.dtype == torch.float32
+    assert drawn.isfinite().all()
 
 
 # --- searches --------------------------------------------------------------------------------------------------------

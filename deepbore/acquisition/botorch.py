@@ -136,11 +136,12 @@ class BoTorchClassifier(Model):
         b, q, d = X.shape
         posterior = self.classifier.posterior(X.reshape(-1, d))
         within = posterior.covariance().view(b, q, b, q).diagonal(dim1=0, dim2=2).movedim(-1, 0)
-        return posterior.mean.view(b, q), within + _jitter(within) * torch.eye(q).to(within)
+        return posterior.mean.view(b, q), within + _jitter(within, X.dtype) * torch.eye(q).to(within)
 
 
-def _jitter(covariance: Tensor) -> Tensor | float:
-    if covariance.dtype == torch.float64:
+def _jitter(covariance: Tensor, kept_as: torch.dtype) -> Tensor | float:
+    """What is added to the diagonal of covariances that are kept, in the end, as numbers of this type."""
+    if covariance.dtype == kept_as == torch.float64:
         return JITTER
     return SINGLE_JITTER * covariance.detach().diagonal(dim1=-2, dim2=-1).max()
 

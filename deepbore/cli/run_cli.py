@@ -179,7 +179,7 @@ class RunCLI(LightningCLI):
         settings = self.config_init.trainer
         refuse_steps(settings)
         if settings.get("logger") in (None, True):
-            kwargs["logger"] = CSVLogger(self.run, name="", version="")
+            kwargs["logger"] = CSVLogger(self.run.absolute(), name="", version="")  # also if the problem goes elsewhere
         self.shows_progress = settings.get("enable_progress_bar") is not False
         try:
             return super().instantiate_trainer(enable_progress_bar=False, **kwargs)

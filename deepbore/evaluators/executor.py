@@ -101,7 +101,9 @@ class ExecutorEvaluator(ParallelEvaluator):
 
 def _like(pool: ProcessPoolExecutor) -> ProcessPoolExecutor:
     """A new pool with the settings of another."""
-    return ProcessPoolExecutor(_workers_of(pool), pool._mp_context, pool._initializer, pool._initargs)
+    tasks = getattr(pool, "_max_tasks_per_child", None)
+    settings = _workers_of(pool), pool._mp_context, pool._initializer, pool._initargs
+    return ProcessPoolExecutor(*settings, max_tasks_per_child=tasks)
 
 
 def _workers_of(executor: Executor) -> int:

@@ -19,7 +19,7 @@ from deepbore.worker.objective import read
 
 try:
     from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
+    from hydra.core.override_parser.types import IntervalSweep, Override, OverrideType, RangeSweep
     from hydra.core.utils import JobReturn
     from hydra.plugins.sweeper import Sweeper
     from omegaconf import OmegaConf
@@ -46,7 +46,8 @@ class Sweep:
         seed: of everything random.
         n_initial: jobs before the classifier is asked; None as in `Study`.
         max_failures: ends a sweep whose jobs have failed so many times and never succeeded; None for never.
-        journal: file that keeps the run; None for journal.jsonl in the folder of the sweep.
+        journal: file that keeps the run, with its overrides in a multirun.yaml of its own beside it; None for
+            journal.jsonl in the folder of the sweep.
         parts: classifier, acquisition, candidates, labels of `Study`; None for the default.
 
     Raises:
@@ -71,6 +72,7 @@ class Sweep:
         self.sweeper, self.n_trials, self.batch_size, self.max_failures = sweeper, n_trials, batch_size, max_failures
         self.folder = Path(sweeper.config.hydra.sweep.dir)
         self.journal = self.folder / JOURNAL if journal is None else Path(journal)
+        self.config = self.folder / CONFIG if journal is None else Path(f"{journal}.{CONFIG}")  # of the run in it
         self.study_settings: dict[str, Any] = {"direction": direction, "seed": seed, "n_initial": n_initial, **parts}
 
     def run(self, arguments: Sequence[str]) -> Result:
@@ -85,7 +87,8 @@ class Sweep:
             self._check_fixed(plan, parser)
         study = Study(plan.space, journal=self.journal, if_exists="load", **self.study_settings)
         self.folder.mkdir(parents=True, exist_ok=True)
-        OmegaConf.save(self.sweeper.config, self.folder / CONFIG)  # now that the sweep is the one that it was
+        for config in {self.folder / CONFIG, self.config}:  # now that the sweep is the one that it was
+            OmegaConf.save(self.sweeper.config, config)
         left = max(0, self.n_trials - study.observations.n_asked)
         jobs = HydraJobs(self.sweeper, plan, self.batch_size)
         result = study.optimize(jobs, left, batch_size=self.batch_size, max_failures=self.max_failures)
@@ -95,15 +98,14 @@ class Sweep:
 
     def _check_fixed(self, plan: "Plan", parser: OverridesParser) -> None:
         """Raises JournalError unless the sweep in the journal had the same fixed overrides, so far as is known."""
-        config = self.folder / CONFIG
-        if not (kept := _arguments_in(config)):
+        if not (kept := _arguments_in(self.config)):
             return
         before, now = set(Plan.of(parser.parse_overrides(kept)).fixed), set(plan.fixed)
         given = [f"{each} was given" for each in sorted(before - now)]
         if differs := [*given, *(f"{each} was not given" for each in sorted(now - before))]:
             raise JournalError(
                 f"{self.journal} holds another sweep than the one described here: {', '.join(differs)}. Give the same "
-                f"overrides, or another hydra.sweep.dir; where the jobs are the same all the same, delete {config}."
+                f"overrides, or name another journal; where the jobs are the same all the same, delete {self.config}."
             )
 
 
@@ -184,13 +186,16 @@ class Plan:
 
     @classmethod
     def of(cls, overrides: Sequence[Override]) -> "Plan":
-        """The plan of a command line; of several overrides of one key the last counts.
+        """The plan of a command line; of several overrides of one key the last counts, and one that may add it adds it.
 
         Raises:
             SettingError: if none sweeps, or one says what deepbore can't sweep over.
         """
-        last = {override.get_key_element(): override for override in overrides}
-        read = {key: parameter_of(override) for key, override in last.items()}
+        last: dict[tuple[str, str | None], Override] = {}
+        for override in overrides:
+            place = override.key_or_group, override.package
+            last[place] = _after(last.get(place, override), override)
+        read = {override.get_key_element(): parameter_of(override) for override in last.values()}
         space = {key: each for key, each in read.items() if isinstance(each, Parameter)}
         if not space:
             raise SettingError(
@@ -202,6 +207,14 @@ class Plan:
     def overrides(self, params: Params) -> list[str]:
         """The overrides of the job of a configuration."""
         return [*self.fixed, *(f"{key}={value}" for key, value in params.items())]
+
+
+def _after(first: Override, then: Override) -> Override:
+    """The later one of two overrides of one key, which still adds the key if the first does."""
+    if then.type != OverrideType.CHANGE or not (first.is_add() or first.is_force_add()):
+        return then
+    added = replace(then, type=first.type)
+    return replace(added, input_line=f"{added.get_key_element()}={then.get_value_string()}")
 
 
 def parameter_of(override: Override) -> Parameter | str:
