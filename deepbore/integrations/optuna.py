@@ -37,8 +37,8 @@ class DeepBoreSampler(BaseSampler):
     """An Optuna sampler: a classifier learns from the study's trials which configurations are good.
 
     All parameters are sampled together by one classifier, conditional ones included: which parameter depends on which
-    is read off the trials (see `SeenTrials`). What it does not know yet, and parameters whose range changes from trial
-    to trial, are sampled at random.
+    is read off the trials (see `SeenTrials`). What it does not know yet, parameters whose range changes from trial to
+    trial, and those that no space of deepbore has, such as 10^15 whole numbers on a log scale, are sampled at random.
 
     Complete trials are labelled by their values. Pruned trials count as worse than all good ones, failed and running
     trials as bad (for running ones this is the constant liar), so neither a crash nor a pending point is proposed
