@@ -5,31 +5,21 @@ import pickle
 
 import pytest
 import torch
-from torch import nn
 
-from deepbore import KernelPLS, Real, SearchSpace, Study
+from deepbore import KernelPLS, Study
 from deepbore.candidates import Ambitious, EpsilonGreedy, GreedyBatch, LocalSearch, SVGDCandidates
+from deepbore.candidates.svgd import Adadelta
 from deepbore.classifiers import Calibrated, FourierLogistic, GPClassifier, MCDropout
-from deepbore.data.observations import Observations
 from deepbore.integrations.botorch import BoTorchClassifier
 from deepbore.labels import EmphasiseChanges, ImprovementLabels, ThresholdLabels, ValueGradedLabels
-
-LINE = SearchSpace({"x": Real(0, 1)})
-PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+from test_ensembles import dropout_network
+from test_found_by_reading import SQUARE, told
+from test_noise import told as observed
 
 
 def line(*values, noise=None):
     """Observations with these values, at points of their own."""
-    observations = Observations(LINE)
-    observations.add({"x": torch.linspace(0.1, 0.9, len(values)).tolist()}, list(values), noise=noise)
-    return observations
-
-
-def go_on(study, n, value=lambda params: (params["x"] - 0.3) ** 2 + params["y"]):
-    for _ in range(n):
-        (trial,) = study.ask()
-        study.tell(trial, value(trial.params))
-    return study
+    return observed(torch.linspace(0.1, 0.9, len(values)).tolist(), list(values), noise)
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
@@ -61,8 +51,8 @@ def test_a_label_of_improvement_that_falls_to_nothing_has_changed():
 
 @pytest.mark.parametrize("labelling", [ImprovementLabels(0.5), ValueGradedLabels(0.5)])
 def test_a_value_that_is_mostly_noise_sets_no_scale_of_labels(labelling):
-    told = [1.0, 2, 3, 4, 5, 6, 7, 8]
-    alone, beside = (labelling(line(*told, *more, noise=[0.1] * 8 + [10.0] * len(more))) for more in ((), (-1000.0,)))
+    values = [1.0, 2, 3, 4, 5, 6, 7, 8]
+    alone, beside = (labelling(line(*values, *more, noise=[0.1] * 8 + [10.0] * len(more))) for more in ((), (-1000.0,)))
     assert torch.allclose(beside.z[:8], alone.z)
     assert beside.best == pytest.approx(alone.best)
 
@@ -72,29 +62,25 @@ def test_a_value_that_is_mostly_noise_sets_no_scale_of_labels(labelling):
 
 @pytest.mark.parametrize("head", [GPClassifier(), Calibrated(GPClassifier(), min_per_class=2)])
 def test_a_study_with_a_gp_is_copied_after_a_prediction(head):
-    study = go_on(Study(PLANE, classifier=head, seed=0, n_initial=6), 9)
-    study.classifier.probability(PLANE.sobol(3, seed=0))
+    study = told(Study(SQUARE, classifier=head, seed=0, n_initial=6), 9)
+    study.classifier.probability(SQUARE.sobol(3, seed=0))
     assert len(copy.deepcopy(study).trials) == 9
 
 
-def dropped(features, outputs):
-    return nn.Sequential(nn.Linear(features, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, outputs))
-
-
 def test_a_study_with_dropout_of_ones_own_goes_through_pickle():
-    study = go_on(Study(PLANE, classifier=MCDropout(network=dropped, samples=4), seed=0, n_initial=4), 5)
+    study = told(Study(SQUARE, classifier=MCDropout(network=dropout_network, samples=4), seed=0, n_initial=4), 5)
     assert pickle.loads(pickle.dumps(study)).ask()[0].params == study.ask()[0].params
 
 
 @pytest.mark.parametrize("settings", [{"kernel": "rbf"}, {"length_scale": 0.3}, {"regularisation": 1e-4}])
 def test_a_kernel_of_ones_own_proposes_every_point(settings):
-    assert not Study(PLANE, classifier=KernelPLS(**settings))._state.may_look_nearby
-    assert Study(PLANE, classifier=KernelPLS(rows=100))._state.may_look_nearby
+    assert not Study(SQUARE, classifier=KernelPLS(**settings))._state.may_look_nearby
+    assert Study(SQUARE, classifier=KernelPLS(rows=100))._state.may_look_nearby
 
 
 @pytest.mark.parametrize("head", [FourierLogistic, GPClassifier, KernelPLS])
 def test_scores_at_points_in_single_precision_can_be_drawn(head):
-    study = go_on(Study(PLANE, classifier=head(), seed=0, n_initial=6), 15)
+    study = told(Study(SQUARE, classifier=head(), seed=0, n_initial=6), 15)
     model = BoTorchClassifier(study.fit())
     points = torch.rand(300, 2, generator=torch.Generator().manual_seed(0))
     drawn = model.posterior(points).rsample(torch.Size([64]))
@@ -112,8 +98,6 @@ def test_a_search_around_another_leaves_the_head_of_near_rows_its_turns(wrap, ne
 
 
 def test_a_first_step_of_adadelta_is_as_long_as_it_says():
-    from deepbore.candidates.svgd import Adadelta
-
     size = SVGDCandidates().step_size
     step = Adadelta(size)(torch.zeros(1, 3), torch.tensor([[1.0, -5.0, 100.0]]))
     assert torch.allclose(step.abs() / size, torch.full((1, 3), 10**0.5), rtol=0.01)

@@ -116,11 +116,6 @@ class KernelPLS(Classifier):
         self.rows, self.iterations, self.prior, self.noisy, self.alike = rows, iterations, prior, noisy, alike
         self._noiseless: NoiselessRows | None = None
 
-    @property
-    def learns_all(self) -> bool:
-        """Whether length scales, amplitude and lambda are all learned, those of the default kernel."""
-        return self.function is KERNELS["matern"] and self.length_scale is None and self.regularisation is None
-
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
     _data: Tensor  # their labels and weights, n x 2
@@ -128,6 +123,11 @@ class KernelPLS(Classifier):
     _root: Tensor
     _coefficients: Tensor
     _information: Tensor
+
+    @property
+    def learns_all(self) -> bool:
+        """Whether length scales, amplitude and lambda are all learned, those of the default kernel."""
+        return self.function is KERNELS["matern"] and self.length_scale is None and self.regularisation is None
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         d = len(space)

@@ -131,18 +131,17 @@ def first_permitted(space: "SearchSpace") -> Tensor:
         found = _drawn(space, constraints, KNOWN, SEARCH, generator)
         if not len(found) and len(group) == len(space):
             return _enumerated(space)
-        known = found[:, columns] if len(found) else _alone(space, group).known_points
+        known = found[:, columns] if len(found) else _alone(space, group, constraints).known_points
         points[:, columns] = known[torch.arange(KNOWN) % len(known)]
     return points
 
 
-def _alone(space: "SearchSpace", group: Sequence[int]) -> "SearchSpace":
+def _alone(space: "SearchSpace", group: Sequence[int], constraints: Constraints) -> "SearchSpace":
     """The space of the parameters of one group, which may be finite where the whole one is not."""
     names = [space.names[column] for column in group]
-    (own,) = [constraints for columns, constraints in space.restricted_groups if columns == group]
     return type(space)(
         {name: space.parameters[name] for name in names},
-        constraints=own.each,
+        constraints=constraints.each,
         fixed={name: value for name, value in space.fixed.items() if name in names},
     )
 
