@@ -76,8 +76,8 @@ def install(rule: str) -> None:
     """Lets all classifiers of this process choose their rows so."""
     choice = RULES[rule]
 
-    def coreset(self: LabelledBatch, size: int, generator: torch.Generator, above: float = 0.0) -> LabelledBatch:
-        rows = (self.weight > above).nonzero().squeeze(-1)
+    def coreset(self: LabelledBatch, size: int, generator: torch.Generator) -> LabelledBatch:
+        rows = (self.weight > 0).nonzero().squeeze(-1)
         assert choice is not None
         return self.take(rows if len(rows) <= size else rows[choice(self.z[rows], size, generator)])
 

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 import deepbore
+from deepbore.data.directions import sign_of
 from deepbore.problems import HPOLib, NASBench201, Problem, TrainingRun
 from deepbore.problems.training import families, runs
 from deepbore.space import Params
@@ -99,8 +100,7 @@ def run(group: str, problem: str, method: str, seed: int) -> Row:
 
 def best_in_turns(of: Problem, tables: list[tuple[list[Params], np.ndarray]]) -> list[Params]:
     """The best configurations of several tasks, the best of each first, all different."""
-    sign = 1 if of.direction == "minimize" else -1
-    orders = [np.argsort(sign * values) for _, values in tables]  # NaN last
+    orders = [np.argsort(sign_of(of.direction) * values) for _, values in tables]  # NaN last
     dealt = [known[order[place]] for place in range(ROWS) for (known, _), order in zip(tables, orders, strict=True)]
     found: list[Params] = []
     for params in dealt:
@@ -112,7 +112,7 @@ def best_in_turns(of: Problem, tables: list[tuple[list[Params], np.ndarray]]) ->
 # --- what came out ---------------------------------------------------------------------------------------------------
 
 
-def best_so_far(row: Row, sign: int) -> np.ndarray:
+def best_so_far(row: Row, sign: float) -> np.ndarray:
     """The best value after each evaluation, to minimise."""
     values = [np.inf if each is None else sign * each for each in row["values"]]
     return np.minimum.accumulate(values)
@@ -134,7 +134,7 @@ def show(kept: list[Row]) -> None:
         mine = [row for row in kept if row["group"] == group and row["method"] == method]
         counts, better = [], {20: [0, 0], 50: [0, 0]}
         for row in mine:
-            sign = 1 if task(group, row["problem"]).direction == "minimize" else -1
+            sign = sign_of(task(group, row["problem"]).direction)
             base = {
                 each["seed"]: best_so_far(each, sign)
                 for each in kept

@@ -22,7 +22,7 @@ from deepbore.candidates import (
     SVGDCandidates,
     ThompsonBatch,
 )
-from deepbore.candidates.penalised import KNOWN, known_points, log_penalty
+from deepbore.candidates.greedy_batch import KNOWN, known_points, log_penalty
 from deepbore.candidates.walk import fresh_rows
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.link import Link

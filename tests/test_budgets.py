@@ -13,7 +13,7 @@ from deepbore.data.observations import Observations, Status
 from deepbore.data.record import read_record
 from deepbore.errors import SettingError, SpaceExhausted
 from deepbore.labels import LabelledObservations, ValueGradedLabels
-from deepbore.loop.rungs import Promotions
+from deepbore.loop.promotions import Promotions
 from deepbore.testing import fit
 from rungs import EPOCHS, LINE, run
 

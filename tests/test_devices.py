@@ -13,7 +13,7 @@ from deepbore import DeepEnsemble, FourierLogistic, KernelPLS, Study, Training, 
 from deepbore.acquisition import LogExpectedImprovement, UpperConfidenceBound, default_acquisition
 from deepbore.candidates import Search
 from deepbore.candidates.climbing import climbed
-from deepbore.candidates.penalised import log_penalty
+from deepbore.candidates.greedy_batch import log_penalty
 from deepbore.candidates.svgd import LBFGS, Adadelta, stein_direction, tail_weights
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior

@@ -10,6 +10,7 @@ from scipy.integrate import quad
 
 from deepbore import KernelPLS, MLPClassifier, Real, SearchSpace, Study
 from deepbore.data.observations import Observations
+from deepbore.data.thresholds import threshold
 from deepbore.errors import SettingError
 from deepbore.labels import (
     DecayingGamma,
@@ -23,7 +24,6 @@ from deepbore.labels import (
     changed_rows,
     default_labels,
 )
-from deepbore.labels.gamma import threshold
 from deepbore.labels.grade import graded_by_value
 
 SPACE = SearchSpace({"x": Real(0, 1)})

@@ -3,11 +3,11 @@
 from deepbore.candidates.ambitious import Ambitious
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.botorch import BoTorchBatch
+from deepbore.candidates.epsilon_greedy import EpsilonGreedy
 from deepbore.candidates.evolution import DifferentialEvolution
 from deepbore.candidates.gradient import MultiStartLBFGS
-from deepbore.candidates.greedy import EpsilonGreedy
+from deepbore.candidates.greedy_batch import GreedyBatch
 from deepbore.candidates.local import LocalSearch
-from deepbore.candidates.penalised import GreedyBatch
 from deepbore.candidates.random import RandomSearch
 from deepbore.candidates.relaxed import RelaxedSearch
 from deepbore.candidates.svgd import SVGDCandidates

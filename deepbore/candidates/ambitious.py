@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.candidates.penalised import GreedyBatch
+from deepbore.candidates.greedy_batch import GreedyBatch
 from deepbore.checks import above, of_kind, within
 
 

@@ -90,7 +90,7 @@ class Search:
         if self.ranks.world == 1:
             return points, values
         whole = self.ranks.whole(torch.cat([points, values[:, None].to(points)], dim=-1))
-        return merged(whole[:, :-1], whole[:, -1])
+        return sorted_by_value(whole[:, :-1], whole[:, -1])
 
     # --- points ------------------------------------------------------------------------------------------------------
 
@@ -183,8 +183,7 @@ class Search:
         if not self.classifier.differentiable:
             order = torch.randperm(len(points), generator=self.stream, device=self.stream.device).to(points.device)
             points, values = points[order], values[order]
-        order = values.argsort(descending=True, stable=True)
-        return points[order], values[order]
+        return sorted_by_value(points, values)
 
     def rank(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Points (n x d), best first, and their values (n)."""
@@ -249,7 +248,7 @@ class Candidates(Part, ABC):
         return ((name, part) for name, part in vars(self).items() if isinstance(part, Candidates))
 
 
-def merged(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+def sorted_by_value(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """Points (n x d) and their values (n), best first, equal ones in their order."""
     order = values.argsort(descending=True, stable=True)
     return points[order], values[order]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.gradient import require_gradients
-from deepbore.candidates.penalised import pending_points
+from deepbore.candidates.greedy_batch import pending_points
 from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import UNCERTAIN

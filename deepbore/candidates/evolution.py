@@ -59,7 +59,7 @@ class DifferentialEvolution(Candidates):
             if search.space.is_restricted:
                 values = values.masked_fill(~search.space.permitted(points), -math.inf)
             generations.append((points, values))
-            return -generations[-1][1].double().cpu().numpy()
+            return -values.double().cpu().numpy()
 
         differential_evolution(
             cost,

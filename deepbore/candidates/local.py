@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search, merged
+from deepbore.candidates.base import Candidates, Search, sorted_by_value
 from deepbore.candidates.climbing import at_peak, climbed
 from deepbore.checks import one_of, whole, within
 from deepbore.classifiers.nearby import NearbyHead, PrincipalAxes
@@ -125,4 +125,4 @@ class LocalSearch(Candidates):
     ) -> tuple[Tensor, Tensor]:
         """The ranking (k x d) and its values (k) with where climbers of all ranks arrive."""
         tops, their_values = own.gathered(*own.rank(own.landed(starts, ends)))
-        return merged(torch.cat([tops, points]), torch.cat([their_values, values]))
+        return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))

@@ -1,6 +1,6 @@
 """Candidates by a search of the box that a space is relaxed to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -21,25 +21,20 @@ class BoxSearch(Search):
         relaxation: of the space.
     """
 
-    relaxation: Relaxation | None = None
+    relaxation: Relaxation = field(kw_only=True)
 
     @property
     def space(self) -> SearchSpace:
         """The box."""
-        return self._relaxation.box
+        return self.relaxation.box
 
     def points(self, rows: Tensor) -> Tensor:
         """The vectors of some rows of the observations (k x r)."""
-        return self._relaxation.vectors(super().points(rows))
+        return self.relaxation.vectors(super().points(rows))
 
     def configurations(self, points: Tensor) -> Tensor:
         """What vectors (k x r) are rounded to (k x d)."""
-        return self._relaxation.points(points)
-
-    @property
-    def _relaxation(self) -> Relaxation:
-        assert self.relaxation is not None
-        return self.relaxation
+        return self.relaxation.points(points)
 
 
 class RelaxedSearch(Candidates):
@@ -76,7 +71,7 @@ class RelaxedSearch(Candidates):
             search.ranks,
             search.ambition,
             search.feasibility,
-            relaxation,
+            relaxation=relaxation,
         )
         return relaxation.points(self.base.ranked(box, q))
 

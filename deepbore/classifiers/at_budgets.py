@@ -13,6 +13,7 @@ from deepbore.classifiers.posterior import Posterior
 from deepbore.data.budget import Budget
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
+from deepbore.space.declaration import free_name
 
 
 class AtBudgets(OnAnotherSpace):
@@ -51,9 +52,8 @@ class AtBudgets(OnAnotherSpace):
         self.budget = budget
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        name = next(name for k in range(len(space) + 1) if (name := "budget" + "_" * k) not in space.names)
-        spent = Real(self.budget.low, self.budget.top, log=True)
-        self.base.bind(SearchSpace({**space.parameters, name: spent}), outputs)
+        spent = {free_name("budget", space.names): Real(self.budget.low, self.budget.top, log=True)}
+        self.base.bind(SearchSpace({**space.parameters, **spent}), outputs)
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         return self.base.fit(self._spent(batch))

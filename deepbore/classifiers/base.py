@@ -3,6 +3,7 @@
 import logging
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -228,6 +229,12 @@ class Classifier(Part, LightningModule, ABC):
         if self.space is None:
             raise SettingError("a classifier must know its space first: fit it, or call bind(space).")
         self.space.check_points(points)
+
+
+def optimizers_of(classifiers: Iterable[Classifier]) -> list[torch.optim.Optimizer]:
+    """Those of several classifiers, each of which has one, or a list of those of its parts."""
+    made = [each.configure_optimizers() for each in classifiers]
+    return [one for some in made for one in (some if isinstance(some, list) else [some])]
 
 
 def check_base(classifier: Classifier, why: str) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import one_of, required, whole
-from deepbore.classifiers.base import Classifier, check_base
+from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
 from deepbore.classifiers.posterior import MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
@@ -21,7 +21,7 @@ from deepbore.space import SearchSpace
 TINY = 1e-12
 POOL = 10_000  # observations that the folds share at most: enough to draw coresets from as the base does from all
 
-log = logging.getLogger("deepbore")
+log = logging.getLogger(__name__)
 
 
 class Calibrated(Classifier):
@@ -113,8 +113,7 @@ class Calibrated(Classifier):
 
     def configure_optimizers(self) -> list[Any]:
         """Those of all parts, each of which steps its own."""
-        each = [part.configure_optimizers() for part in self.parts]
-        return [optimizer for one in each for optimizer in (one if isinstance(one, list) else [one])]
+        return optimizers_of(self.parts)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from deepbore.classifiers.network import NetworkClassifier, NetworkFactory, Training
-from deepbore.classifiers.posterior import MembersPosterior, PointEstimate, Posterior
+from deepbore.classifiers.posterior import Posterior, of_members
 
 
 class DeepEnsemble(NetworkClassifier):
@@ -53,10 +53,7 @@ class DeepEnsemble(NetworkClassifier):
 
     def posterior(self, points: Tensor) -> Posterior:
         self.check_points(points)
-        scores = self._scores(self.encode(points))
-        if len(scores) == 1:
-            return PointEstimate(scores[0], self.link, type(self).__name__)
-        return MembersPosterior(scores, self.link)
+        return of_members(self._scores(self.encode(points)), self.link, type(self).__name__)
 
     def _scores(self, x: Tensor) -> Tensor:
         """Features (n x e) -> logits of every member or sample (m x n)."""

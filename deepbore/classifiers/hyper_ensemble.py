@@ -95,17 +95,17 @@ class HyperDeepEnsemble(DeepEnsemble):
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         if int(self.iteration):
             self._choose(batch)
-        self.seen.fill_(len(batch) - batch.n_earlier)
+        self.seen.fill_(batch.n_own)
         return super().fit(batch)
 
     @torch.no_grad()
     def _choose(self, batch: LabelledBatch) -> None:
         """Predicts the rows that are new, and chooses members by all predictions of the last rows."""
-        new = min(len(batch) - batch.n_earlier - int(self.seen), WINDOW)
+        new = min(batch.n_own - int(self.seen), WINDOW)
         if new > 0:
             probability = self._all_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1).nan_to_num(0.5)
             self.foretold.copy_(torch.cat([self.foretold, probability], dim=1)[:, -WINDOW:])
-        last = min(len(batch) - batch.n_earlier, WINDOW)
+        last = min(batch.n_own, WINDOW)
         told = batch.weight[-last:] > NEGLIGIBLE  # of a pending row nobody knows who was right
         if bool(told.any()):
             z, foretold = batch.z[-last:].mean(-1), self.foretold[:, -last:]

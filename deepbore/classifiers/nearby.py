@@ -1,4 +1,4 @@
-"""`Nearby`: a head of the rows near the best one, which sees them in the principal axes of the good ones."""
+"""`NearbyHead`: a head of the rows near the best one, in the principal axes of the good ones; `Nearby` keeps it."""
 
 import math
 from collections.abc import Mapping

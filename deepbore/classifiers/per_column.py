@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import required, whole
-from deepbore.classifiers.base import Classifier, check_base
+from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior, WithoutDeviation
 from deepbore.errors import SettingError
@@ -64,8 +64,7 @@ class PerColumn(Classifier):
 
     def configure_optimizers(self) -> list[Any]:
         """Those of all columns, each of which steps its own."""
-        each = [part.configure_optimizers() for part in self.parts]
-        return [optimizer for one in each for optimizer in (one if isinstance(one, list) else [one])]
+        return optimizers_of(self.parts)
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         logged: dict[str, Any] = {}

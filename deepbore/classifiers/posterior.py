@@ -225,6 +225,17 @@ class LinearPosterior(GaussianPosterior):
         return samples
 
 
+def of_members(scores: Tensor, link: Link, name: str) -> Posterior:
+    """The posterior of m >= 1 members that count equally; a single one knows no deviation.
+
+    Args:
+        scores: m x n.
+        link: what the scores are.
+        name: of the classifier, for the error of who asks for a deviation.
+    """
+    return MembersPosterior(scores, link) if len(scores) > 1 else PointEstimate(scores[0], link, name)
+
+
 def covariance_over_members(scores: Tensor) -> Tensor:
     """Scores (m x n) -> their covariance between points (n x n), members counting equally."""
     deviations = scores - scores.mean(0)

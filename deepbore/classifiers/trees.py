@@ -12,7 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from deepbore.checks import whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import MembersPosterior, PointEstimate, Posterior
+from deepbore.classifiers.posterior import Posterior, of_members
 from deepbore.errors import MissingPackage
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -72,10 +72,7 @@ class TreeClassifier(Classifier):
     def posterior(self, points: Tensor) -> Posterior:
         """The trees' predictions, without gradients; 0 before the first fit."""
         self.check_points(points)
-        scores = self._scores(points)
-        if len(scores) > 1:
-            return MembersPosterior(scores, self.link)
-        return PointEstimate(scores[0], self.link, type(self).__name__)
+        return of_members(self._scores(points), self.link, type(self).__name__)
 
     @torch.no_grad()
     def _scores(self, points: Tensor) -> Tensor:

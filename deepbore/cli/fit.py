@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
@@ -120,19 +121,16 @@ def _new(cli: RunCLI) -> Study:
             "another by --run."
         )
     earlier = [(path, results) for path, task in _files(cli) for results in _read(cli, path, task)]
-    parts: Parts = {"classifier": cli.model, "acquisition": loop.acquisition, "candidates": loop.candidates}
-    parts |= {"labels": cli.labels, "n_initial": loop.n_initial}
+    of_settings = partial(
+        Study, problem.space, directions=problem.directions, seed=loop.seed, budget=loop.budget, **_parts(cli)
+    )
     if is_first:
         problem.prepare()
-        # what is wrong is said before anything is written
-        rehearsed = Study(problem.space, directions=problem.directions, seed=loop.seed, budget=loop.budget, **parts)
+        rehearsed = of_settings()  # what is wrong is said before anything is written
         rehearsed._check_run(loop.n_trials, cli.trainer, _steered(cli))
         _check_addable(rehearsed, earlier)
         cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
-    journal = cli.run / JOURNAL if is_first else None
-    study = Study(
-        problem.space, directions=problem.directions, seed=loop.seed, journal=journal, budget=loop.budget, **parts
-    )
+    study = of_settings(journal=cli.run / JOURNAL if is_first else None)
     for _, results in earlier:
         study.add(**vars(results))
     return study
@@ -141,15 +139,7 @@ def _new(cli: RunCLI) -> Study:
 def _loaded(cli: RunCLI) -> Study:
     """The study in the run's journal; every rank reads it for itself: none writes before all have met."""
     loop, problem, path = cli.loop, cli.problem, cli.run / JOURNAL
-    study = Study.load(
-        path,
-        space=problem.space,
-        classifier=cli.model,
-        acquisition=loop.acquisition,
-        candidates=loop.candidates,
-        labels=cli.labels,
-        n_initial=loop.n_initial,
-    )
+    study = Study.load(path, space=problem.space, **_parts(cli))
     observations = study.observations
     kept = {"directions": observations.directions, "loop.seed": study.seed, "loop.budget": observations.budget}
     wanted = {"directions": tuple(problem.directions), "loop.seed": loop.seed, "loop.budget": loop.budget}
@@ -168,6 +158,12 @@ def _loaded(cli: RunCLI) -> Study:
     if cli.trainer.is_global_zero:
         cli.save_config()  # what was given behind --resume counts from now on
     return study
+
+
+def _parts(cli: RunCLI) -> Parts:
+    """The parts of the study that are configured."""
+    parts: Parts = {"classifier": cli.model, "labels": cli.labels, "acquisition": cli.loop.acquisition}
+    return parts | {"candidates": cli.loop.candidates, "n_initial": cli.loop.n_initial}
 
 
 def _missing(cli: RunCLI, study: Study) -> list[tuple[str, EarlierResults]]:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from deepbore.data import writing
 from deepbore.data.bradley_terry import compared_utilities
 from deepbore.data.budget import Budget
 from deepbore.data.changes import Changes
 from deepbore.data.directions import Direction
 from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Status
-from deepbore.data.preferences import Pair, check_pair, preferred
+from deepbore.data.preferences import Pair, check_pair
 from deepbore.data.trial import Trial
 from deepbore.data.view import ObservationsView
 from deepbore.errors import SettingError, TrialError
@@ -59,7 +60,7 @@ class ComparedTrials(ObservationsView, Changes):
                 if self.status[row] == Status.FAILED:
                     raise TrialError(f"trials that have not failed are compared, but trial {row} has.")
         if rows:
-            self._commit(map(preferred, rows), self._effect_of_preferring((*self._pairs, *rows)))
+            self._commit(map(writing.preferred, rows), self._effect_of_preferring((*self._pairs, *rows)))
 
     def row_of(self, trial: int | Trial) -> int:
         """The row of a trial, given by itself or by its number.

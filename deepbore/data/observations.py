@@ -175,7 +175,7 @@ class Observations(AddedTrials):
         def effect() -> None:
             self.space = space
 
-        self._commit([{"event": "fixed", "params": space.fixed}], effect)
+        self._commit([writing.fixed(space.fixed)], effect)
 
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the buffers to a device, for good."""

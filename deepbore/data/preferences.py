@@ -1,16 +1,10 @@
 """Preferences: pairs of trials that were compared. Light to import."""
 
 from deepbore.data.directions import Direction
-from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError, TrialError, ValueTypeError
 
 Pair = tuple[int, int]  # rows of the preferred trial and of the other one
-
-
-def preferred(pair: Pair) -> Event:
-    """What the journal says of a comparison."""
-    return {"event": "preferred", "better": pair[0], "worse": pair[1]}
 
 
 def check_pair(pair: Pair) -> None:

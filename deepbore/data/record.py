@@ -33,6 +33,7 @@ class Record:
         n_asked: how many of them the run has asked for itself; the others are earlier results.
         queue: configurations that are enqueued and not asked for yet.
         preferences: numbers of the preferred trial and of the other one, for each comparison.
+        width: how many black-box constraints the run has, once one is told; 0 before.
     """
 
     header: dict[str, Any]
@@ -41,7 +42,7 @@ class Record:
     n_asked: int = 0
     queue: list[dict[str, Any]] = field(default_factory=list)
     preferences: list[Pair] = field(default_factory=list)
-    width: int = 0  # of the black-box constraints, once one is told
+    width: int = 0
 
     def __len__(self) -> int:
         """n, pending and failed trials included."""
@@ -190,8 +191,8 @@ def _trial(record: Record, row: Any) -> Trial:
     return record.trials[row]
 
 
-def _check_counts(record: Record, outcome: Outcome, c: int) -> None:
-    """Raises ValueTypeError unless an outcome has the run's k values, and c constraints, as `check_counts`."""
+def _admit(record: Record, outcome: Outcome, c: int) -> None:
+    """Notes how many constraints the run has. Raises ValueTypeError for wrong counts, as `check_counts`."""
     check_counts(outcome, record.k, c)
     record.width = record.width or width_of(outcome)
 
@@ -214,7 +215,7 @@ def _tell(record: Record, row: Any, outcome: Outcome) -> None:
     if record.header.get("preferences"):
         check_told(row, outcome)
     outcome = with_own_budget(record.budget, row, math.nan if trial.budget is None else trial.budget, outcome)
-    _check_counts(record, outcome, record.width)
+    _admit(record, outcome, record.width)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     record.trials[row] = replace(
         trial,
@@ -276,12 +277,12 @@ def _earlier(
     bounds = tuple(constraints) if constraints and any(each is not None for each in constraints) else ()
     outcome = Outcome([_number(each) for each in several], [_number(each) for each in bounds])
     check_width(len(bounds), 0, record.width)
-    _check_counts(record, outcome, 0)  # a block of results may have rows without constraints
+    _admit(record, outcome, 0)  # a block of results may have rows without constraints
     _check_rung(record, budget)
     told = {} if outcome.has_failed else {"value": outcome.values[0], "values": outcome.values}
     kept = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
-    told |= {"noise": noise}
-    return Trial(id, params, **told, status=outcome.status, constraints=kept or None, budget=budget, task=task)
+    status = outcome.status
+    return Trial(id, params, **told, noise=noise, status=status, constraints=kept or None, budget=budget, task=task)
 
 
 def _number(value: float | None) -> float:

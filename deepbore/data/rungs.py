@@ -1,4 +1,4 @@
-"""What observations with cheap fidelities are asked beside the rest."""
+"""Budgets of observations: the best rows by what they spent, and what is wrong where a study has none."""
 
 from collections.abc import Hashable
 from itertools import product
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deepbore.data.budget import Budget
 from deepbore.data.buffers import as_numbers
+from deepbore.data.merit import best_first
 from deepbore.data.outcomes import Status
 
 if TYPE_CHECKING:
@@ -30,31 +31,6 @@ def best_by_budget(observations: "ObservationsView", budget: Budget, k: int) -> 
         for identity, row in zip(observations.space.identify(observations.points[rows]), rows.tolist(), strict=True):
             found.setdefault(identity, row)
     return torch.tensor(list(found.values())[:k], dtype=torch.long, device=feasible.device)
-
-
-def best_first(observations: "ObservationsView", rows: Tensor) -> Tensor:
-    """Complete rows (m) by merit: feasible ones by their first value, and then the others by their violation.
-
-    References:
-        Deb, An efficient constraint handling method for genetic algorithms, CMAME 186 (2000).
-    """
-    violation = total_violation(observations)[rows]
-    merit = torch.where(violation > 0, violation, observations.values[rows, 0])
-    order = merit.argsort(stable=True)
-    if bool((violation > 0).any()):
-        order = order[(violation > 0)[order].long().argsort(stable=True)]
-    return rows[order]
-
-
-def total_violation(observations: "ObservationsView", task: int = 0) -> Tensor:
-    """By how much each row of a task violates all constraints together, 0 where that is not known (n), finite.
-
-    Each constraint counts by its median violation, so that its unit does not matter.
-    """
-    of_task = (observations.tasks == task)[:, None]
-    violated = torch.where(of_task, observations.constraints, 0.0).clamp(min=0).nan_to_num()
-    units = [column[column > 0].median() if bool((column > 0).any()) else 1.0 for column in violated.T]
-    return (violated / violated.new_tensor(units)).sum(-1).nan_to_num()
 
 
 def latest(observations: "ObservationsView", row: int) -> int:

@@ -16,11 +16,12 @@ from deepbore.compute.large import smallest
 from deepbore.data.budget import Budget
 from deepbore.data.buffers import Buffers, least
 from deepbore.data.directions import Direction, sign_of
+from deepbore.data.merit import total_violation
 from deepbore.data.outcomes import Status
 from deepbore.data.preferences import Pair, check_directions
 from deepbore.data.repeats import Averages, regrouped
 from deepbore.data.rows import Rows
-from deepbore.data.rungs import best_by_budget, total_violation
+from deepbore.data.rungs import best_by_budget
 from deepbore.data.tally import Tally
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError, TrialError

@@ -1,4 +1,4 @@
-"""What a journal is told: the events of outcomes and of notes. See `deepbore.data.events` for those who read them."""
+"""What a journal is told, but for earlier results (`deepbore.data.added`); `deepbore.data.events` reads it."""
 
 import math
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from typing import Any
 
 from deepbore.data.lines import Event
 from deepbore.data.outcomes import Outcome
+from deepbore.data.preferences import Pair
 
 
 def asked(row: int, params: Mapping[str, Any], budget: float | None, resume_from: int | None) -> Event:
@@ -33,6 +34,21 @@ def told(row: int, outcome: Outcome) -> Event:
         "attributes": outcome.attributes,
     }
     return {name: each for name, each in {**event, **rest}.items() if each not in (None, "", [], {})}
+
+
+def preferred(pair: Pair) -> Event:
+    """What the journal says of a comparison."""
+    return {"event": "preferred", "better": pair[0], "worse": pair[1]}
+
+
+def enqueued(params: Mapping[str, Any]) -> Event:
+    """What the journal says of a configuration that is to be tried next."""
+    return {"event": "enqueued", "params": dict(params)}
+
+
+def fixed(params: Mapping[str, Any]) -> Event:
+    """What the journal says of parameters that stand still from now on."""
+    return {"event": "fixed", "params": dict(params)}
 
 
 def annotated(row: int, attributes: Mapping[str, Any]) -> Event:

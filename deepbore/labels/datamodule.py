@@ -52,6 +52,11 @@ class LabelledBatch:
         return up_to(self.weight, NEGLIGIBLE)
 
     @property
+    def n_own(self) -> int:
+        """How many rows are of this run: the last ones."""
+        return len(self) - self.n_earlier
+
+    @property
     def n_told(self) -> int:
         """How many rows there is something to learn from."""
         return len(self) - len(self.light)

@@ -1,13 +1,10 @@
-"""The proportion gamma and the threshold tau: which values count as good."""
+"""The proportion gamma: how many values count as good."""
 
 import math
 from dataclasses import dataclass
 
 from deepbore.checks import above, between, required
-from deepbore.data.thresholds import threshold
 from deepbore.errors import SettingError
-
-__all__ = ["DecayingGamma", "Gamma", "checked_gamma", "threshold"]
 
 
 @dataclass(frozen=True)

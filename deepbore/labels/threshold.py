@@ -14,10 +14,11 @@ from torch import Tensor
 
 from deepbore.data.observations import Observations, Status
 from deepbore.data.repeats import evaluated
+from deepbore.data.thresholds import threshold
 from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels, lighten_pending, weights_by_worth
 from deepbore.labels.constraints import best_feasible, graded_constraints
-from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma, threshold
+from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma
 
 
 class ThresholdFamily(Labelling):

@@ -41,7 +41,7 @@ class Asker:
     def _reserve_new(self, q: int) -> None:
         """Reserves q new points; if that fails the state is as it was, but for trials that are in the journal."""
         state, n = self.state, len(self.state.observations)
-        if not self.state.n_missing:
+        if not state.n_missing:
             state.bind()  # before the copy: a classifier can't be unbound
         before = deepcopy(state.state_dict())
         try:
@@ -54,9 +54,9 @@ class Asker:
             state.unclaimed += range(n, len(state.observations))
 
     def _points(self, q: int) -> Tensor:
-        if self.state.n_missing:
-            return self.engine.design(q)
         state = self.state
+        if state.n_missing:
+            return self.engine.design(q)
         epochs, state.rehearsals = 1 + state.rehearsals, 0
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
         points = run_and_then(trainer, state.classifier, state.data, epochs, lambda: self.engine.propose(q))

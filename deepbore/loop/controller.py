@@ -4,6 +4,7 @@ epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate ->
 """
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.compute.neutral import as_usual
 from deepbore.evaluators import Evaluator
 from deepbore.labels import LabelledBatch
-from deepbore.loop.engine import Engine, Stopwatch
+from deepbore.loop.engine import Engine
 from deepbore.loop.metrics import exact, progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
@@ -60,7 +61,7 @@ class LoopController(Callback):
         whole(1, batch_size=batch_size)
         self.state, self.n_trials, self.batch_size, self.logs = state, n_trials, batch_size, logs
         self.steering = steering or Steering()
-        self._own, self._leave, self._watch = evaluator, evaluator.close, Stopwatch()
+        self._own, self._leave, self._began = evaluator, evaluator.close, time.perf_counter()
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Finds the other ranks, if the Trainer has any: others are somebody else's."""
@@ -78,12 +79,12 @@ class LoopController(Callback):
         runner.evaluator.open()
         left, state.unfinished, state.unclaimed = [*state.unfinished, *state.unclaimed], [], []
         runner.evaluate(self.engine.still_pending(left))
-        while not self._is_over(trainer) and (rows := self._known(trainer)):
+        while not self._stopped(trainer) and (rows := self._known(trainer)):
             runner.evaluate(rows)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Starts the clock."""
-        self._watch.start()
+        self._began = time.perf_counter()
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: LabelledBatch, batch_idx: int
@@ -97,18 +98,18 @@ class LoopController(Callback):
         """One iteration: propose, evaluate, record."""
         if self.state.rehearsals > 0:
             self.state.rehearsals -= 1
-        elif not self._is_over(trainer):
+        elif not self._stopped(trainer):
             rows = self.engine.reserve_queued(self.runner.room) or self._proposed(trainer)
             if not rows:
                 return
-            seconds = self._watch.seconds
+            seconds = time.perf_counter() - self._began
             self.runner.evaluate(rows)
-            while not self._is_over(trainer) and (rows := self.engine.reserve_promoted(self.runner.room)):
+            while not self._stopped(trainer) and (rows := self.engine.reserve_promoted(self.runner.room)):
                 self.runner.evaluate(rows)  # needs no classifier
             if self.logs:
                 measured = {**progress(self.state.observations), "seconds_per_suggestion": seconds}
                 pl_module.log_dict(exact({**measured, **self.state.metrics.known}))
-            self._is_over(trainer)
+            self._stopped(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Waits for what is still outstanding, if the trainer has ended the run."""
@@ -138,7 +139,7 @@ class LoopController(Callback):
             if points is None:
                 return []
             self.steering.proposed(points)
-            if self._is_over(trainer):
+            if self._stopped(trainer):
                 return []
             expected = self.engine.expected_labels(points) if self.logs else None
             with self.state.metrics.forecast(len(self.state.observations), expected):  # which the snapshot knows
@@ -153,7 +154,7 @@ class LoopController(Callback):
             trainer.should_stop = True
         return points
 
-    def _is_over(self, trainer: Trainer) -> bool:
-        """Stops the trainer when all trials are done, or the space is exhausted."""
+    def _stopped(self, trainer: Trainer) -> bool:
+        """Stops the trainer when all trials are done, or the space is exhausted; whether it is stopped."""
         trainer.should_stop = trainer.should_stop or self.runner.room < 1
         return trainer.should_stop

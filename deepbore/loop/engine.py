@@ -2,7 +2,6 @@
 
 import logging
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +20,7 @@ from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status, WrongReturn
 from deepbore.data.repeats import evaluated
 from deepbore.errors import ValueTypeError
-from deepbore.loop.rungs import Promotion, Promotions
+from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.snapshot import save
 from deepbore.loop.state import RunState
 
@@ -195,7 +194,7 @@ class Engine:
             return self.reserve(torch.stack(points)) if points else []
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
-        """Lets up to q trials go on with more to spend (see `deepbore.loop.rungs`), and returns their new rows.
+        """Lets up to q trials go on with more to spend (see `deepbore.loop.promotions`), and returns their new rows.
 
         Args:
             q: how many.
@@ -265,19 +264,3 @@ def taking_turns(one: Tensor, other: Tensor, begun: int) -> Tensor:
     both = min(len(first), len(second))
     turns = torch.stack([first[:both], second[:both]], dim=1).flatten(0, 1)
     return torch.cat([turns, first[both:], second[both:]])
-
-
-class Stopwatch:
-    """Seconds since it was last started."""
-
-    def __init__(self) -> None:
-        self.start()
-
-    def start(self) -> None:
-        """Begins to count."""
-        self._started = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """How long it has run."""
-        return time.perf_counter() - self._started

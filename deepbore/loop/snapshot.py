@@ -13,7 +13,7 @@ from torch import Tensor
 
 from deepbore.data.journal import Journal
 from deepbore.errors import JournalError
-from deepbore.loop.rungs import Promotion
+from deepbore.loop.promotions import Promotion
 from deepbore.loop.state import RunState
 
 MAGIC = b"deepbore snapshot 2\n"  # then the SHA-256 of the rest, in binary

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers import Classifier, KernelPLS
+from deepbore.classifiers.base import optimizers_of
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.nearby import Nearby
@@ -157,7 +158,7 @@ class RunState:
             "queue": list(self.queue),
             "rehearsals": self.rehearsals,
             "weights": dict(self.classifier.state_dict()) if bound else None,
-            "optimizers": [each.state_dict() for each in _optimizers(self.classifier)] if bound else [],
+            "optimizers": [each.state_dict() for each in optimizers_of([self.classifier])] if bound else [],
             "ready": self.classifier.ready,
             "labels": self.recipe.labels.state_dict(),
             "candidates": self.recipe.candidates.state_dict(),
@@ -172,7 +173,7 @@ class RunState:
         if state["weights"] is not None:
             self.bind()
             self.classifier.load_state_dict(state["weights"])
-            for optimizer, each in zip(_optimizers(self.classifier), state["optimizers"], strict=True):
+            for optimizer, each in zip(optimizers_of([self.classifier]), state["optimizers"], strict=True):
                 optimizer.load_state_dict(each)
         self.classifier.ready = state["ready"]
         self.recipe.labels.load_state_dict(state["labels"])
@@ -184,11 +185,6 @@ class RunState:
         self.promised = list(state.get("promised", []))
         self.seed = state.get("seed", self.seed)  # which snapshots of version 0.1 do not have
         self.generator.set_state(state["generator"].cpu())  # last: binding draws from it
-
-
-def _optimizers(classifier: Classifier) -> list[torch.optim.Optimizer]:
-    made = classifier.configure_optimizers()
-    return list(made) if isinstance(made, list) else [made]
 
 
 def as_seed(seed: Any) -> int:

@@ -27,7 +27,19 @@ from deepbore.plots.predictions import (
 )
 from deepbore.plots.scales import dress, on_axis
 from deepbore.plots.slice_plot import FINE, LEVELS, draw_slice
-from deepbore.plots.style import BEST, FAILED, GOOD, TAU, legend, message, new_figure, note, require_study, thin_spines
+from deepbore.plots.style import (
+    BEST,
+    FAILED,
+    GOOD,
+    GREY,
+    TAU,
+    legend,
+    message,
+    new_figure,
+    note,
+    require_study,
+    thin_spines,
+)
 from deepbore.worker.objective import Objective, evaluate
 
 if TYPE_CHECKING:
@@ -87,7 +99,7 @@ def _draw_function(axes: "Axes", study: "Study", objective: Objective) -> None:
     (parameter,) = study.space.parameters.values()
     column = grid(parameter, FINE)
     curve = _values(objective, study, column[:, None])
-    axes.plot(on_axis(parameter, column), curve, color="#8a9099", lw=1.2, label="objective", zorder=1)
+    axes.plot(on_axis(parameter, column), curve, color=GREY, lw=1.2, label="objective", zorder=1)
 
 
 def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
@@ -97,7 +109,7 @@ def _draw_values(axes: "Axes", study: "Study", labels: Labels) -> None:
     rows = shown_rows(study)
     x, y = on_axis(parameter, observations.points.cpu()[rows, 0]), values_of(study)[rows.numpy()]
     good, tau = is_good(study, labels)[rows.numpy()], tau_of(labels)
-    for which, colour, name in ((good, GOOD, "good"), (~good & ~np.isnan(y), "#8a9099", "not good")):
+    for which, colour, name in ((good, GOOD, "good"), (~good & ~np.isnan(y), GREY, "not good")):
         axes.scatter(x[which], y[which], color=colour, marker="x", s=32, lw=1.6, label=name, zorder=3)
     if len(rows):
         axes.scatter(x[-1:], y[-1:], s=110, facecolor="none", edgecolor="#444444", lw=1.0, label="latest", zorder=3)

@@ -25,6 +25,7 @@ from deepbore.plots.slice_plot import LEVELS, chosen
 from deepbore.plots.style import (
     BEST,
     FAILED,
+    GREY,
     PALE,
     STAR,
     clear,
@@ -91,7 +92,7 @@ def draw_pair(axes: "Axes", study: "Study", across: str, up: str, *, deviation: 
     mesh = axes.pcolormesh(*place, _table(shown, has_i | has_j, xs), shading="nearest", **look)
     if not (has_i & has_j).all():
         lacking = _table(shown, ~(has_i & has_j), xs)
-        axes.pcolor(*place, lacking, shading="nearest", hatch="///", cmap=clear(), edgecolors="#8a9099", linewidth=0)
+        axes.pcolor(*place, lacking, shading="nearest", hatch="///", cmap=clear(), edgecolors=GREY, linewidth=0)
     dress(axes, "x", across, p)
     dress(axes, "y", up, q)
     _draw_trials(axes, study, i, j)
@@ -123,7 +124,7 @@ def _draw_trials(axes: "Axes", study: "Study", i: int, j: int) -> None:
     good = labels_of(study).z.mean(-1).cpu()[rows] > 0
     pending = observations.pending_rows.cpu()
     looks: list[tuple[Tensor, dict[str, Any]]] = [
-        (rows[~good], {"s": 10, "facecolor": "white", "edgecolor": "#8a9099", "lw": 0.7}),
+        (rows[~good], {"s": 10, "facecolor": "white", "edgecolor": GREY, "lw": 0.7}),
         (rows[good], {"s": 9, "color": BEST, "lw": 0}),
         (observations.best_rows(1).cpu(), {"s": 55, "marker": "*", "facecolor": STAR, "edgecolor": "black", "lw": 0.5}),
         (pending, {"s": 60, "facecolor": "none", "edgecolor": FAILED, "lw": 1.4}),

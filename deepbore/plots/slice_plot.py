@@ -24,6 +24,7 @@ from deepbore.plots.scales import dress, on_axis
 from deepbore.plots.style import (
     BEST,
     GOOD,
+    GREY,
     message,
     new_figure,
     note,
@@ -133,5 +134,5 @@ def _draw_labels(axes: "Axes", study: "Study", column: int) -> None:
     active = study.space.active(points)[:, column]
     z = labels_of(study).z.mean(-1).cpu()[rows][active].numpy()
     x = on_axis(list(study.space.parameters.values())[column], points[active, column])
-    colours = np.where(z > 0, BEST, "#8a9099")
+    colours = np.where(z > 0, BEST, GREY)
     axes.scatter(x, z, s=11, c=colours, alpha=0.55, lw=0, zorder=2, clip_on=False)

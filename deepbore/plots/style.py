@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GOOD, BAD, BEST, TAU, FAILED = "#1a7f5a", "#b8bcc2", "#1f3b73", "#d9822b", "#c0392b"
+GREY = "#8a9099"  # what is not good, on white
 INFEASIBLE = "#d08a9a"  # values that violate a constraint
 EARLIER = "#9ab0c9"  # values of an earlier task
 PALE, STAR = "#f3f5f6", "#f2b705"  # where parameters are inactive; the best configuration

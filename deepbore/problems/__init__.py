@@ -9,10 +9,12 @@
     robot_pushing  RobotPushing: two hands push two objects on a table (needs Box2D)
     control        PolicySearch: weights by which a simulated machine is controlled (needs gymnasium, pygame-ce, Box2D)
     racing         RacingLine: the least lap time of a miniature car
-    digits         Digits: a real training run, with a conditional parameter (needs scikit-learn)
+    engineering    PressureVessel, WeldedBeam: designs under black-box constraints
+    digits         Digits: a real training run, with a conditional parameter; DigitsUnderLimit: with a limit on its size
+                   (needs scikit-learn)
     architectures  DigitsArchitecture: a table of networks that were trained on the same digits
     curves         LearningCurves: tables of learning curves, for budgets in epochs
-    training       TrainingRun: 23 more of them, of models by scikit-learn and torch (needs scikit-learn)
+    training       TrainingRun: 23 more training runs, of models by scikit-learn and torch (needs scikit-learn)
     function       FunctionProblem: your own function, by import path also from YAML
     lightning_cli  LightningCLIProblem: your own LightningCLI program, a process for each trial (`deepbore tune`)
     trade_offs     ZDT, DTLZ2, WFG, CocoBiobjective, DigitsTradeOff: problems of several objectives

@@ -8,12 +8,12 @@
     functions                                        "branin", "hartmann6", ...
     papers                                           problems of the papers that are in no other suite: "robot-pushing",
                                                      "racing/ucb", "noisy/forrester", ...
-    batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022)
+    batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022): it
+                                                     names Six-hump Camel and Hartmann 3-D, the others are ours
     control                                          PolicySearch: "control/lander", ..., in 18 to 100 dimensions
     designs                                          under black-box constraints: "pressure-vessel", "welded-beam",
                                                      "digits-under-limit"
 
-Of these six the paper names two, Six-hump Camel and Hartmann in three dimensions; the others are our choice.
 "racing/ethz_a" and "racing/ethz_b" read the file that the environment variable DEEPBORE_TRACKS names: see RacingLine.
 
 Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, and of the training

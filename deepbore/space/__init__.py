@@ -1,6 +1,7 @@
 """What is searched: named parameters, and the traffic between native configurations and points."""
 
+from deepbore.space.encoding import Params
 from deepbore.space.parameters import Categorical, Condition, Integer, Ordinal, Parameter, Real
-from deepbore.space.search_space import Params, SearchSpace
+from deepbore.space.search_space import SearchSpace
 
 __all__ = ["Categorical", "Condition", "Integer", "Ordinal", "Parameter", "Params", "Real", "SearchSpace"]

@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import SpaceError
-from deepbore.space.expression import Expression
+from deepbore.space.expression import Expression, Natives
 from deepbore.space.parameters import Parameter
 
 Activity = Mapping[str, np.ndarray]  # name -> whether the parameter is active (n booleans)
-Natives = Mapping[str, np.ndarray]  # name -> native values (n, Python's own); any where the parameter is inactive
-Rule = str | Callable[[dict[str, Any]], bool]
+Given = str | Callable[[dict[str, Any]], bool]
 
 
 class Constraint(ABC):

@@ -45,7 +45,7 @@ def _count_group(layout: Layout, group: list[int]) -> tuple[int, bool]:
     counts, endless = as_ints(1), np.zeros(1, dtype=bool)
     for place, column in enumerate(group):
         if frontier.last_use[column] == place and not frontier.is_constrained(column):
-            counts, endless = _multiplied(layout, frontier, column, counts, endless)
+            counts = _multiplied(layout, frontier, column, counts)
             entries, weights = np.zeros(1), None
         elif frontier.is_constrained(column) or column in layout.fixed or layout.is_free(column):
             entries, weights = _few(layout, column), None
@@ -72,12 +72,12 @@ def _few(layout: Layout, column: int) -> Array:
     return candidates(layout, column)
 
 
-def _multiplied(layout: Layout, frontier: Frontier, column: int, counts: Array, endless: Array) -> tuple[Array, Array]:
+def _multiplied(layout: Layout, frontier: Frontier, column: int, counts: Array) -> Array:
     """Counts with those of a column that nothing depends on."""
     levels = 1 if column in layout.fixed else layout.parameters[column].levels
     if levels is None or levels == 1:
-        return counts, endless
-    return counts * np.where(frontier.is_active(column), as_ints(levels), as_ints(1)), endless
+        return counts
+    return counts * np.where(frontier.is_active(column), as_ints(levels), as_ints(1))
 
 
 def _classes(layout: Layout, column: int) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ import torch
 from deepbore.errors import SpaceError
 from deepbore.space.parameters import Parameter
 
-Natives = Mapping[str, np.ndarray]  # name -> native values (n, Python's own objects)
+Natives = Mapping[str, np.ndarray]  # name -> native values (n, Python's own); any where the parameter is inactive
 
 LONGEST = 2000  # characters
 MOST_BITS = 4096  # of a power of whole numbers

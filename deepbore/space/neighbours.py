@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from deepbore.space.parameters.moves import random_steps, reflected
+from deepbore.space.parameters.moves import random_steps
 from deepbore.space.runs import run_by_run
 
 if TYPE_CHECKING:
     from deepbore.space.search_space import SearchSpace
-
-__all__ = ["moved", "neighbour_of_each", "reflected"]
 
 
 def neighbour_of_each(space: "SearchSpace", points: Tensor, generator: torch.Generator) -> Tensor:

@@ -40,9 +40,10 @@ class Relaxation:
 
     def __init__(self, space: "SearchSpace"):
         self.space = space
+        self._widths = [1 if p.is_ordered or p.levels is None else p.levels for p in space.parameters.values()]
         taken = set(space.names)
         names = []
-        for name, width in zip(space.names, self._widths(), strict=True):
+        for name, width in zip(space.names, self._widths, strict=True):
             own = [name] if width == 1 else [free_name(f"{name}, {level}", taken) for level in range(width)]
             taken.update(own)
             names += own
@@ -51,7 +52,7 @@ class Relaxation:
     def _fixed(self, names: list[str]) -> dict[str, float]:
         """Where the numbers of fixed parameters stand, active or not, by their names in the box."""
         still = self.space.stand_still(torch.zeros(1, len(self.space), dtype=torch.float64))
-        owners = [name for name, width in zip(self.space.names, self._widths(), strict=True) for _ in range(width)]
+        owners = [name for name, width in zip(self.space.names, self._widths, strict=True) for _ in range(width)]
         entries = zip(owners, names, torch.cat(self._columns(still), dim=-1)[0].tolist(), strict=True)
         return {name: entry for owner, name, entry in entries if owner in self.space.fixed}
 
@@ -65,9 +66,7 @@ class Relaxation:
             on[:, [column]] / parameter.upper
             if width == 1
             else one_hot(parameter.to_level(on[:, column]).long(), width).to(on)
-            for column, (parameter, width) in enumerate(
-                zip(self.space.parameters.values(), self._widths(), strict=True)
-            )
+            for column, (parameter, width) in enumerate(zip(self.space.parameters.values(), self._widths, strict=True))
         ]
 
     def points(self, vectors: Tensor) -> Tensor:
@@ -75,14 +74,7 @@ class Relaxation:
         columns = [
             part[:, 0] * parameter.upper if width == 1 else parameter.from_level(part.argmax(-1).to(vectors))
             for part, parameter, width in zip(
-                vectors.split(self._widths(), dim=-1), self.space.parameters.values(), self._widths(), strict=True
+                vectors.split(self._widths, dim=-1), self.space.parameters.values(), self._widths, strict=True
             )
         ]
         return self.space.snap(torch.stack(columns, dim=-1))
-
-    def _widths(self) -> list[int]:
-        """How many numbers each parameter takes."""
-        return [
-            1 if parameter.is_ordered or parameter.levels is None else parameter.levels
-            for parameter in self.space.parameters.values()
-        ]

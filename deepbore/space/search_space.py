@@ -12,8 +12,9 @@ from torch.quasirandom import SobolEngine
 
 from deepbore.errors import PointError, ShapeError, SpaceError
 from deepbore.space import encoding
-from deepbore.space.constraints import Constraint, Rule
+from deepbore.space.constraints import Constraint, Given
 from deepbore.space.declaration import split
+from deepbore.space.encoding import Params
 from deepbore.space.enumeration import every_point
 from deepbore.space.features import Features
 from deepbore.space.neighbours import neighbour_of_each
@@ -21,8 +22,6 @@ from deepbore.space.parameters import Parameter
 from deepbore.space.permitted import first_permitted, permitted_neighbours, permitted_sample, permitted_sobol
 from deepbore.space.runs import run_by_run
 from deepbore.space.structure import SpaceStructure
-
-Params = dict[str, Any]
 
 MOST_ENTRIES = 10**9  # of all points of a space together: 8 GB
 
@@ -60,7 +59,7 @@ class SearchSpace(SpaceStructure):
         self,
         parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]],
         *,
-        constraints: Sequence[Rule | Constraint] | Rule = (),
+        constraints: Sequence[Given | Constraint] | Given = (),
         fixed: Mapping[str, Any] | None = None,
     ):
         super().__init__(parameters, constraints, fixed)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from deepbore.space.conditions import Conditions
-from deepbore.space.constraints import Constraint, Constraints, Rule
+from deepbore.space.constraints import Constraint, Constraints, Given
 from deepbore.space.counting import count
 from deepbore.space.declaration import checked_fixed, checked_parameters, free_name
 from deepbore.space.layout import Layout
@@ -32,7 +32,7 @@ class SpaceStructure:
     def __init__(
         self,
         parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]],
-        constraints: Sequence[Rule | Constraint] | Rule,
+        constraints: Sequence[Given | Constraint] | Given,
         fixed: Mapping[str, Any] | None,
     ):
         self.parameters = checked_parameters(parameters)
@@ -163,12 +163,9 @@ class SpaceStructure:
     @cached_property
     def restricted_groups(self) -> list[tuple[list[int], Constraints]]:
         """Columns that constraints tie together, and these constraints."""
-        columns = self._constraints.columns
-        found = []
-        for group in self._layout.groups():
-            own = [constraint for place, constraint in enumerate(self.constraints) if columns[place][0] in group]
-            found.append((group, Constraints(own, self.parameters)))
-        return [(group, constraints) for group, constraints in found if constraints]
+        with_columns = list(zip(self.constraints, self._constraints.columns, strict=True))
+        tied = [(group, [one for one, own in with_columns if own[0] in group]) for group in self._layout.groups()]
+        return [(group, Constraints(constraints, self.parameters)) for group, constraints in tied if constraints]
 
     def stand_still(self, points: Tensor) -> Tensor:
         """The points with fixed parameters where they stand, active or not (n x d)."""

@@ -82,9 +82,11 @@ def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, st
         )
 
 
-def steering_of(state: RunState, steered: Steered) -> Steering:
-    """What ends a run and hears of its trials, by checked settings."""
-    return Steering(as_rules(steered["stop_when"], state), steered["timeout"], steered["max_failures"])
+def steering_of(study: "Study", steered: Steered) -> Steering:
+    """What ends a run of the study and hears of its trials, by checked settings."""
+    rules = as_rules(steered["stop_when"], study._state)
+    listeners = [listener(each, study) for each in steered["callbacks"]]
+    return Steering(rules, steered["timeout"], steered["max_failures"], listeners, study._unlocked)
 
 
 def run_steered(

@@ -36,7 +36,6 @@ from deepbore.study.running import (
     as_evaluator,
     check_objective,
     check_run,
-    listener,
     run_steered,
     steering_of,
 )
@@ -193,8 +192,7 @@ class Study(Reporting):
         self._check_run(n_trials, trainer, steered)
         with self._alone("optimize"):
             self._state.check_classifier()
-            self._steering = steering = steering_of(self._state, steered)
-            steering.listeners, steering.unlocked = [listener(each, self) for each in callbacks], self._unlocked
+            self._steering = steering = steering_of(self, steered)
             try:
                 run_steered(self._state, evaluator, n_trials, trainer, steering, steered)
             finally:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Unpack
 
 from deepbore.compute.devices import Device
@@ -64,22 +65,11 @@ class Suggester:
         **parts: Unpack[Parts],
     ):
         self.ranks = Ranks.found()
-        rehearsed = Study(
-            space, direction=direction, directions=directions, budget=budget, seed=seed, device=device, **parts
+        of_settings = partial(
+            Study, space, direction=direction, directions=directions, budget=budget, seed=seed, device=device, **parts
         )
-        self._agree(rehearsed._state.header())  # before anything is written
-        kept = journal if self.ranks.is_first else None
-        study = Study(
-            space,
-            direction=direction,
-            directions=directions,
-            budget=budget,
-            seed=seed,
-            journal=kept,
-            device=device,
-            **parts,
-        )
-        self._drive(study)
+        self._agree(of_settings()._state.header())  # before anything is written
+        self._drive(of_settings(journal=journal if self.ranks.is_first else None))
 
     @classmethod
     def load(

@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from deepbore.compute.neutral import as_usual
+from deepbore.data import writing
 from deepbore.data.added import Added
 from deepbore.data.csv_file import read_csv
 from deepbore.data.observations import Trial
@@ -31,7 +32,7 @@ class Telling(SharedStudy):
             point = self.space.encode([params])
             self._restore()
             if self.observations.journal is not None:
-                self.observations.journal.write({"event": "enqueued", "params": self.space.decode(point)[0]})
+                self.observations.journal.write(writing.enqueued(self.space.decode(point)[0]))
             self._state.queue.append(point[0])
 
     def fix(self, params: Params) -> None:

@@ -4,6 +4,7 @@ import pickle
 
 import torch
 
+from deepbore.data.directions import sign_of
 from deepbore.data.outcomes import as_outcome
 from deepbore.problems.base import Problem
 from deepbore.space import SearchSpace
@@ -55,7 +56,7 @@ def check_optimum(problem: Problem, value: float) -> None:
     """A feasible value is not better than the optimum, where that is known."""
     if problem.optimum is None:
         return
-    sign = 1.0 if problem.direction == "minimize" else -1.0
+    sign = sign_of(problem.direction)
     slack = 1e-6 * (1 + abs(problem.optimum))
     require(
         sign * value >= sign * problem.optimum - slack,

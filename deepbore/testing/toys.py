@@ -7,6 +7,7 @@ from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.per_column import ColumnsPosterior
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
+from deepbore.data.directions import sign_of
 from deepbore.data.observations import Direction, Observations
 from deepbore.data.outcomes import Outcome
 from deepbore.labels import LabelledBatch, LabelledObservations, Labelling
@@ -58,8 +59,7 @@ def toy_outcomes(
     space = TOY_SPACES["continuous"]
     observations = toy_observations(objectives, direction)
     points = space.sample(n, torch.Generator().manual_seed(0))
-    sign = 1.0 if direction == "minimize" else -1.0
-    values = sign * torch.stack([toy_objective(space, points, 0.2 * k) for k in range(objectives)], -1)
+    values = sign_of(direction) * torch.stack([toy_objective(space, points, 0.2 * k) for k in range(objectives)], -1)
     limits = points[:, :constraints] - 2 / 3
     values[-1], limits[-1] = values[-2], limits[-2]
     for row, value, limit in zip(observations.reserve(points), values.tolist(), limits.tolist(), strict=True):

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+from deepbore.data.directions import sign_of
 from deepbore.data.outcomes import Outcome, as_outcome
 from deepbore.problems import Problem
 from deepbore.space import Params
@@ -17,7 +18,7 @@ class Ledger:
     """
 
     def __init__(self, problem: Problem, round_size: int = 0):
-        self.problem, self.sign = problem, -1.0 if problem.direction == "maximize" else 1.0
+        self.problem, self.sign = problem, sign_of(problem.direction)
         self.digits = 12 if problem.optimum else 6  # the regret is a small difference where the optimum is not 0
         self.round_size = round_size
         self.least, self.n, self.failed = math.inf, 0, 0

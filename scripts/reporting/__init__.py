@@ -6,6 +6,9 @@ regrets      from values to regrets: what is subtracted, and below what all regr
 bootstrap    means over problems with their intervals
 comparison   methods at one number of evaluations: ranks, ratios of regrets, wins, targets reached
 tables       Markdown tables of comparisons
+sections     which runs are compared with each other: of one suite, dimension, half and number of workers
+section      the tables of one of them
+runs_table   the methods' versions, and the commands that make the runs
 ablation     the page for variants of one method
 pages        docs/results.md and the README's table
 pictures     curves of the share of targets reached

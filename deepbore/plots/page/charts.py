@@ -119,3 +119,8 @@ def some_of(trials: Sequence[Trial], direction: Direction, most: int = MOST) -> 
 def finished(trials: Sequence[Trial]) -> list[Trial]:
     """Those that are not pending."""
     return [trial for trial in trials if trial.status is not Status.PENDING]
+
+
+def note(words: str) -> dict[str, Any]:
+    """Words in the middle of a picture, where there is nothing to draw."""
+    return {"text": words, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}

@@ -11,7 +11,7 @@ from deepbore.data.record import Record, front, is_feasible
 from deepbore.data.thresholds import best_among, best_and_tau
 from deepbore.data.trial import Trial
 from deepbore.plots.optimization_history import gamma_of
-from deepbore.plots.page.charts import MOST, Chart, Section, axis_of, clipped, finished, some_of
+from deepbore.plots.page.charts import MOST, Chart, Section, axis_of, clipped, finished, note, some_of
 from deepbore.plots.style import BAD, BEST, EARLIER, FAILED, GOOD, INFEASIBLE, TAU
 from deepbore.plots.value_axis import ValueAxis
 
@@ -43,9 +43,8 @@ def _history(record: Record) -> Chart:
     shown = ValueAxis.of(values[own], sign) or ValueAxis.of(values, sign)
     layout = {"xaxis": {"title": {"text": "trial"}}, "yaxis": axis_of(shown, "value"), "hovermode": "closest"}
     if shown is None:
-        note = {"text": "no value yet", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
         failures = [_marks([t for t in told if t.status is Status.FAILED], "failed", FAILED, "x", None)]
-        return Chart(failures, {**layout, "annotations": [note]}, 260)
+        return Chart(failures, {**layout, "annotations": [note("no value yet")]}, 260)
     gamma = gamma_of(record.header)
     _, taus = best_and_tau(sign * np.where(own, values, np.nan), 0.5 if gamma is None else gamma)
     good = np.ones(len(values), dtype=bool) if gamma is None else sign * values <= taus[-1]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.plots.page.charts import Chart, axis_of, clipped, number, text
+from deepbore.plots.page.charts import Chart, axis_of, clipped, note, number, text
 from deepbore.plots.predictions import band, centre, grid, has_deviation, labels_of, probability, shown_rows, values_of
 from deepbore.plots.scales import short
 from deepbore.plots.style import BAD, BEST, GOOD, STAR
@@ -59,7 +59,7 @@ def _slice(study: "Study", name: str, translation: Translation | None, axis: Val
     }
     start = centre(study, [column])
     if start is None:
-        return Chart([], {**layout, "annotations": [_note("inactive in every trial")]}, 230)
+        return Chart([], {**layout, "annotations": [note("inactive in every trial")]}, 230)
     entries = grid(parameter, FINE if parameter.levels is None else LEVELS)
     points = start.repeat(len(entries), 1)
     points[:, column] = entries
@@ -130,7 +130,7 @@ def _pair(study: "Study", across: str, up: str, translation: Translation | None,
     }
     start = centre(study, [i, j])
     if start is None:
-        return Chart([], {**layout, "annotations": [_note("no trial has both")]}, 300)
+        return Chart([], {**layout, "annotations": [note("no trial has both")]}, 300)
     xs, ys = (grid(each, COARSE if each.levels is None else LEVELS) for each in (p, q))
     points = start.repeat(len(xs) * len(ys), 1)
     points[:, [i, j]] = torch.cartesian_prod(xs, ys)
@@ -214,7 +214,3 @@ def _axis(parameter: Parameter, name: str) -> dict[str, Any]:
 
 def _as_values(translation: Translation | None) -> Meaning:
     return (lambda pi: pi) if translation is None else translation
-
-
-def _note(words: str) -> dict[str, Any]:
-    return {"text": words, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}

@@ -52,7 +52,7 @@ class Scale:
         return found if len(found) > 1 else [self.low, self.high]
 
     def _powers(self, most: int) -> list[float]:
-        """1, 2 and 5 times powers of ten, or only the powers, or every other, ... of them."""
+        """1, 2 and 5 times powers of ten, or 1 and 3 times, or only the powers, or every other, ... of them."""
         exponents = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for factors in ((1, 2, 5), (1, 3), (1,)):
             found = [float(f"{f}e{k}") for k in exponents for f in factors if self._holds(float(f"{f}e{k}"))]

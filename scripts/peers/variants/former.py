@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import deepbore as db
-from deepbore.candidates.base import Search, merged
+from deepbore.candidates.base import Search, sorted_by_value
 from deepbore.candidates.climbing import climbed
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
@@ -187,7 +187,7 @@ class TrustRegion(db.LocalSearch):
         points, values = search.rank(search.space.snap(points))
         tops = climbed(search.value, points[: self.climbers], search.space.continuous_columns, upper, self.steps)
         tops, their_values = search.rank(search.space.snap(torch.minimum(torch.maximum(tops, low), high)))
-        return merged(torch.cat([tops, points]), torch.cat([their_values, values]))[0]
+        return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))[0]
 
     def _learn(self, best: float, d: int) -> None:
         if self.before is not None:  # it came from the box

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from deepbore.data.budget import Budget
+from deepbore.data.merit import best_first
 from deepbore.data.observations import Observations
 from deepbore.data.outcomes import Status
-from deepbore.data.rungs import best_first
 
 
 class Promotion(NamedTuple):
