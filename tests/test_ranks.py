@@ -115,6 +115,10 @@ def test_particles_move_as_if_one_rank_had_them_all():
     assert torch.allclose(together, alone, atol=1e-6)
 
 
+def value_of(outcome):
+    return None if outcome.has_failed else outcome.values[0]
+
+
 @pytest.mark.parametrize("slow", [0, 1])
 def test_ranks_share_a_batch_and_all_know_all_outcomes_in_order(slow):
     called = [[], []]
@@ -130,13 +134,31 @@ def test_ranks_share_a_batch_and_all_know_all_outcomes_in_order(slow):
         for k in range(5):
             evaluator.submit(Trial(k, {"k": k}))
         assert (evaluator.outstanding, evaluator.free) == (5, -3)
-        outcomes = evaluator.collect()
+        rounds = [evaluator.collect() for _ in range(2)]
+        assert (evaluator.outstanding, evaluator.free) == (1, 0)
+        rounds.append(evaluator.collect())
         assert (evaluator.outstanding, evaluator.free) == (0, 2)
-        return [(trial.id, None if outcome.has_failed else outcome.values[0]) for trial, outcome in outcomes]
+        return [
+            [(trial.id, None if outcome.has_failed else outcome.values[0]) for trial, outcome in each]
+            for each in rounds
+        ]
 
     one, other = on_ranks(task)
-    assert one == other == [(0, 0.0), (1, 1.0), (2, 2.0), (3, None), (4, 4.0)]
+    assert one == other == [[(0, 0.0), (1, 1.0)], [(2, 2.0), (3, None)], [(4, 4.0)]]
     assert called == [[0, 2, 4], [1, 3]]
+
+
+def test_ranks_give_back_what_has_not_begun():
+    def task(ranks):
+        evaluator = SharedEvaluator(SerialEvaluator(lambda params: params["k"]), ranks)
+        for k in range(5):
+            evaluator.submit(Trial(k, {"k": k}))
+        done = [trial.id for trial, _ in evaluator.collect()]
+        withdrawn = [trial.id for trial in evaluator.withdraw()]
+        evaluator.submit(Trial(7, {"k": 7}))
+        return done, withdrawn, [trial.id for trial, _ in evaluator.collect()], evaluator.outstanding
+
+    assert on_ranks(task) == [([0, 1], [2, 3, 4], [7], 0)] * 2
 
 
 def test_an_evaluator_is_shared_once_however_often_a_run_is_set_up(monkeypatch):

@@ -139,6 +139,7 @@ def _new(cli: RunCLI) -> Study:
 def _loaded(cli: RunCLI) -> Study:
     """The study in the run's journal; every rank reads it for itself: none writes before all have met."""
     loop, problem, path = cli.loop, cli.problem, cli.run / JOURNAL
+    was_warm = Run(cli.run).settings.get("warm_start")  # before the journal is read: the first rank changes it last
     study = Study.load(path, space=problem.space, **_parts(cli))
     observations = study.observations
     kept = {"directions": observations.directions, "loop.seed": study.seed, "loop.budget": observations.budget}
@@ -147,12 +148,14 @@ def _loaded(cli: RunCLI) -> Study:
         said = "; ".join(f"{name} was {kept[name]}, not {wanted[name]}" for name in other)
         raise JournalError(f"a run goes on as it began, but in {path} {said}. Leave it as it was, or begin a new run.")
     study._check_run(loop.n_trials, cli.trainer, _steered(cli))
-    missing = _missing(cli, study)
+    missing = _missing(cli, study, was_warm)
     _check_addable(study, missing)  # all, before the first is added: the same command then adds none twice
     if cli.trainer.is_global_zero:
         problem.prepare()
         if observations.journal is not None:
             observations.journal.open()  # before anything is written: another process may go on with the run
+    else:
+        observations.journal = None  # the first rank writes what all add
     for _, results in missing:
         study.add(**vars(results))
     if cli.trainer.is_global_zero:
@@ -166,18 +169,26 @@ def _parts(cli: RunCLI) -> Parts:
     return parts | {"candidates": cli.loop.candidates, "n_initial": cli.loop.n_initial}
 
 
-def _missing(cli: RunCLI, study: Study) -> list[tuple[str, EarlierResults]]:
+def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str, EarlierResults]]:
     """Earlier results that the run does not have yet, and their files: of a new one, or it died before it had all."""
     observations = study.observations
     has_own = len(observations) > observations.n_asked + observations.n_earlier
     tasks = [*observations.task_names, *([None] if has_own else [])]
-    is_new = cli.warm_start != Run(cli.run).settings.get("warm_start")
     missing = []
     for path, task in _files(cli):
-        known = [] if task is None and is_new else tasks
+        known = [] if task is None and cli.warm_start != was_warm else tasks
         if task not in known or Path(path).exists():  # one that is gone has done its service
             missing += [(path, results) for results in _read(cli, path, task) if results.task not in known]
-    return missing
+    return [(path, results) for path, results in missing if results.task is not None or not _has(study, results)]
+
+
+def _has(study: Study, results: EarlierResults) -> bool:
+    """Whether a run has these results already, as one that died when it had just added them."""
+    try:
+        added = study._read(**vars(results))
+    except DeepBoreError:  # which is said with the file, before anything is added
+        return False
+    return study.observations.has(added)
 
 
 def _check_addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> None:

@@ -1,5 +1,6 @@
 """What a run directory is called, its files, and how it stands. Light to import, and only ever reads."""
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -13,18 +14,30 @@ from deepbore.data.files import refuse_link
 from deepbore.data.lines import parsed
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, read_record
-from deepbore.errors import JournalError
+from deepbore.errors import JournalError, SettingError
 
 RUNS = Path("runs")
 CONFIG, JOURNAL = "config.yaml", "journal.jsonl"
 TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.Timed`
 N_TRIALS = 100  # of a configuration that does not say
+NAMED = "DEEPBORE_RUN"  # the variable by which the ranks that Lightning starts know the run
+RANK = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")  # the variables that Lightning looks at
 _NUMBER = re.compile(r"[-_.]?(seed|run)?[-_.]?\d+$")
 
 
 def new_run(stem: str) -> Path:
-    """The next free directory for a run: runs/branin-1, runs/branin-2, ..."""
-    return next(path for k in count(1) if not (path := RUNS / f"{stem}-{k}").exists())
+    """The next free directory for a run: runs/branin-1, runs/branin-2, ...; for other ranks that of the first.
+
+    Raises:
+        SettingError: in another rank that the first one has not started, and so can't tell.
+    """
+    if next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
+        if NAMED not in os.environ:
+            raise SettingError("ranks that are started side by side share a run: name its directory by --run.")
+        return Path(os.environ[NAMED])
+    found = next(path for k in count(1) if not (path := RUNS / f"{stem}-{k}").exists())
+    os.environ[NAMED] = str(found.absolute())
+    return found
 
 
 def journal_of(run: Path) -> Path:

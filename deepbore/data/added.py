@@ -65,6 +65,8 @@ class Added:
                 'results are columns by name, as in {"x": [0.1, 0.2]}, a DataFrame, or one configuration, but got '
                 f"{columns!r:.100}."
             )
+        if getattr(columns, "ndim", 2) == 1:
+            columns = dict(columns.items())  # a row of a DataFrame, which iterates over its values
         if _is_one(columns):
             points = space.encode([dict(columns)])
             values, constraints = [values], None if constraints is None else [constraints]

@@ -74,6 +74,18 @@ class AddedTrials(ComparedTrials):
             raise refuse_values("earlier results were added")
         return added
 
+    def has(self, added: Added) -> bool:
+        """Whether rows of this run have the configurations and values of earlier results, one after the other."""
+        points, values = added.points.to(self.points.device), added.values * self._signs
+        starts = (self.points == points[:1]).all(-1).nonzero().squeeze(-1).tolist() if len(added) else []
+        blocks = (slice(start, start + len(added)) for start in starts if start + len(added) <= len(self))
+        return any(
+            torch.equal(self.points[rows], points)
+            and np.array_equal(self.values[rows].cpu().numpy(), values, equal_nan=True)
+            and not bool(self.tasks[rows].any())
+            for rows in blocks
+        )
+
     # --- within ------------------------------------------------------------------------------------------------------
 
     def _effect_of_adding(self, added: Added) -> Callable[[], None]:

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from deepbore.data import lines
 from deepbore.data.lines import VERSION, Event
-from deepbore.data.survey import Survey, events, identity, survey
+from deepbore.data.survey import Survey, events, holds_anything, identity, survey
 from deepbore.errors import JournalError
 
 __all__ = ["VERSION", "Event", "Journal"]
@@ -71,7 +71,7 @@ class Journal:
         """A new journal, its first line written.
 
         Args:
-            path: the file, which must not exist, or be empty. Its folder is made.
+            path: the file, which must not exist, or be empty but for half a first line. Its folder is made.
             header: what the event "created" says of the run; its "id" is made if there is none.
 
         Raises:
@@ -164,22 +164,23 @@ class Journal:
             raise JournalError(
                 f"the journal {self.path} belongs to the process that this one was forked from. {_ONE_WRITER}"
             ) from error
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
 
     def _refuse_content(self) -> None:
-        if self.path.is_dir():
-            raise JournalError(f"a journal is a file, but {self.path} is a directory. Name a file in it.")
-        if self.path.exists() and self.path.stat().st_size:
+        if holds_anything(self.path):
             raise JournalError(
                 f"{self.path} holds a run already, or something else. Go on with Study.load, or if_exists='load', or "
                 "name another file."
             )
+        if self.path.is_dir():
+            raise JournalError(f"a journal is a file, but {self.path} is a directory. Name a file in it.")
 
     def _create(self, created: Event) -> None:
         try:
             self.path.touch()
             self._file = self.path.open("rb+", buffering=0)
+            _cut(self._file, 0)  # of half a first line that a crash has left
             self._known = Survey(identity(os.fstat(self._file.fileno())), created["id"])
         except OSError as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error

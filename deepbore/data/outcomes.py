@@ -130,6 +130,8 @@ def as_number(value: Any, what: str = "an objective value") -> float:
     if isinstance(value, (str, bytes, bool, type(None))) or str(getattr(value, "dtype", "")) in BOOLEANS:
         raise ValueTypeError(f"{what} must be a number, but got {value!r:.100}. Tell failed=True if there is none.")
     try:
+        if "complex" in str(getattr(value, "dtype", "")):  # of which NumPy would give the real part
+            raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of torch, for a tensor of several
         raise ValueTypeError(f"{what} must be one number that a float can hold, but got {_shown(value)}.") from None

@@ -41,10 +41,17 @@ def latest(observations: "ObservationsView", row: int) -> int:
     return row
 
 
-def several_budgets(budgets: Any) -> str | None:
-    """What is wrong with budgets (n, or one, NaN where none is known) in a study without: they differ; else None."""
-    given = np.unique(np.atleast_1d(as_numbers([] if budgets is None else budgets, "budgets")))
-    different = given[~np.isnan(given)].tolist()
+def several_budgets(budgets: Any, known: "ObservationsView | None" = None) -> str | None:
+    """What is wrong with budgets in a study without: they differ; else None.
+
+    Args:
+        budgets: of new results: n, or one, NaN where none is known.
+        known: results whose budgets count, too, but for those of earlier tasks.
+    """
+    given = np.atleast_1d(as_numbers([] if budgets is None else budgets, "budgets"))
+    if known is not None and not np.isnan(given).all():
+        given = np.append(given, known.budgets[known.tasks == 0].cpu().numpy())
+    different = np.unique(given[~np.isnan(given)]).tolist()
     if len(different) < 2:
         return None
     listed = ", ".join(f"{each:g}" for each in different)

@@ -12,6 +12,7 @@ from deepbore.data.lines import VERSION, Event
 from deepbore.errors import JournalError
 
 log = logging.getLogger(__name__)
+_CREATED = b'{"event": "created"'  # a journal begins so
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,22 @@ def survey(path: Path) -> Survey:
             return _survey(path, file)
     except (OSError, ValueError) as error:
         raise JournalError(f"the journal {path} can't be read ({error}).") from error
+
+
+def holds_anything(path: Path) -> bool:
+    """Whether a file is there with more in it than half of the first line of a journal, as a crash may have left it.
+
+    Raises:
+        JournalError: if nobody can know.
+    """
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            first = file.readline()
+    except (OSError, ValueError) as error:
+        raise JournalError(f"the journal {str(path)!r} can't be read ({error}). Name another file.") from error
+    return not (_CREATED.startswith(first) or (first.startswith(_CREATED) and not first.endswith(b"\n")))
 
 
 def events(path: Path, found: Survey) -> Iterator[Event]:
@@ -93,7 +110,7 @@ def _survey(path: Path, file: BinaryIO) -> Survey:
 def _begun(path: Path, line: bytes, file: tuple[int, int]) -> Survey:
     """What the first line says."""
     if not line.endswith(b"\n"):
-        raise JournalError(f"the journal {path} is empty: it holds no run.")
+        raise JournalError(f"the journal {path} holds no run: its first line is missing, or torn as by a crash.")
     created = _event(path, 1, line)
     version, run_id = created.get("version"), created.get("id")
     known = isinstance(run_id, str) if version == VERSION else version == 1

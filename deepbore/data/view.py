@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Hashable, Mapping
-from copy import copy
+from copy import copy, deepcopy
 from hashlib import blake2b
 from itertools import chain, zip_longest
 from typing import Any, Self
@@ -240,7 +240,7 @@ class ObservationsView(Rows):
             constraints if constraints and not math.isnan(constraints[0]) else None,
             None if math.isnan(budget) else budget if self.budget is None else self.budget.plain(budget),
             self.task_names[task - 1] if task else None,
-            self._attributes.get(row, {}),
+            deepcopy(self._attributes.get(row, {})),  # a trial is a record: what is changed in it changes nothing here
             self._reasons.get(row),
             self._identities(point)[0],
             self.trial(self.resumed[row]) if row in self.resumed else None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from deepbore.data.outcomes import LostWorker, Outcome
 from deepbore.data.trial import Trial
+from deepbore.errors import EvaluatorError
 from deepbore.evaluators.base import Evaluator, Finished, check_settings
 from deepbore.worker.objective import in_words
 
@@ -184,3 +185,5 @@ def submitted(executor: Executor, *call: Any) -> "Future[Outcome]":
         future: Future[Outcome] = Future()
         future.set_exception(error)
         return future
+    except RuntimeError as error:  # what executors raise when they are shut down
+        raise EvaluatorError(f"the {type(executor).__name__} takes no more trials: {error}. Make a new one.") from error

@@ -8,8 +8,10 @@ from deepbore.evaluators.base import Evaluator, Finished
 class SharedEvaluator(Evaluator):
     """Trial k of a batch goes to rank k mod world, which evaluates it by an evaluator of its own, on its own device.
 
-    All ranks submit the same trials, and collect the same outcomes: those of the whole batch, in the order of trials,
-    when the slowest rank is done. So a run depends on the number of ranks, not on which is faster.
+    All ranks submit the same trials and collect the same outcomes, a round at a time: what each rank's evaluator gives
+    when it is asked once, in the order of trials, as soon as the slowest of them has answered. So a rank that dies
+    costs no more than a round. No new trial begins before the whole batch is done: the proposals of a run depend on the
+    number of ranks, not on which is faster.
 
     Args:
         own: this rank's evaluator.
@@ -20,7 +22,7 @@ class SharedEvaluator(Evaluator):
         self.own: Evaluator = own.own if isinstance(own, SharedEvaluator) else own  # one share, however often wrapped
         self.ranks = ranks
         self.workers = ranks.world * self.own.workers
-        self._submitted = 0
+        self._submitted = self._outstanding = 0
 
     def open(self) -> None:
         self.own.open()
@@ -29,24 +31,33 @@ class SharedEvaluator(Evaluator):
         if self._submitted % self.ranks.world == self.ranks.rank:
             self.own.submit(trial)
         self._submitted += 1
+        self._outstanding += 1
 
     def collect(self) -> list[Finished]:
-        finished: list[Finished] = []
-        while self.own.outstanding:
-            finished += self.own.collect()
-        self._submitted = 0
-        everything = [one for part in self.ranks.gather(finished) for one in part]
+        finished = self.own.collect() if self.own.outstanding else ()
+        everything = [one for part in self.ranks.gather(list(finished)) for one in part]
+        self._are_gone(len(everything))
         return sorted(everything, key=lambda one: one.trial.id)
 
     @property
     def outstanding(self) -> int:
-        return self._submitted
+        return self._outstanding
 
     @property
     def free(self) -> int:
         """All workers or none: a batch is waited for as a whole."""
-        return min(0, self.workers - self._submitted) if self._submitted else self.workers
+        return min(0, self.workers - self._outstanding) if self._outstanding else self.workers
+
+    def withdraw(self) -> list[Trial]:
+        everything = [trial for part in self.ranks.gather(list(self.own.withdraw())) for trial in part]
+        self._are_gone(len(everything))
+        return sorted(everything, key=lambda trial: trial.id)
 
     def close(self) -> None:
-        self._submitted = 0
+        self._submitted = self._outstanding = 0
         self.own.close()
+
+    def _are_gone(self, count: int) -> None:
+        """So many trials are outstanding no more; after the last one a new batch begins with the first rank."""
+        self._outstanding -= count
+        self._submitted = self._submitted if self._outstanding else 0

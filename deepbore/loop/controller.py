@@ -6,6 +6,7 @@ epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate ->
 import logging
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -81,6 +82,7 @@ class LoopController(Callback):
         runner.evaluate(self.engine.still_pending(left))
         while not self._stopped(trainer) and (rows := self._known(trainer)):
             runner.evaluate(rows)
+        self._before = deepcopy(state.state_dict())
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Starts the clock."""
@@ -100,7 +102,8 @@ class LoopController(Callback):
             self.state.rehearsals -= 1
         elif not self._stopped(trainer):
             rows = self.engine.reserve_queued(self.runner.room) or self._proposed(trainer)
-            if not rows:
+            if not rows:  # whoever goes on proposes anew, as a study does that is loaded
+                self.state.load_state_dict(self._before)
                 return
             seconds = time.perf_counter() - self._began
             self.runner.evaluate(rows)
@@ -110,6 +113,7 @@ class LoopController(Callback):
                 measured = {**progress(self.state.observations), "seconds_per_suggestion": seconds}
                 pl_module.log_dict(exact({**measured, **self.state.metrics.known}))
             self._stopped(trainer)
+        self._before = deepcopy(self.state.state_dict())
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Waits for what is still outstanding, if the trainer has ended the run."""
@@ -138,7 +142,7 @@ class LoopController(Callback):
             points = self._new(trainer, self.engine.propose, self.runner.room)
             if points is None:
                 return []
-            self.steering.proposed(points)
+            self.steering.proposed(points)  # the snapshot knows of it
             if self._stopped(trainer):
                 return []
             expected = self.engine.expected_labels(points) if self.logs else None

@@ -34,6 +34,7 @@ class RunState:
         unfinished: rows that a run which was killed has left pending, to be evaluated first.
         promised: rows, and budgets, that were chosen to be promoted when a run was killed, and come before any others.
         rehearsals: epochs that only train, where the classifier has to learn anew.
+        disappointed: rules that end a run -> how many of the latest proposals in a row have promised them too little.
         metrics: what is logged of labels and forecasts.
         feasibility: what is known of black-box constraints, learned anew before each proposal.
         nearby: what proposes in turn with the classifier where it knows the rows near the best one.
@@ -50,6 +51,7 @@ class RunState:
     unfinished: list[int] = field(default_factory=list)
     promised: list[tuple[int, float]] = field(default_factory=list)
     rehearsals: int = 0
+    disappointed: dict[str, int] = field(default_factory=dict)
     metrics: Metrics = field(default_factory=Metrics)
     feasibility: Feasibility = field(default_factory=Feasibility)
     nearby: Nearby = field(default_factory=Nearby)
@@ -166,6 +168,7 @@ class RunState:
             **({"feasibility": feasibility} if feasibility else {}),
             **({"nearby": nearby} if nearby else {}),
             **({"promised": list(self.promised)} if self.promised else {}),
+            **({"disappointed": dict(self.disappointed)} if self.disappointed else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -183,6 +186,7 @@ class RunState:
         self.nearby.load_state_dict(state.get("nearby", {}), self.space.released)
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.promised = list(state.get("promised", []))
+        self.disappointed = dict(state.get("disappointed", {}))
         self.seed = state.get("seed", self.seed)  # which snapshots of version 0.1 do not have
         self.generator.set_state(state["generator"].cpu())  # last: binding draws from it
 

@@ -55,7 +55,6 @@ class Steering:
         self.is_over = self._is_enough = False
         self._failures, self._has_success = 0, False
         self._error: ObjectiveError | None = None
-        self._disappointments = [0] * len(self.rules)
         self._started = time.monotonic()
 
     @property
@@ -86,10 +85,10 @@ class Steering:
 
     def proposed(self, points: Tensor) -> None:
         """The classifier has proposed points (q x d), and nobody has been asked to evaluate them yet."""
-        for k, rule in enumerate(self.rules):
-            poor = self.engine.state.classifier.ready and rule.promises_too_little(self.engine.state, points)
-            self._disappointments[k] = self._disappointments[k] + 1 if poor else 0
-            self._is_enough = self._is_enough or self._disappointments[k] >= rule.proposals
+        state = self.engine.state
+        poor = [rule for rule in self.rules if state.classifier.ready and rule.promises_too_little(state, points)]
+        state.disappointed = {repr(rule): 1 + state.disappointed.get(repr(rule), 0) for rule in poor}
+        self._is_enough = self._is_enough or any(state.disappointed[repr(rule)] >= rule.proposals for rule in poor)
         self.look()
 
     def look(self) -> None:

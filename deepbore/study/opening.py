@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
@@ -12,8 +13,9 @@ from deepbore.data.budget import Budget
 from deepbore.data.history import History, replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Direction, Observations
+from deepbore.data.survey import holds_anything
 from deepbore.errors import JournalError, SettingError
-from deepbore.labels import PreferenceLabels, default_labels
+from deepbore.labels import Labelling, PreferenceLabels, default_labels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.loop.recipe import Recipe, check_budget, shown
 from deepbore.loop.state import RunState, as_seed
@@ -36,6 +38,10 @@ class Opened(NamedTuple):
     history: History | None = None
 
 
+def no_check(state: RunState) -> None:
+    """Whatever is wanted can be done."""
+
+
 def opened(
     space: SearchSpace,
     direction: Direction | None,
@@ -45,9 +51,13 @@ def opened(
     if_exists: IfExists,
     budget: Budget | None = None,
     preferences: bool = False,
+    check: Callable[[RunState], None] = no_check,
     **parts: Unpack[Parts],
 ) -> Opened:
     """The run that these settings describe: a new one, or the one in the journal, if that is wanted and it has one.
+
+    Args:
+        check: raises an error for a run that can't do what is wanted, before anything is written.
 
     Raises:
         SettingError: for settings outside their range.
@@ -65,18 +75,20 @@ def opened(
         parts = _of_preferences(parts)
     wanted = ((direction or ("maximize" if preferences else "minimize")),) if directions is None else directions
     observations = Observations(space, wanted, budget=budget, by_preference=preferences)
-    if journal is not None and if_exists == "load" and holds_run(journal):
-        return _same_run(journal, observations, as_seed(seed), parts)
-    recipe = Recipe.resolve(space, observations.k, **parts, budget=budget)
+    with _given_back(parts):
+        if journal is not None and if_exists == "load" and holds_run(journal):
+            return _same_run(journal, observations, as_seed(seed), check, parts)
+        recipe = Recipe.resolve(space, observations.k, **parts, budget=budget)
+        state = _state(observations, recipe, seed)
+        check(state)
+        if journal is not None:
+            observations.journal = Journal.begin(journal, state.header())
     if recipe.classifier.has_learned_in_a_run:
         log.warning(
             "this %s has learned in another run, and goes on from there. Make a new one for each run, unless that is "
             "what you want.",
             type(recipe.classifier).__name__,
         )
-    state = _state(observations, recipe, seed)
-    if journal is not None:
-        observations.journal = Journal.begin(journal, state.header())
     return Opened(state)
 
 
@@ -105,9 +117,8 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
 
 
 def holds_run(journal: str | os.PathLike[str]) -> bool:
-    """Whether a file is there, and not empty."""
-    path = Path(journal)
-    return path.is_file() and path.stat().st_size > 0
+    """Whether a file is there, and not empty, but for half a first line that a crash has left."""
+    return holds_anything(Path(journal))
 
 
 def _of_preferences(parts: Parts) -> Parts:
@@ -136,7 +147,9 @@ def _check_space(space: SearchSpace) -> None:
         raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
 
 
-def _same_run(path: str | os.PathLike[str], wanted: Observations, seed: int, parts: Parts) -> Opened:
+def _same_run(
+    path: str | os.PathLike[str], wanted: Observations, seed: int, check: Callable[[RunState], None], parts: Parts
+) -> Opened:
     """The run in a journal, if it is the one that is wanted; its lock is taken at once, before any evaluation."""
     run = loaded(path, wanted.space, **parts)
     assert run.history is not None
@@ -149,8 +162,25 @@ def _same_run(path: str | os.PathLike[str], wanted: Observations, seed: int, par
             f"{run.history.journal.path} holds another run than the one described here: {'; '.join(found)}. Name "
             "another file; or, to go on with the run in it and change its parts, use Study.load(journal, ...)."
         )
+    check(run.state)
     run.history.journal.open()
     return run
+
+
+@contextmanager
+def _given_back(parts: Parts) -> Iterator[None]:
+    """If a run is refused, its classifier goes on with the one that had it, and its labels know what they knew."""
+    classifier, labels = parts.get("classifier"), parts.get("labels")
+    had = (classifier.generator, classifier.earlier) if isinstance(classifier, Classifier) else None
+    known = labels.state_dict() if isinstance(labels, Labelling) else None
+    try:
+        yield
+    except BaseException:
+        if isinstance(classifier, Classifier) and had is not None:
+            classifier.generator, classifier.earlier = had
+        if isinstance(labels, Labelling) and known is not None:
+            labels.load_state_dict(known)
+        raise
 
 
 def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> list[str]:

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypedDict, cast
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.checks import whole
 from deepbore.classifiers import Classifier
-from deepbore.compute.devices import Device
+from deepbore.compute.devices import Device, as_device
+from deepbore.compute.neutral import as_usual
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
 from deepbore.evaluators import Evaluator, Objective
@@ -110,7 +112,6 @@ class Opening(TypedDict):
     """Where a run comes from."""
 
     seed: int
-    device: Device
     journal: str | os.PathLike[str] | None
     if_exists: IfExists
     budget: Budget | None
@@ -123,11 +124,15 @@ def _optimized(
     evaluator = as_evaluator(objective)
     check_objective(objective, given["budget"])
     opening, parts, steered = (_among(given, kind) for kind in (Opening, Parts, Steered))
-    probe = opened(space, direction, None, given["seed"], None, "error", given["budget"], **parts)
-    check_run(probe.state, n_trials, None, cast(Steered, steered))  # what is wrong is said before a journal is begun
-    study = Study(space, direction=direction, **opening, **parts)
+    check = partial(check_run, n_trials=n_trials, trainer=None, steered=cast(Steered, steered))
+    device = as_device(given["device"])
+    with as_usual():
+        study = Study._of(opened(space, direction, None, check=check, **opening, **parts), device)
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
-    return study.optimize(evaluator, left, **steered)
+    try:
+        return study.optimize(evaluator, left, **steered)
+    finally:
+        study.close()  # nobody else could; whoever goes on with the result's study takes the lock again
 
 
 def _among(given: Mapping[str, Any], kind: type) -> dict[str, Any]:

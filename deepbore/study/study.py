@@ -280,8 +280,13 @@ class Study(Reporting):
             JournalError: for a missing, damaged or contradictory journal, or one of another space than is given.
             SettingError: for a part that the header can't name.
         """
+        return cls._of(loaded(journal, space, **parts), as_device(device))
+
+    @classmethod
+    def _of(cls, run: Opened, device: torch.device) -> "Study":
+        """The study of a run that has been opened."""
         study = cls.__new__(cls)
-        study._begin(loaded(journal, space, **parts), as_device(device))
+        study._begin(run, device)
         return study
 
     def close(self) -> None:

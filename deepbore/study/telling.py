@@ -211,7 +211,7 @@ class Telling(SharedStudy):
         """Earlier results, given as to `add`, still to be appended."""
         if about["task"] is not None:
             self._state.earlier.check()
-        elif self.observations.budget is None and (different := several_budgets(about["budgets"])):
+        elif self.observations.budget is None and (different := several_budgets(about["budgets"], self.observations)):
             raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
         return Added.read(self.space, self.observations.k, columns, values, **about)
 
