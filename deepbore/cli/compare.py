@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,7 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
     longest = max((group.length for group in groups), default=0)
     moments = [n for n in MOMENTS if n < longest][-COLUMNS:]
     rows = [["", "runs", "trials", "best", "from", "to", *(f"after {n}" for n in moments)]]
-    ranked = sorted(groups, key=lambda group: _median(group, group.length) * sign_of(direction))
-    for group in ranked:
+    for group in sorted(groups, key=partial(_rank, direction=direction)):
         ends = [best[-1] for best in group.bests if len(best)]
         known = sorted(float(end) for end in ends if np.isfinite(end))
         middle = _short(float(np.median(known))) if known else "-"
@@ -104,6 +104,12 @@ def _median(group: Curves, n: int) -> float:
         return float("nan")
     values = group.after(n)
     return float(np.nanmedian(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _rank(group: Curves, direction: Direction) -> tuple[bool, float]:
+    """What groups are sorted by: the best one first, those without a value last."""
+    median = _median(group, group.length)
+    return bool(np.isnan(median)), median * sign_of(direction)
 
 
 def _trials(group: Curves) -> str:

@@ -18,6 +18,7 @@ from deepbore.errors import JournalError, SettingError
 
 RUNS = Path("runs")
 CONFIG, JOURNAL = "config.yaml", "journal.jsonl"
+JSONL = ".jsonl"
 TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.Timed`
 N_TRIALS = 100  # of a configuration that does not say
 NAMED = "DEEPBORE_RUN"  # the variable by which the ranks that Lightning starts know the run
@@ -61,9 +62,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What to call it: the directory's name, or the journal's."""
-        resolved = self.path.resolve()
-        return resolved.name if self.path.is_dir() else resolved.stem
+        """What to call it: the directory's name, or the journal's without .jsonl."""
+        return self.path.resolve().name.removesuffix(JSONL)
 
     @property
     def stem(self) -> str:
@@ -82,7 +82,9 @@ class Run:
 
     def beside(self, name: str) -> Path:
         """Where a picture or a page of it goes: into the directory under this name, or beside the journal."""
-        return self.path / name if self.path.is_dir() else self.path.with_suffix(Path(name).suffix)
+        if self.path.is_dir():
+            return self.path / name
+        return self.path.with_name(self.path.name.removesuffix(JSONL) + Path(name).suffix)
 
     @cached_property
     def configuration(self) -> str:

@@ -143,7 +143,7 @@ def _draw_classifier(axes: "Axes", study: "Study") -> None:
         draw_slice(axes, study, name)
         axes.set_ylabel(name_of_pi(study))
         return
-    dress(axes, "x", name, study.space.parameters[name])
+    dress(axes, "x", name, study.space)
     axes.set_yticks([])
     thin_spines(axes)
     note(axes, reason)

@@ -68,7 +68,7 @@ def history(
         direction: "minimize" or "maximize"; None for the study's, or "minimize".
         gamma: proportion of good observations, in (0, 1), or a schedule; None for the study's, or 1/2. For labels
             that are made without a threshold there is no tau, and those values are grey whose label is 0.
-        optimum: the best possible value, drawn if known.
+        optimum: the best possible value, drawn if known; not at 0 or below where the axis is logarithmic.
         title: of the picture.
         path: where to save it (the suffix says the format); None for nowhere.
         axes: where to draw; None for a new figure.
@@ -84,7 +84,7 @@ def history(
         one_of(get_args(Direction), direction=direction)
     shown = _told(run, direction, gamma)
     axes = axes or new_axes(7.5, 4.2)
-    axes.set(xlabel="evaluation", ylabel="value", title=plain(title, 80))
+    axes.set(xlabel="evaluation", ylabel="value 0" if shown.is_one_of_several else "value", title=plain(title, 80))
     if np.isfinite(shown.values).any():
         _draw_values(axes, shown)
         _hide_outliers(axes, shown)
@@ -93,7 +93,7 @@ def history(
         axes.set_yticks([])
     _mark_failures(axes, shown.trials[np.isnan(shown.values)])
     if optimum is not None:
-        axes.axhline(optimum, color="black", lw=0.8, ls=":", label="optimum")
+        _draw_optimum(axes, optimum)
     axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     thin_spines(axes)
     legend(axes, loc="best" if len(shown.trials) < MANY else "upper right")
@@ -129,6 +129,7 @@ class _Told:
         gamma: proportion of good values; None for labels that are made without a threshold.
         good: which have a label above 0 by the labels of the run, for where there is no gamma (n).
         own: which are of this run, not of an earlier task, whose values may be on another scale (n).
+        is_one_of_several: whether these are the first of several values, of which there is no best one.
     """
 
     trials: np.ndarray
@@ -139,6 +140,7 @@ class _Told:
     gamma: "Gamma | None"
     good: np.ndarray
     own: np.ndarray
+    is_one_of_several: bool = False
 
 
 def _told(
@@ -158,7 +160,7 @@ def _told(
         direction = direction or run.direction
         best = best_among(told, direction, run.budget is not None)
         own = np.array([trial.task is None for trial in told], dtype=bool)
-        return _Told(trials, values, counted, best, sign_of(direction), known, np.isfinite(values), own)
+        return _Told(trials, values, counted, best, sign_of(direction), known, np.isfinite(values), own, run.k > 1)
     if isinstance(run, Sequence | np.ndarray) and not isinstance(run, str):
         values = _numbers(run)
         trials = np.arange(1, len(values) + 1)
@@ -193,7 +195,8 @@ def _told_of_study(study: "Study", direction: Direction | None, gamma: "Gamma | 
     good, values = is_good(study, labels_of(study))[told], values_of(study)[told]
     budgets = None if observations.budget is None else observations.budgets.cpu().numpy()[told]
     best = sign * best_so_far(np.where(counted, sign * values, np.nan), budgets)
-    return _Told(np.flatnonzero(told) + 1, values, counted, best, sign, gamma, good, own)
+    several = observations.k > 1
+    return _Told(np.flatnonzero(told) + 1, values, counted, best, sign, gamma, good, own, several)
 
 
 def _draw_values(axes: "Axes", shown: _Told) -> None:
@@ -215,10 +218,23 @@ def _draw_values(axes: "Axes", shown: _Told) -> None:
     for which, colour, name in kinds:
         if which.any():
             axes.scatter(shown.trials[which], shown.values[which], s=size, color=colour, label=name, zorder=3)
-    axes.step(shown.trials, shown.best, where="post", color=BEST, lw=1.8, label="best so far", zorder=5)
+    if not shown.is_one_of_several:
+        axes.step(shown.trials, shown.best, where="post", color=BEST, lw=1.8, label="best so far", zorder=5)
     if gamma is not None:
         name = "tau" if callable(gamma) else f"tau (gamma = {gamma:.3g})"
         axes.step(shown.trials, shown.sign * taus, where="post", color=TAU, lw=1.2, ls="--", label=name, zorder=4)
+
+
+def _draw_optimum(axes: "Axes", optimum: float) -> None:
+    """A line at the best possible value, for which the axis grows; none where a logarithmic one has no room for it."""
+    if axes.get_yscale() == "log" and optimum <= 0:
+        return
+    low, high = axes.get_ylim()
+    axes.axhline(optimum, color="black", lw=0.8, ls=":", label="optimum")
+    if not low < optimum < high:
+        above = optimum * 1.2 if axes.get_yscale() == "log" else optimum + 0.03 * (high - low)
+        below = optimum / 1.2 if axes.get_yscale() == "log" else optimum - 0.03 * (high - low)
+        axes.set_ylim(min(low, below), max(high, above))
 
 
 def _mark_failures(axes: "Axes", trials: np.ndarray) -> None:

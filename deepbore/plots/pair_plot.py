@@ -93,8 +93,8 @@ def draw_pair(axes: "Axes", study: "Study", across: str, up: str, *, deviation: 
     if not (has_i & has_j).all():
         lacking = _table(shown, ~(has_i & has_j), xs)
         axes.pcolor(*place, lacking, shading="nearest", hatch="///", cmap=clear(), edgecolors=GREY, linewidth=0)
-    dress(axes, "x", across, p)
-    dress(axes, "y", up, q)
+    dress(axes, "x", across, study.space)
+    dress(axes, "y", up, study.space)
     _draw_trials(axes, study, i, j)
     return mesh
 

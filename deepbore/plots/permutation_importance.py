@@ -8,7 +8,7 @@ from torch import Tensor
 
 from deepbore.checks import whole
 from deepbore.plots.predictions import MANY, judged_rows, name_of_pi, nothing_learned, probability
-from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain, thin_spines
+from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain_names, thin_spines
 from deepbore.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
     values = [value for _, value in found]
     bars = axes.barh(range(len(found)), values, color=GOOD, height=0.65)
     axes.bar_label(bars, [f"{value:.2f}" for value in values], padding=3, fontsize=8)
-    axes.set_yticks(range(len(found)), [plain(name) for name, _ in found])
+    axes.set_yticks(range(len(found)), plain_names([name for name, _ in found]))
     axes.invert_yaxis()
     axes.set(xlim=(0, 1.12 * max(*values, 0.1)), xlabel=f"importance for the {name_of_pi(study)}")
     thin_spines(axes)

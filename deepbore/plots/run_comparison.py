@@ -34,18 +34,23 @@ class Curves:
     bests: Sequence[np.ndarray]
 
     @property
+    def begun(self) -> list[np.ndarray]:
+        """Those of the runs in which a trial is finished."""
+        return [best for best in self.bests if len(best)]
+
+    @property
     def length(self) -> int:
-        """How many trials each of them has at least."""
-        return min((len(best) for best in self.bests), default=0)
+        """How many trials each of these has at least."""
+        return min(map(len, self.begun), default=0)
 
     def after(self, n: int) -> np.ndarray:
-        """The best values of the runs after n >= 1 trials."""
-        return np.array([best[n - 1] for best in self.bests])
+        """The best values of these after n >= 1 trials."""
+        return np.array([best[n - 1] for best in self.begun])
 
     @property
     def band(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lower edge, median and upper edge after each trial that all runs have (up to `length`)."""
-        together = np.array([best[: self.length] for best in self.bests])
+        """Lower edge, median and upper edge after each trial that all of these have (up to `length`)."""
+        together = np.array([best[: self.length] for best in self.begun])
         share = 25.0 if len(together) >= FEW else 0.0
         edges: np.ndarray = np.nanpercentile(together, [share, 50.0, 100 - share], axis=0)
         return edges[0], edges[1], edges[2]
@@ -99,7 +104,7 @@ def _draw(axes: "Axes", group: Curves, colour: str) -> np.ndarray:
     """Draws one group; returns the values that are drawn."""
     low, middle, high = _from_first_value(group)
     trials = np.arange(group.length - len(middle) + 1, group.length + 1)
-    n = len(group.bests)
+    n = len(group.begun)
     name = plain(group.name, 40) + (f" ({n} runs)" if n > 1 else "")
     axes.step(trials, middle, where="post", color=colour, lw=1.8, label=name, zorder=3)
     if n > 1:
@@ -109,6 +114,6 @@ def _draw(axes: "Axes", group: Curves, colour: str) -> np.ndarray:
 
 def _from_first_value(group: Curves) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The band from the trial on after which some run has a value."""
-    first = int(np.isfinite([best[: group.length] for best in group.bests]).any(0).argmax())
-    cut = Curves(group.name, [best[first : group.length] for best in group.bests])
+    first = int(np.isfinite([best[: group.length] for best in group.begun]).any(0).argmax())
+    cut = Curves(group.name, [best[first : group.length] for best in group.begun])
     return cut.band

@@ -1,12 +1,14 @@
 """From a parameter to an axis: where its values stand, its ticks and limits."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from torch import Tensor
 
-from deepbore.plots.style import plain
+from deepbore.plots.style import plain_names
+from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter, Scale
 
 if TYPE_CHECKING:
@@ -22,25 +24,29 @@ def on_axis(parameter: Parameter, column: Tensor) -> np.ndarray:
     return np.array(where, dtype=float)
 
 
-def short(value: Any, most: int = 12) -> str:
-    """A native value as a tick's label."""
-    if not isinstance(value, float):
-        return plain(value, most)
+def tick_labels(values: Sequence[Any], most: int = 12) -> list[str]:
+    """Native values as the labels of an axis."""
+    return plain_names([short(value) if isinstance(value, float) else value for value in values], most)
+
+
+def short(value: float) -> str:
+    """A number as a tick's label."""
     digits, _, exponent = f"{value:.5e}".partition("e")
     if value and not -4 < int(exponent) < 6:
         return f"{float(digits):g}e{int(exponent)}"
     return f"{value:.6g}"
 
 
-def dress(axes: "Axes", which: Literal["x", "y"], name: str, parameter: Parameter, most: int = 5) -> None:
-    """Gives an axis the parameter's name, scale, limits and ticks."""
+def dress(axes: "Axes", which: Literal["x", "y"], name: str, space: SearchSpace, most: int = 5) -> None:
+    """Gives an axis the name, scale, limits and ticks of a parameter of the space."""
+    parameter, place = space.parameters[name], space.names.index(name)
     axis = axes.xaxis if which == "x" else axes.yaxis
     shown = parameter.ticks(most if parameter.is_numeric else 2 * most)
-    labels = [short(value) for value in shown]
+    labels = tick_labels(shown)
     scale = parameter.scale
     limits = (-0.5, parameter.upper + 0.5) if scale is None else _widened(scale)
     kind = "log" if scale is not None and scale.log else "linear"
-    axes.set(**{f"{which}scale": kind, f"{which}lim": limits, f"{which}label": plain(name)})
+    axes.set(**{f"{which}scale": kind, f"{which}lim": limits, f"{which}label": plain_names(space.names)[place]})
     axis.set_ticks(on_axis(parameter, parameter.encode(shown)), labels)
     axis.set_ticks([], minor=True)
     axes.tick_params(axis=which, labelsize=8)

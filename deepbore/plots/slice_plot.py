@@ -92,7 +92,7 @@ def draw_slice(axes: "Axes", study: "Study", name: str) -> None:
     """One panel of `slices`."""
     column = study.space.names.index(name)
     parameter = study.space.parameters[name]
-    dress(axes, "x", name, parameter)
+    dress(axes, "x", name, study.space)
     axes.set_ylim(-0.06, 1.06)
     thin_spines(axes)
     start = centre(study, [column])

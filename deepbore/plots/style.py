@@ -2,11 +2,13 @@
 
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepbore.data.files import replace_file
 from deepbore.errors import MissingPackage, SettingError
+from deepbore.plots.names import short_names, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,8 +83,12 @@ def nothing_on(axes: "Axes | None", text: str) -> "Figure":
 
 def plain(text: Any, most: int = 24) -> str:
     """Text from a user as one line of at most so many characters, with no formula in it ($ begins one)."""
-    line = " ".join(str(text).split())
-    return (line if len(line) <= most else line[: most - 1] + "…").replace("$", r"\$")
+    return shortened(text, most).replace("$", r"\$")
+
+
+def plain_names(names: Sequence[Any], most: int = 24) -> list[str]:
+    """Several of them, which differ."""
+    return [name.replace("$", r"\$") for name in short_names(names, most)]
 
 
 def thin_spines(axes: "Axes") -> None:

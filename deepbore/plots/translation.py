@@ -59,13 +59,21 @@ class Translation:
 
 
 def by_definition(study: "Study") -> Translation | None:
-    """The map along the trials' own labels and values; None if these do not determine it."""
+    """The map along the trials' own labels and values; None if these do not determine it.
+
+    Labels are of all values, feasible or not; where those of feasible trials alone follow their values, these count.
+    """
     values, label = values_of(study), labels_of(study).z.mean(-1).cpu().double().numpy()
-    observations = study.observations
-    known = (observations.feasible & (observations.tasks == 0)).cpu().numpy()
+    own, feasible = study.observations.tasks == 0, study.observations.feasible
     sign = sign_of(study.observations.direction)
-    order = np.lexsort((-label[known], sign * values[known]))  # the best first
-    y, z = sign * values[known][order], label[known][order]
+    known = [np.isfinite(values) & own.cpu().numpy(), (feasible & own).cpu().numpy()]
+    return next((found for rows in known if (found := _along(sign * values[rows], label[rows], sign))), None)
+
+
+def _along(values: np.ndarray, label: np.ndarray, sign: float) -> Translation | None:
+    """The map along values (n, to minimise) and labels (n); None if one does not determine the other."""
+    order = np.lexsort((-label, values))  # the best first
+    y, z = values[order], label[order]
     levels = np.unique(z)
     if len(levels) < LEVELS or (np.diff(z) > 1e-9).any():
         return None

@@ -9,6 +9,7 @@ from typing import Any
 from deepbore.data.directions import Direction, sign_of
 from deepbore.data.outcomes import Status
 from deepbore.data.trial import Trial
+from deepbore.plots.names import short_names, shortened
 from deepbore.plots.value_axis import ValueAxis
 
 LINES, LETTERS = 24, 60  # of a text that comes up under the pointer
@@ -54,8 +55,12 @@ class Section:
 
 def text(value: Any, most: int = LETTERS) -> str:
     """Text from a user as one line for plotly, which reads some HTML."""
-    line = " ".join(str(value).split())
-    return escape(line if len(line) <= most else line[: most - 1] + "…", quote=False)
+    return escape(shortened(value, most), quote=False)
+
+
+def texts(values: Sequence[Any], most: int) -> list[str]:
+    """Several of them, which differ."""
+    return [escape(name, quote=False) for name in short_names(values, most)]
 
 
 def number(value: Any) -> str:

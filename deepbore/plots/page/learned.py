@@ -13,7 +13,7 @@ from deepbore.compute.ranks import rank_correlation
 from deepbore.data.directions import sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.held_out import FOLDS, held_out
-from deepbore.plots.page.charts import Chart, Section, axis_of, clipped, text
+from deepbore.plots.page.charts import Chart, Section, axis_of, clipped, texts
 from deepbore.plots.page.slice_charts import pair_charts, slice_charts
 from deepbore.plots.predictions import labels_of, name_of_pi, nothing_learned, values_of
 from deepbore.plots.reliability_diagram import reliability
@@ -60,7 +60,8 @@ class Learned:
     @cached_property
     def shown(self) -> ValueAxis | None:
         """The axis of values."""
-        return ValueAxis.of(values_of(self.study), sign_of(self.study.observations.direction))
+        own = (self.study.observations.tasks == 0).cpu().numpy()  # others may be on another scale
+        return ValueAxis.of(values_of(self.study)[own], sign_of(self.study.observations.direction))
 
     @cached_property
     def shares(self) -> dict[str, Share]:
@@ -103,7 +104,7 @@ _PAIRS = (
 
 def _importance(learned: Learned) -> Section:
     found = list(learned.shares.items())[:BARS][::-1]
-    names = [text(name, 30) for name, _ in found]
+    names = texts([name for name, _ in found], 30)
     rest = max(0.0, 1.0 - sum(share.alone for share in learned.shares.values()))
     if not any(share.whole for share in learned.shares.values()):
         return Section("Importance", "The classifier says the same of all configurations yet.")

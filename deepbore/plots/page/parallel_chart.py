@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from deepbore.data.directions import sign_of
-from deepbore.data.record import Record
+from deepbore.data.record import Record, is_feasible
 from deepbore.data.trial import Trial
-from deepbore.plots.page.charts import Chart, Section, finished, number, some_of, text
+from deepbore.plots.page.charts import Chart, Section, finished, number, some_of, texts
+from deepbore.plots.style import INFEASIBLE
 from deepbore.plots.value_axis import ValueAxis
 
 LINES, MOST = 300, 14
@@ -28,19 +29,22 @@ class Scale:
         high: greatest number.
         log: whether the scale is logarithmic.
         choices: of an ordinal or a categorical parameter, in order.
+        step: from each number that a value can be to the next; 0 for real ones.
     """
 
     low: float = 0.0
     high: float = 1.0
     log: bool = False
     choices: tuple[Any, ...] = ()
+    step: float = 0.0
 
     @classmethod
     def of(cls, declared: Mapping[str, Any], seen: Sequence[Any]) -> "Scale":
         """From a parameter's declaration; of a type of somebody's own from the values that were seen."""
         low, high = declared.get("low"), declared.get("high")
         if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low < high:
-            return cls(float(low), float(high), declared.get("log") is True and low > 0)
+            step = declared.get("step") or (1 if declared.get("type") == "integer" else 0)
+            return cls(float(low), float(high), declared.get("log") is True and low > 0, step=float(step))
         given = declared.get("choices")
         if isinstance(given, list) and given:
             return cls(choices=tuple(given))
@@ -61,9 +65,12 @@ class Scale:
         """Heights and their labels."""
         if self.choices:
             step = math.ceil(len(self.choices) / 8)
-            return [(self.place(choice), text(number(choice), 12)) for choice in self.choices[::step]]
+            shown = self.choices[::step]
+            labels = texts([number(choice) for choice in shown], 12)
+            return [(self.place(choice), label) for choice, label in zip(shown, labels, strict=True)]
         if not self.log:
-            values = [self.low, (self.low + self.high) / 2, self.high]
+            half = (self.high - self.low) / 2
+            values = [self.low, self.low + (half // self.step * self.step if self.step else half), self.high]
             return [(self.place(value), number(value)) for value in values]
         powers = list(range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1))
         values = [10.0**k for k in powers[:: max(1, math.ceil(len(powers) / 6))]]
@@ -78,12 +85,13 @@ def parallel_section(record: Record) -> Section | None:
         return None
     names = list(record.space)[:MOST]
     more = f" The first {MOST} of {len(record.space)} parameters." if len(record.space) > MOST else ""
-    return Section("Parallel coordinates", _SAYS + more, [_chart(record, names, trials)])
+    several = " Of several values the first one counts." if record.k > 1 else ""
+    return Section("Parallel coordinates", _SAYS + several + more, [_chart(record, names, trials)])
 
 
 _SAYS = (
     "Every trial is a line through its parameters to its value: the greener the better; failed ones are red and end "
-    "before it. A line below the axes lacks the parameter."
+    "before it, those that violate a constraint are pink. A line below the axes lacks the parameter."
 )
 
 
@@ -93,8 +101,10 @@ def _chart(record: Record, names: Sequence[str], trials: Sequence[Trial]) -> Cha
     }
     good = _good(record, trials)
     apart = np.random.default_rng(0).uniform(-0.015, 0.015, (len(trials), len(names)))
-    ranked = [int(row) for row in np.argsort(good, kind="stable") if not np.isnan(good[row])]  # the worst first
+    counted = [is_feasible(trial) for trial in trials]
+    ranked = [int(row) for row in np.argsort(good, kind="stable") if counted[row]]  # the worst first
     buckets = {RED: [row for row in range(len(good)) if np.isnan(good[row])]}
+    buckets[INFEASIBLE] = [row for row in range(len(good)) if not counted[row] and not np.isnan(good[row])]
     buckets |= {colour: list(rows) for colour, rows in zip(COLOURS, np.array_split(ranked, len(COLOURS)), strict=True)}
     traces = []
     for colour, rows in buckets.items():
@@ -105,10 +115,10 @@ def _chart(record: Record, names: Sequence[str], trials: Sequence[Trial]) -> Cha
 
 
 def _good(record: Record, trials: Sequence[Trial]) -> np.ndarray:
-    """How good each value is on its axis, 0 to 1; NaN for failures (n)."""
+    """How good each value is on its axis, the axis of feasible ones, 0 to 1; NaN for failures (n)."""
     values = np.array([np.nan if t.value is None else t.value for t in trials], dtype=float)
-    sign = sign_of(record.direction)
-    shown = ValueAxis.of(values, sign)
+    sign, counted = sign_of(record.direction), np.array([is_feasible(trial) for trial in trials], dtype=bool)
+    shown = ValueAxis.of(values[counted], sign) or ValueAxis.of(values, sign)
     if shown is None:
         return values
     turned = np.log(values) if shown.log else values
@@ -153,8 +163,8 @@ def _layout(record: Record, names: Sequence[str], scales: Mapping[str, Scale]) -
     labels = [{**ground, "x": k, "y": y, "text": label, "font": {"size": 10}} for k, y, label in ticks]
     best, worst = ("best", "worst")
     labels += [{**ground, "x": d, "y": y, "text": label, "font": {"size": 10}} for y, label in ((1, best), (0, worst))]
-    heads = [{"x": k, "y": 1.05, "text": f"<b>{text(name, 16)}</b>", "showarrow": False, "yanchor": "bottom",
-              "font": {"size": 11}} for k, name in enumerate([*names, "value"])]  # fmt: skip
+    heads = [{"x": k, "y": 1.05, "text": f"<b>{name}</b>", "showarrow": False, "yanchor": "bottom",
+              "font": {"size": 11}} for k, name in enumerate([*texts(names, 16), "value"])]  # fmt: skip
     absent = any("when" in record.space[name] for name in names)
     hidden = {"visible": False, "fixedrange": True}
     return {

@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.plots.page.charts import Chart, axis_of, clipped, note, number, text
+from deepbore.plots.page.charts import Chart, axis_of, clipped, note, number, text, texts
 from deepbore.plots.predictions import band, centre, grid, has_deviation, labels_of, probability, shown_rows, values_of
 from deepbore.plots.scales import short
 from deepbore.plots.style import BAD, BEST, GOOD, STAR
 from deepbore.plots.translation import Translation
 from deepbore.plots.value_axis import ValueAxis
+from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _slice(study: "Study", name: str, translation: Translation | None, axis: Val
     column = study.space.names.index(name)
     parameter = study.space.parameters[name]
     layout = {
-        "xaxis": {**_axis(parameter, name), "nticks": 5},
+        "xaxis": {**_axis(study.space, name), "nticks": 5},
         "yaxis": {**axis_of(axis, ""), "title": {"text": ""}, "nticks": 6},
         "margin": {"l": 46, "r": 10, "t": 8, "b": 40},
         "showlegend": False,
@@ -123,8 +124,8 @@ def _pair(study: "Study", across: str, up: str, translation: Translation | None,
     i, j = space.names.index(across), space.names.index(up)
     p, q = space.parameters[across], space.parameters[up]
     layout = {
-        "xaxis": {**_axis(p, across), "nticks": 5},
-        "yaxis": {**_axis(q, up), "nticks": 6},
+        "xaxis": {**_axis(space, across), "nticks": 5},
+        "yaxis": {**_axis(space, up), "nticks": 6},
         "margin": {"l": 60, "r": 10, "t": 8, "b": 40},
         "showlegend": False,
     }
@@ -192,13 +193,13 @@ def where(parameter: Parameter, column: Tensor) -> list[Any]:
 def _labels(parameter: Parameter) -> list[str]:
     """The choices as short texts that differ."""
     choices = parameter.decode(torch.arange(parameter.levels or 1, dtype=torch.float64))
-    short = [text(number(choice), 18) for choice in choices]
-    return [label if short.count(label) == 1 else f"{label} ({k})" for k, label in enumerate(short)]
+    return texts([number(choice) for choice in choices], 18)
 
 
-def _axis(parameter: Parameter, name: str) -> dict[str, Any]:
+def _axis(space: SearchSpace, name: str) -> dict[str, Any]:
     """The layout of a parameter's axis."""
-    title = {"title": {"text": text(name, 30), "standoff": 6}}
+    parameter, place = space.parameters[name], space.names.index(name)
+    title = {"title": {"text": texts(space.names, 30)[place], "standoff": 6}}
     scale = parameter.scale
     if scale is None:
         labels = _labels(parameter)
