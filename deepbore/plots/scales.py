@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from torch import Tensor
 
-from deepbore.plots.style import plain_names
+from deepbore.plots.style import plain, plain_names
 from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter, Scale
 
@@ -29,8 +29,10 @@ def tick_labels(values: Sequence[Any], most: int = 12) -> list[str]:
     return plain_names([short(value) if isinstance(value, float) else value for value in values], most)
 
 
-def short(value: float) -> str:
-    """A number as a tick's label."""
+def short(value: Any, most: int = 12) -> str:
+    """A native value as a tick's label."""
+    if not isinstance(value, float):
+        return plain(value, most)
     digits, _, exponent = f"{value:.5e}".partition("e")
     if value and not -4 < int(exponent) < 6:
         return f"{float(digits):g}e{int(exponent)}"
