@@ -127,7 +127,7 @@ def _optimized(
     check = partial(check_run, n_trials=n_trials, trainer=None, steered=cast(Steered, steered))
     device = as_device(given["device"])
     with as_usual():
-        study = Study._of(opened(space, direction, None, check=check, **opening, **parts), device)
+        study = Study.__new__(Study)._begin(opened(space, direction, None, check=check, **opening, **parts), device)
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     try:
         return study.optimize(evaluator, left, **steered)

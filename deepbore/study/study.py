@@ -4,7 +4,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Self, Unpack
 
 import torch
 from lightning.pytorch import Trainer
@@ -106,7 +106,7 @@ class Study(Reporting):
         parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
         self._begin(opened(space, direction, directions, seed, journal, if_exists, budget, preferences, **parts), where)
 
-    def _begin(self, run: Opened, device: torch.device) -> None:
+    def _begin(self, run: Opened, device: torch.device) -> Self:
         self._state, self._history = run  # the history of what was loaded, until it is restored
         self._device = device
         self._asker = Asker(Engine(self._state), self._device)
@@ -115,6 +115,7 @@ class Study(Reporting):
         self._lock, self._steering = threading.RLock(), None
         if self.observations.journal is not None:
             weakref.finalize(self, self.observations.journal.close)
+        return self
 
     # --- ask and tell ------------------------------------------------------------------------------------------------
 
@@ -280,14 +281,7 @@ class Study(Reporting):
             JournalError: for a missing, damaged or contradictory journal, or one of another space than is given.
             SettingError: for a part that the header can't name.
         """
-        return cls._of(loaded(journal, space, **parts), as_device(device))
-
-    @classmethod
-    def _of(cls, run: Opened, device: torch.device) -> "Study":
-        """The study of a run that has been opened."""
-        study = cls.__new__(cls)
-        study._begin(run, device)
-        return study
+        return cls.__new__(cls)._begin(loaded(journal, space, **parts), as_device(device))
 
     def close(self) -> None:
         """Leaves the journal to another writer; the end of the study or of the process does so, too."""
