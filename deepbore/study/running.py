@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from lightning.pytorch import Trainer
@@ -13,7 +14,7 @@ from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
 from deepbore.loop.controller import LoopController
-from deepbore.loop.lightning import listening, new_trainer, run, waiting_for
+from deepbore.loop.lightning import listening, new_trainer, quiet, run, waiting_for
 from deepbore.loop.state import RunState
 from deepbore.loop.steering import Listener, Steering
 from deepbore.loop.stopping import StopRule, as_rules
@@ -114,7 +115,7 @@ def run_steered(
     goal = None if n_trials is None else state.observations.n_asked + n_trials
     own = trainer or new_trainer(state.observations.points.device)
     shown = somebody_watches() if steered["progress"] is None else steered["progress"]
-    bar = ProgressBar(state.observations, goal, lambda: own.callback_metrics, shown and own.is_global_zero)
+    bar = ProgressBar(state.observations, goal, partial(logged_by, own), shown and own.is_global_zero)
     steering.listeners = [bar, *steering.listeners]
     batch_size, logs = steered["batch_size"], trainer is not None
     controller = LoopController(state, evaluator, goal, batch_size, logs, steering)
@@ -122,6 +123,12 @@ def run_steered(
         run(own, state.classifier, state.data)
     if steering.is_interrupted:
         raise KeyboardInterrupt
+
+
+def logged_by(trainer: Trainer) -> Mapping[str, Any]:
+    """What a trainer has logged, without what Lightning has to say when it is asked on several ranks."""
+    with quiet():
+        return trainer.callback_metrics
 
 
 def check_objective(objective: Objective | Evaluator, budget: Budget | None) -> None:
