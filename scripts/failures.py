@@ -4,10 +4,11 @@
     python scripts/failures.py docs/results/failures.jsonl            # goes on where it stopped
     python scripts/failures.py docs/results/failures.jsonl --show     # the table only
 
-The crashing region is a half space of the unit cube, {u: w.u > t}, with a random direction w for each seed and t such
-that 30 % crash; of w and -w it is the one that spares the best point. A crash is an exception, as in a training run
-that ends out of memory: a failed trial to deepbore, one that `catch` lets pass to Optuna. A row says of each run how
-many of 100 evaluations crashed, how many of the last 50, and the least regret of the others.
+The crashing region is a half space of encoded points, {u: w.u > t}, in which a real parameter spans 1 and one of k
+levels k - 1; it has a random direction w for each seed, and t is such that 30 % crash; of w and -w it is the one that
+spares the best point. A crash is an exception, as in a training run that ends out of memory: a failed trial to
+deepbore, one that `catch` lets pass to Optuna. A row says of each run how many of 100 evaluations crashed, how many of
+the last 50, and the least regret of the others.
 """
 
 import os
@@ -37,7 +38,7 @@ class CrashError(RuntimeError):
 
 
 class Crashing:
-    """A problem that raises in a half space of the unit cube; keeps the regret of each call, NaN for a crash."""
+    """A problem that raises in a half space of encoded points; keeps the regret of each call, NaN for a crash."""
 
     def __init__(self, problem: Problem, seed: int):
         self.problem, self.regrets = problem, list[float]()

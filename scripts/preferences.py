@@ -6,7 +6,7 @@
 
 pairs          two new trials are asked for and compared with each other: 100 trials
 with the best  one new trial is asked for and compared with the best by utility so far: 51 trials
-two and best   two new trials are compared, and the preferred one with the best so far: 50 trials
+two and best   two new trials are compared, and the preferred one with the best so far: 52 trials
 random pairs   the same as pairs, with random configurations
 random, best   the same as with the best, with random configurations: the best of 51
 values         51 trials of the default, which is told values: what cannot be reached

@@ -55,7 +55,7 @@ def test_the_size_of_a_network_is_that_of_torch():
 
 
 @pytest.mark.parametrize("function", [1, 8, 27])
-def test_constrained_functions_are_cocos(function):
+def test_constrained_functions_are_cocos(function, tmp_path, monkeypatch):
     cocoex = pytest.importorskip("cocoex")
     ours = Coco("bbob-constrained", function, 2, 5)
     suite = cocoex.Suite("bbob-constrained", "instances: 2", f"function_indices: {function} dimensions: 5")
@@ -66,7 +66,11 @@ def test_constrained_functions_are_cocos(function):
         outcome = ours(params)
         assert outcome.values == (float(theirs(x)),)
         assert outcome.constraints == tuple(theirs.constraint(x))
-    assert ours.optimum is None
+    monkeypatch.chdir(tmp_path)  # where COCO writes
+    theirs._best_parameter("print")
+    best = np.loadtxt("._bbob_problem_best_parameter.txt")
+    assert max(theirs.constraint(best)) <= 1e-12
+    assert ours.optimum == float(theirs(best)) < outcome.values[0]
     assert ours.constraints == theirs.number_of_constraints == len(outcome.constraints)
     assert ours(dict.fromkeys(params, 0.0)).is_feasible == (max(theirs.constraint(np.zeros(5))) <= 0)
     check_problem(others[0])

@@ -7,6 +7,8 @@ References:
     Setting, Optimization Methods and Software, 2021.
 """
 
+from contextlib import chdir
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +28,8 @@ DECADES = (0, -3, -1, -1, 0, -2, 0, -2, -2, -3, -2, -4, -1, 0, -1, 0, 1, 0, 1, -
 class Coco(VectorProblem):
     """A function of one of COCO's suites, minus its lowest value: minimised, with its optimum at 0.
 
-    Those of bbob-constrained have black-box constraints, 1 to 9 plus 9/2 of the dimension; they give an `Outcome`. What
-    the best feasible value is the package doesn't say: their values are COCO's, and `optimum` is None.
+    Those of bbob-constrained have black-box constraints, 1 to 9 plus 9/2 of the dimension; they give an `Outcome`.
+    Their values are COCO's, and `optimum` is the value at the best feasible point that it names.
 
     bbob and bbob-largescale are continuous, on [-5, 5]^d. In bbob-mixint four parameters of five are whole numbers,
     from 0 to 1, 3, 7 and 15, and come first; the rest are continuous. The functions of bbob-noisy, f101 to f130, are
@@ -85,8 +87,8 @@ class Coco(VectorProblem):
             }
         )
         self.constraints = int(self._function.number_of_constraints)
-        self.optimum = None if self.constraints else 0.0
         self._lowest = 0.0 if self.constraints else self._lowest_value()
+        self.optimum = self._best_feasible_value() if self.constraints else 0.0
         self._draws = Draws(self.space, f"{suite} {function} {instance}", seed)
 
     @classmethod
@@ -139,6 +141,12 @@ class Coco(VectorProblem):
             return float(bare("bbob", NOISE_FREE[(self.function - 101) // 3], 2, self.instance).best_value() + constant)
         lowest = float(bare("bbob", self.function, 2, self.instance).best_value())
         return lowest * 10.0 ** DECADES[self.function - 1] if self.suite == "bbob-mixint" else lowest
+
+    def _best_feasible_value(self) -> float:
+        """The value at the point that COCO prints as the best one, into a file of the working directory."""
+        with TemporaryDirectory() as folder, chdir(folder):
+            self._function._best_parameter("print")
+            return float(self._function(np.loadtxt("._bbob_problem_best_parameter.txt")))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_function"}

@@ -19,7 +19,7 @@ class Ledger:
 
     def __init__(self, problem: Problem, round_size: int = 0):
         self.problem, self.sign = problem, sign_of(problem.direction)
-        self.digits = 12 if problem.optimum else 6  # the regret is a small difference where the optimum is not 0
+        self.digits = 6 if problem.optimum == 0 else 12  # elsewhere the regret is a small difference
         self.round_size = round_size
         self.least, self.n, self.failed = math.inf, 0, 0
         self.best = list[tuple[int, float]]()

@@ -25,12 +25,15 @@ class Restarted(PointPeer):
         super().__init__(*arguments, **settings)
         default = 4 + int(3 * np.log(len(self.space)))
         self.population = -(-default // self.workers) * self.workers
-        self.restarts = -1
+        self.restarts, self.late = -1, 0
+        self.asked: list[np.ndarray] = []
+        self.told: list[float] = []
         self.start(np.full(len(self.space), 0.5))
 
     def start(self, x0: np.ndarray) -> None:
         """A new run of the strategy."""
         self.restarts += 1
+        self.late += len(self.asked) - len(self.told)  # points of the strategy before that are still out
         seed = 1 + self.seed + 1000 * self.restarts  # 0 is the time of day to cma
         size = self.population * 2**self.restarts
         options = {"bounds": [0, 1], "popsize": size, "seed": seed, "verbose": -9}
@@ -51,6 +54,9 @@ class Restarted(PointPeer):
 
     def tell(self, params: Params, value: float | None) -> None:
         Peer.tell(self, params, value)
+        if self.late:
+            self.late -= 1
+            return
         self.told.append(self.filled()[-1])
         if len(self.told) < self.strategy.popsize:
             return

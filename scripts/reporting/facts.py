@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 COCO = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale", "bbob-constrained")
+CONSTRAINED = "bbob-constrained"
 TABLES = ("hpolib", "nasbench201")
 NOISY = ("bbob-noisy", "noisy")
 DESIGNS = ("pressure-vessel", "welded-beam", "digits-under-limit")
@@ -81,16 +82,14 @@ def read(path: Path) -> dict[str, Fact]:
 
 def write(facts: dict[str, Fact], path: Path) -> None:
     """Keeps the facts that names do not say, beside those in the file already."""
-    told = {name: fact for name, fact in facts.items() if suite_of(name) not in COCO and fact.half != "all"}
+    told = {name: fact for name, fact in facts.items() if not _is_named(name) and fact.half != "all"}
     lines = [f"{json.dumps(name)}: {json.dumps(asdict(fact))}" for name, fact in sorted((read(path) | told).items())]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n" if lines else "{}\n")
 
 
 def _fact(problem: str) -> Fact:
-    if suite_of(problem) in COCO:
-        seen = instance_of(problem) in (None, *INSTANCES_OF_DEVELOPMENT)
-        known = None if suite_of(problem) == "bbob-constrained" else 0.0
-        return Fact(known, "development" if seen else "held_out")
+    if _is_named(problem):
+        return Fact(0.0, _half_of(problem))
     try:
         return _told(problem)
     except Exception as error:  # a package that is missing, a name nobody knows: the runs are compared all the same
@@ -103,11 +102,23 @@ def _told(problem: str) -> Fact:
     from deepbore.problems import suites  # most reports do without
 
     suite = suite_of(problem)
-    # functions that are in no suite any more have been looked at, too
-    half = "held_out" if problem in suites.suite(suite, half="held_out") else "development"
+    if suite in COCO:
+        half = _half_of(problem)
+    else:  # functions that are in no suite any more have been looked at, too
+        half = "held_out" if problem in suites.suite(suite, half="held_out") else "development"
     if suite == "training":
         return Fact(None, half)
     made = suites.problem(problem)
     known = made.optimum is not None and math.isfinite(made.optimum)
     sign = -1 if made.direction == "maximize" else 1
     return Fact(float(sign * made.optimum) if known else None, half)
+
+
+def _is_named(problem: str) -> bool:
+    """Whether the name of a problem says all: it is one of COCO's with its optimum at 0."""
+    return suite_of(problem) in COCO and suite_of(problem) != CONSTRAINED
+
+
+def _half_of(problem: str) -> str:
+    """The half of one of COCO's problems."""
+    return "development" if instance_of(problem) in (None, *INSTANCES_OF_DEVELOPMENT) else "held_out"

@@ -27,16 +27,19 @@ Every method has the same problems, seeds, number of initial evaluations and cor
 - **Average rank.** The methods that have runs on at least 80 % of the problems, and with at least a quarter of all
   seeds on them, are ranked by their regret on each problem and seed that all of them have (1 is best, ties share their
   ranks); the mean is over seeds, then problems. Methods with fewer runs are compared on those they have, below.
-- **Regret** is the value minus the best possible one. Nobody knows that of training runs and policies: theirs is the
-  value minus the best one that any run here has seen. Regrets below 1e-8 count as 1e-8; on tables and training runs,
-  whose values are steps, those below a tenth of the smallest regret above 0 that any run there has seen count as that.
+- **Regret** is the value minus the best possible one. Nobody knows that of training runs, policies and digits under a
+  limit: theirs is the value minus the best one that any run here has seen. Regrets below 1e-8 count as 1e-8; there and
+  on tables, whose values are steps, those below a tenth of the smallest regret above 0 that any run has seen count as
+  that; and none counts as less than the last digit of the values that are kept: the sixth where no optimum was known
+  when the runs were made, as on bbob-constrained.
 - **Ratios** are geometric means over seeds, then problems, of regrets with the same seed; below 1, `{reference}` is
   ahead. The best peer is the one with the best average rank at that number of evaluations.
 - **Targets** are 51 regrets, evenly spread over their logarithms: from 100 to 1e-8 on COCO's functions, elsewhere from
   the median regret of random search after 10 evaluations to the smallest that counts. Pictures show the best that was
   seen.
 - **Intervals** hold 95 % of 2000 bootstrap samples of the problems; the instances of one of COCO's functions are drawn
-  together.
+  together. Those of a mean of several suites take these for independent, though some have the same functions in other
+  dimensions.
 - **Halves.** Only the development half was looked at while deepbore's defaults were chosen: COCO's instances 1 to 5,
   and half of the tables and training runs, drawn by a hash of their names.
 """

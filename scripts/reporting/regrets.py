@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reporting.facts import COCO, Fact, suite_of
+from reporting.facts import COCO, CONSTRAINED, Fact, suite_of
 from reporting.rows import Run
 
 FLOOR = 1e-8  # COCO's final target
-DIGITS = 12  # significant ones that scripts/benchmark.py keeps of values whose optimum is not 0
+DIGITS = 12  # significant ones that scripts/benchmark.py keeps of values, but where the optimum is 0
+FEW = 6  # it kept where no optimum was known, as that of bbob-constrained
 COCO_TARGETS = np.geomspace(1e2, 1e-8, 51)
 DESIGN = 10  # evaluations of random search after which the easiest relative target is due
 
@@ -59,11 +60,14 @@ def rounded(value: float) -> float:
 def _scale(runs: list[Run], optimum: float | None) -> Scale:
     values = [value for run in runs for _, value in (*run.best, *run.recommended)] or [0.0]
     best = min(values) if optimum is None else rounded(optimum)
-    known = optimum is not None and suite_of(runs[0].problem) not in ("tables", "training")
-    positive = [value - best for value in values if value > best]
-    floor = max(FLOOR, _last_digit(best)) if known else min(positive, default=FLOOR) / 10
+    suite = suite_of(runs[0].problem)
+    resolved = _last_digit(best, FEW if optimum is None or suite == CONSTRAINED else DIGITS)
+    floor = max(FLOOR, resolved)
+    if optimum is None or suite in ("tables", "training"):
+        positive = [value - best for value in values if value > best]
+        floor = max(min(positive, default=FLOOR) / 10, resolved)
     worst = max(max(values) - best, floor)
-    if suite_of(runs[0].problem) in COCO:
+    if suite in COCO:
         return Scale(best, floor, worst, COCO_TARGETS)
     plain = Scale(best, floor, worst, np.empty(0))
     start = max(_start(runs, plain), floor * 1.001)
@@ -76,6 +80,6 @@ def _start(runs: list[Run], scale: Scale) -> float:
     return float(np.median([scale.regret(run.at(min(DESIGN, run.n))) for run in ran]))
 
 
-def _last_digit(value: float) -> float:
-    """What the last digit in the rows is worth beside a value: finer differences from it are rounding."""
-    return 0.0 if value == 0 else 10.0 ** (math.floor(math.log10(abs(value))) - DIGITS + 1)
+def _last_digit(value: float, digits: int) -> float:
+    """What the last of so many digits in the rows is worth beside a value: finer differences from it are rounding."""
+    return 0.0 if value == 0 else 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
