@@ -116,6 +116,11 @@ def _arguments(part: Any) -> dict[str, Any]:
     return arguments
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, which may be NumPy's."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def plain_number(value: numbers.Real) -> int | float:
     """A number, which may be NumPy's, as Python's own."""
     return int(value) if isinstance(value, numbers.Integral) else float(value)

@@ -42,6 +42,7 @@ class Classifier(Part, LightningModule, ABC):
         link: what its scores are: estimates of the label itself, logits, or probits.
         capabilities: what its posterior can do beyond the mean: "std" (deviations, covariances and joint samples),
             "members"; "columns" (a mean and a deviation for each column of the labels).
+        columns: how many columns of labels it learns, each by itself; None where it makes one score of all.
         differentiable: whether its scores have gradients in the points.
         distance_aware: whether the deviation grows away from the data, as expected improvement needs; the default
             acquisition goes by it if it is so before the head knows its space.
@@ -56,6 +57,7 @@ class Classifier(Part, LightningModule, ABC):
 
     link: Link = Link.LOGIT
     capabilities: frozenset[str] = frozenset()
+    columns: int | None = None
     differentiable: bool = True
     distance_aware: bool = False
     kappa: float = 1.0

@@ -14,6 +14,7 @@ from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
 from deepbore.classifiers.posterior import MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
+from deepbore.errors import SettingError
 from deepbore.labels.coreset import NEGLIGIBLE, distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -81,6 +82,10 @@ class Calibrated(Classifier):
         super().__init__()
         required(classifier=classifier)
         check_base(classifier, "the folds must not know what the base knows")
+        if classifier.columns is not None:
+            raise SettingError(
+                f"one map can't calibrate {classifier.columns} columns. Give PerColumn(Calibrated(...), columns=...)."
+            )
         one_of(METHODS, method=method)
         one_of((True, False), ensemble=ensemble)
         whole(2, folds=folds)
@@ -222,6 +227,8 @@ class MappedPosterior(Posterior):
         base: the posterior of s.
         map: g, of scores of any shape.
     """
+
+    has_exact_moments = False
 
     def __init__(self, base: Posterior, map: Callable[[Tensor], Tensor]):  # the word for it
         self.base, self._map, self.link = base, map, base.link

@@ -17,6 +17,7 @@ from deepbore.classifiers.stacked import StackedMLP
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.labels.coreset import NEGLIGIBLE
+from deepbore.parts import is_number
 from deepbore.space import SearchSpace
 
 WINDOW = 64  # rows by whose predictions members are chosen
@@ -134,7 +135,7 @@ class HyperDeepEnsemble(DeepEnsemble):
 
 
 def _check_range(name: str, ends: tuple[float, float]) -> None:
-    numbers = isinstance(ends, (list, tuple)) and all(isinstance(end, (int, float)) for end in ends)
+    numbers = isinstance(ends, (list, tuple)) and all(map(is_number, ends))
     if not numbers or len(ends) != 2 or not -math.inf < ends[0] <= ends[1] < math.inf:
         raise SettingError(f"{name} must be (least, greatest), finite and in this order, but got {name}={ends}.")
 

@@ -55,7 +55,7 @@ class PerColumn(Classifier):
             self.add_module(f"column{number}", part)
         self.link, self.kappa, self.differentiable = classifier.link, classifier.kappa, classifier.differentiable
         self.distance_aware = classifier.distance_aware
-        self.capabilities = frozenset({"columns"})
+        self.capabilities, self.columns = frozenset({"columns"}), columns
         self.generator = classifier.generator
 
     def build(self, space: SearchSpace, outputs: int) -> None:
@@ -67,6 +67,8 @@ class PerColumn(Classifier):
         return optimizers_of(self.parts)
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        if batch.z.shape[1] != len(self.parts):
+            raise SettingError(f"PerColumn has {len(self.parts)} column(s), but the labels have {batch.z.shape[1]}.")
         logged: dict[str, Any] = {}
         for number, part in enumerate(self.parts):
             measured = part.fit(replace(batch, z=batch.z[:, [number]]))

@@ -39,10 +39,12 @@ class Posterior(ABC):
         link: what the scores are.
         members: scores of m members, or of m samples that are the same functions for all points (m x n); None for a
             head without them.
+        has_exact_moments: whether samples have the mean and the covariance that it states, and not just nearly.
     """
 
     link: Link
     members: Tensor | None = None
+    has_exact_moments: bool = True
 
     @property
     def noiseless(self) -> Noiseless | None:

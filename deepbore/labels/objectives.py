@@ -14,6 +14,7 @@ from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels, lighten_pending
 from deepbore.labels.constraints import graded_constraints
 from deepbore.labels.grade import graded_by_value
+from deepbore.parts import is_number
 
 MARGIN = 0.1  # of the front's extent, by which the reference value lies behind it
 USUAL = 0.75  # quantile of the values that the reference value is at least
@@ -90,7 +91,7 @@ class ObjectiveLabels(Labelling):
 def checked_reference(reference: Sequence[float], k: int) -> tuple[float, ...]:
     """The reference as k floats; raises SettingError for anything else."""
     given = list(reference) if isinstance(reference, Iterable) and not isinstance(reference, str) else []
-    if len(given) != k or not all(isinstance(each, (int, float)) and math.isfinite(each) for each in given):
+    if len(given) != k or not all(is_number(each) and math.isfinite(each) for each in given):
         raise SettingError(f"reference must be {k} finite numbers, one for each objective, but got {reference!r:.100}.")
     return tuple(map(float, given))
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from deepbore.data.observations import Observations
 from deepbore.data.outcomes import Status
 from deepbore.data.pareto import hypervolume
-from deepbore.labels import LabelledBatch, changed_rows, front_rows, own_complete
+from deepbore.labels import LabelledBatch, changed_rows, front_rows
 
 ROWS = 512  # the labels that are compared: all of them, or so many spread evenly
 FORECASTS = 50  # the latest ones count
@@ -111,15 +111,16 @@ def progress(observations: Observations) -> dict[str, float]:
 def hypervolume_so_far(observations: Observations) -> dict[str, float]:
     """The volume that the front dominates, in the objectives' own units, and none for more than four objectives.
 
-    It begins at the worst value of each objective among the first ten complete trials, whatever comes later, so that it
-    never falls.
+    It begins at the worst value of each objective among the first ten trials that have not failed, whatever comes
+    later: what is told late can only move it outwards, so that the volume never falls.
     """
-    complete = own_complete(observations).nonzero().squeeze(-1)
+    first = ((observations.status != Status.FAILED) & (observations.tasks == 0)).nonzero().squeeze(-1)[:DESIGN]
+    complete = first[observations.status[first] == Status.COMPLETE]
     if observations.k > MEASURED or not len(complete):
         return {}
     rows = front_rows(observations)
     front = observations.values[rows[observations.feasible[rows]]]
-    start = observations.values[complete[:DESIGN]].max(0).values
+    start = observations.values[complete].max(0).values
     return {"hypervolume": hypervolume(front.cpu().numpy(), start.cpu().numpy())}
 
 

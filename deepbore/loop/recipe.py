@@ -10,7 +10,7 @@ from deepbore.checks import of_kind, whole
 from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, Link, PerColumn
 from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
-from deepbore.labels import Gamma, Labelling, RungLabels, default_labels
+from deepbore.labels import Gamma, Labelling, PreferenceLabels, RungLabels, default_labels
 from deepbore.parts import alike, class_name, describe, make
 from deepbore.space import SearchSpace
 
@@ -56,6 +56,7 @@ class Recipe:
         candidates: Candidates | None = None,
         n_initial: int | None = None,
         budget: Budget | None = None,
+        by_preference: bool = False,
     ) -> "Recipe":
         """The recipe with defaults for what is not given, checked: parts that do not go together are refused here.
 
@@ -63,6 +64,7 @@ class Recipe:
             space: the search space.
             objectives: k >= 1, how many values an outcome has.
             labels: see `Study`, as all that follow.
+            by_preference: whether trials are compared, so that the default labels are those of utilities.
 
         Raises:
             SettingError: for a part of the wrong kind, parts that do not go together, or a number outside its range.
@@ -75,7 +77,9 @@ class Recipe:
         whole(1, n_initial=n_initial)
         classifier = classifier or default_classifier(objectives, labels)
         per_column = "columns" in classifier.capabilities
-        labels = labels or default_labels(classifier.link is Link.IDENTITY, gamma, objectives, per_column)
+        if labels is None:
+            labels = default_labels(classifier.link is Link.IDENTITY, gamma, objectives, per_column)
+            labels = PreferenceLabels(labels) if by_preference else labels  # type: ignore[arg-type]  # of one objective
         if budget is not None:
             check_budget(budget, objectives)
             labels = labels if isinstance(labels, RungLabels) else RungLabels(labels)
@@ -99,6 +103,7 @@ class Recipe:
         described: Mapping[str, Any],
         changed: Mapping[str, Any],
         budget: Budget | None = None,
+        by_preference: bool = False,
     ) -> "Recipe":
         """The recipe that a header describes, but for what is changed.
 
@@ -108,11 +113,14 @@ class Recipe:
             described: the recipe in the header; empty in journals of version 0.1, which stand for the defaults.
             changed: settings for `resolve`; None, or left out, for those of the header.
             budget: of the run.
+            by_preference: whether trials are compared.
 
         Raises:
             SettingError: for a part that the header can't name, and that must be given.
         """
-        recipe = cls.resolve(space, objectives, **parts_of(described, changed), budget=budget)
+        recipe = cls.resolve(
+            space, objectives, **parts_of(described, changed), budget=budget, by_preference=by_preference
+        )
         names = {"labels" if name == "gamma" else name for name, part in changed.items() if part is not None}
         return replace(recipe, given=frozenset(described.get("given", ())) | (names & KINDS.keys()))
 
@@ -160,10 +168,10 @@ def _check_columns(labels: Labelling, classifier: Classifier, acquisition: Acqui
             "of. LogHypervolumeImprovement goes with ObjectiveLabels and PerColumn, and other acquisitions with "
             "ChebyshevLabels and any classifier. Leave out one of them for the default."
         )
-    if isinstance(classifier, PerColumn) and len(classifier.parts) != labels.outputs:
+    if classifier.columns not in (None, labels.outputs):
         raise SettingError(
-            f"PerColumn has {len(classifier.parts)} column(s), but {type(labels).__name__} has {labels.outputs}. Give "
-            f"columns={labels.outputs}."
+            f"{type(classifier).__name__} has {classifier.columns} column(s), but {type(labels).__name__} has "
+            f"{labels.outputs}. Give PerColumn(..., columns={labels.outputs})."
         )
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 from deepbore.checks import one_of
-from deepbore.classifiers import Classifier, Link
+from deepbore.classifiers import Classifier
 from deepbore.data.budget import Budget
 from deepbore.data.history import History, replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Direction, Observations
 from deepbore.data.survey import holds_anything
 from deepbore.errors import JournalError, SettingError
-from deepbore.labels import Labelling, PreferenceLabels, default_labels
-from deepbore.labels.threshold import ThresholdFamily
+from deepbore.labels import Labelling
 from deepbore.loop.recipe import Recipe, check_budget, shown
 from deepbore.loop.state import RunState, as_seed
 from deepbore.space import SearchSpace
@@ -71,14 +70,12 @@ def opened(
         raise SettingError("give either direction or directions, not both.")
     if preferences and budget is not None:
         raise SettingError("preferences know of no budgets. Leave one of them out.")
-    if preferences:
-        parts = _of_preferences(parts)
     wanted = ((direction or ("maximize" if preferences else "minimize")),) if directions is None else directions
     observations = Observations(space, wanted, budget=budget, by_preference=preferences)
     with _given_back(parts):
         if journal is not None and if_exists == "load" and holds_run(journal):
             return _same_run(journal, observations, as_seed(seed), check, parts)
-        recipe = Recipe.resolve(space, observations.k, **parts, budget=budget)
+        recipe = Recipe.resolve(space, observations.k, **parts, budget=budget, by_preference=preferences)
         state = _state(observations, recipe, seed)
         check(state)
         if journal is not None:
@@ -101,16 +98,11 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
     """
     if space is not None:
         _check_space(space)
-    if unknown := parts.keys() - Parts.__annotations__.keys():
-        raise SettingError(
-            f"a run is loaded with its own {', '.join(sorted(unknown))}; other settings may be "
-            f"{', '.join(Parts.__annotations__)}."
-        )
+    check_parts(parts, "a run is loaded with its own {unknown}")
     history = replay(Journal(journal), space)
     observations, header = history.observations, history.header
-    if observations.by_preference and parts.get("gamma") is not None:
-        parts = _of_preferences(parts)
-    recipe = Recipe.again(observations.space, observations.k, header.get("recipe", {}), parts, observations.budget)
+    described, by_preference = header.get("recipe", {}), observations.by_preference
+    recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
     state = _state(observations, recipe, header["seed"])
     observations.journal = history.journal
     return Opened(state, history)
@@ -121,14 +113,11 @@ def holds_run(journal: str | os.PathLike[str]) -> bool:
     return holds_anything(Path(journal))
 
 
-def _of_preferences(parts: Parts) -> Parts:
-    """The parts of a study of preferences: the default labels are those of utilities."""
-    if parts.get("labels") is not None:
-        return parts
-    classifier, gamma = parts.get("classifier"), parts.get("gamma")
-    base = default_labels(not isinstance(classifier, Classifier) or classifier.link is Link.IDENTITY, gamma)
-    assert isinstance(base, ThresholdFamily)  # of one objective
-    return {**parts, "labels": PreferenceLabels(base), "gamma": None}
+def check_parts(parts: Mapping[str, Any], refusal: str) -> None:
+    """Raises SettingError, which begins with the refusal of the {unknown}, for settings that are no parts of a run."""
+    if unknown := parts.keys() - Parts.__annotations__.keys():
+        says = refusal.format(unknown=", ".join(sorted(unknown)))
+        raise SettingError(f"{says}; other settings may be {', '.join(Parts.__annotations__)}.")
 
 
 def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:

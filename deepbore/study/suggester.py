@@ -16,6 +16,7 @@ from deepbore.errors import SettingError, TrialError, ValueTypeError
 from deepbore.loop.recipe import shown
 from deepbore.parts import alike
 from deepbore.space import SearchSpace
+from deepbore.study.opening import check_parts
 from deepbore.study.study import Study
 from deepbore.study.view import Parts
 
@@ -64,6 +65,7 @@ class Suggester:
         device: Device = "cpu",
         **parts: Unpack[Parts],
     ):
+        check_parts(parts, "a Suggester does not take {unknown}")
         self.ranks = Ranks.found()
         of_settings = partial(
             Study, space, direction=direction, directions=directions, budget=budget, seed=seed, device=device, **parts

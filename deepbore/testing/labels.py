@@ -22,7 +22,8 @@ def check_labelling(make: Make, objectives: int | None = None, constraints: int 
     Args:
         make: gives a new labelling.
         objectives: k >= 1, how many objective values it is tried with; None for what it declares, or 1.
-        constraints: how many constraints it reads; with some, infeasible rows must be class 0.
+        constraints: how many constraints it is tried with; with some, infeasible rows must have the label 0, or the
+            constraints grades of their own.
 
     Raises:
         AssertionError: with the rule that is broken, and the values.
@@ -31,6 +32,7 @@ def check_labelling(make: Make, objectives: int | None = None, constraints: int 
         >>> from deepbore import ThresholdLabels
         >>> check_labelling(ThresholdLabels)
     """
+    require(not make().by_preference, "what is checked is a labelling of values, but this one grades comparisons")
     objectives = objectives or make().objectives or 1
     observations = toy_outcomes(objectives, constraints)
     check_label_shapes(make(), observations)
@@ -73,10 +75,16 @@ def check_label_order(labelling: Labelling, observations: Observations) -> None:
 
 
 def check_rows_without_value(labelling: Labelling, observations: Observations) -> None:
-    """Failed, infeasible and pending rows have label 0; pending ones weigh next to nothing (`lighten_pending`)."""
+    """Failed and pending rows have label 0; pending ones weigh next to nothing (`lighten_pending`).
+
+    Infeasible rows have label 0, too, or else constraints have grades of their own.
+    """
     labels = labelling(observations)
     pending, failed = observations.status == Status.PENDING, observations.status == Status.FAILED
     violated = (observations.status == Status.COMPLETE) & ~observations.feasible
+    if labels.constraints is not None:
+        _require_grades(labels, observations)
+        violated = torch.zeros_like(violated)
     for rows, what in ((failed, "a failed"), (pending, "a pending"), (violated, "an infeasible")):
         highest = float(labels.z[rows].max()) if bool(rows.any()) else 0.0
         require(highest == 0, f"{what} row must have the label 0, but one has {highest:.3g}")
@@ -122,6 +130,24 @@ def check_label_state(make: Make, objectives: int, constraints: int) -> None:
 def _dominates(values: Tensor) -> Tensor:
     """n x n: whether row i is at least as good as row j in every value (n x k, to minimise)."""
     return (values[:, None] <= values[None]).all(-1)
+
+
+def _require_grades(labels: Labels, observations: Observations) -> None:
+    """Grades of constraints are n x c in [0, 1], and 1/2 or more just where a constraint is kept."""
+    assert labels.constraints is not None
+    n, c = observations.constraints.shape
+    require(
+        len(labels.constraints) == n, f"{n} rows need grades of constraints, but {len(labels.constraints)} have some"
+    )
+    known = observations.status == Status.COMPLETE
+    grades, kept = labels.constraints[known], observations.constraints[known] <= 0
+    require_shape(grades, (len(kept), c), "the grades of complete rows")
+    low, high = float(grades.min()), float(grades.max())
+    require(low >= 0 and high <= 1, f"grades of constraints must be in [0, 1], but are in [{low:.3g}, {high:.3g}]")
+    require(
+        bool(((grades >= 0.5) == kept).all()),
+        "grades of constraints must be 1/2 or more where these are kept, and less where not, but one is otherwise",
+    )
 
 
 def _require_best(labels: Labels, labelling: Labelling) -> None:

@@ -60,10 +60,12 @@ def check_spread(posterior: Posterior, n: int) -> None:
 
 
 def check_samples(posterior: Posterior, n: int, covariance: Tensor) -> None:
-    """Samples are the same for the same stream, and have the posterior's mean and covariance."""
+    """Samples are the same for the same stream, and have the posterior's mean and covariance, where these are exact."""
     one, other = (posterior.sample(DRAWS, torch.Generator().manual_seed(8)) for _ in range(2))
     require_shape(one, (DRAWS, n), "the samples")
     require_equal(one, other, "samples drawn with equal generators must be equal")
+    if not posterior.has_exact_moments:
+        return
     scale = float(covariance.diagonal().max())
     error = 6 * (scale / DRAWS) ** 0.5 + 1e-5  # six standard errors
     require_equal(one.mean(0), posterior.mean, "the samples must have the posterior's mean", error)
