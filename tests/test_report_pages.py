@@ -119,9 +119,9 @@ def test_no_committed_run_is_better_than_the_optimum():
     facts = known.read(ROOT / "docs" / "results" / "problems.json")
     for run in rows.read([ROOT / "docs" / "results" / "benchmark", ROOT / "docs" / "results" / "ablation"]):
         optimum = facts[run.problem].optimum if run.problem in facts else None
-        if optimum is not None:
-            least = min(value for _, value in (*run.best, *run.recommended))
-            assert least >= optimum - 1e-6 * max(1, abs(optimum)), run.key
+        found = [value for _, value in (*run.best, *run.recommended)]
+        if optimum is not None and found:
+            assert min(found) >= optimum - 5e-6 * max(1, abs(optimum)), run.key  # some have six digits
 
 
 def test_the_committed_facts_are_those_of_the_suites():
@@ -134,7 +134,10 @@ def test_the_committed_facts_are_those_of_the_suites():
         for name in suites.suite(suite, half)
     }
     for name, fact in kept.items():
-        expected = "development" if name.split("/")[-1].split("-")[0] in suites.CENTRED else halves[name]
+        if name.startswith("bbob-constrained/"):
+            expected = "development" if "/i01/" in name else "held_out"
+        else:
+            expected = "development" if name.split("/")[-1].split("-")[0] in suites.CENTRED else halves[name]
         assert fact.half == expected, f"{name}: delete docs/results/problems.json, report anew"
-        if "/" not in name:
+        if "/" not in name or name.startswith("bbob-constrained/"):
             assert fact.optimum == suites.problem(name).optimum
