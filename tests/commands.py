@@ -1,13 +1,21 @@
 """Commands of `deepbore`, in this process and in others."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+
+from deepbore import __file__ as package
 
 BRANIN = """
 problem: {class_path: deepbore.problems.Branin}
 loop: {n_trials: 14}
 """
+LAUNCHERS = {
+    "lightning": [sys.executable, "-m"],
+    "torchrun": [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"],
+}
 
 
 @dataclass
@@ -23,3 +31,10 @@ def deepbore(*args, cwd):
     """Runs a command in a process of its own."""
     command = [sys.executable, "-m", "deepbore.cli", *map(str, args)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+def on_ranks_of(launcher, folder, *args):
+    """Runs a command in a folder, in as many processes as the launcher starts."""
+    env = os.environ | {"PYTHONPATH": str(Path(package).parents[1])}  # the package under test
+    command = [*LAUNCHERS[launcher], "deepbore.cli", *args]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)

@@ -1,17 +1,13 @@
 """What a run that has ended, failed or been refused leaves to whoever goes on."""
 
 import gc
-import os
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import deepbore
-from commands import deepbore as command
+from commands import deepbore as command, on_ranks_of
 from deepbore import (
     ExecutorEvaluator,
     ExpectedImprovementBelow,
@@ -24,7 +20,6 @@ from deepbore import (
 )
 from deepbore.cli.run_directory import new_run
 from deepbore.errors import EvaluatorError, JournalError, ObjectiveError, SettingError, ValueTypeError
-from test_ranks import LAUNCHERS
 
 LINE = SearchSpace({"x": Real(0, 1)})
 PLANE = SearchSpace({"x": Real(-5, 5), "y": Real(-5, 5)})
@@ -202,9 +197,7 @@ def folder(tmp_path):
 
 def on_two_ranks(launcher, folder, *args):
     """A command of `deepbore` on two ranks, in a folder; its whole output if it fails."""
-    command = [*LAUNCHERS[launcher], "deepbore.cli", *args, "--trainer.devices", "2", "--trainer.strategy", "ddp"]
-    env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False)
+    done = on_ranks_of(launcher, folder, *args, "--trainer.devices", "2", "--trainer.strategy", "ddp")
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

@@ -1,18 +1,14 @@
 """Several devices: ranks that search, evaluate and record as one."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from lightning.pytorch import Trainer
 
-import deepbore
+from commands import LAUNCHERS, on_ranks_of
 from deepbore import KernelPLS, Ordinal, Real, SearchSpace, Study
 from deepbore.acquisition import UpperConfidenceBound
 from deepbore.candidates import (
@@ -115,10 +111,6 @@ def test_particles_move_as_if_one_rank_had_them_all():
     assert torch.allclose(together, alone, atol=1e-6)
 
 
-def value_of(outcome):
-    return None if outcome.has_failed else outcome.values[0]
-
-
 @pytest.mark.parametrize("slow", [0, 1])
 def test_ranks_share_a_batch_and_all_know_all_outcomes_in_order(slow):
     called = [[], []]
@@ -218,10 +210,6 @@ problem:
 loop: {n_trials: 15, n_initial: 5, seed: 3}
 trainer: {devices: 2, strategy: ddp, accelerator: cpu, callbacks: [{class_path: mine.Checksums}]}
 """
-LAUNCHERS = {
-    "lightning": [sys.executable, "-m"],
-    "torchrun": [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"],
-}
 
 
 def launched(launcher, folder, *args):
@@ -230,9 +218,7 @@ def launched(launcher, folder, *args):
     (folder / "mine.py").write_text(OBJECTIVE)
     (folder / "mine.yaml").write_text(CONFIG)
     config = [] if "--resume" in args else ["--config", "mine.yaml"]
-    command = [*LAUNCHERS[launcher], "deepbore.cli", "fit", *config, *args]
-    env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}  # the package under test
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
+    return on_ranks_of(launcher, folder, "fit", *config, *args)
 
 
 def events(folder):

@@ -82,10 +82,8 @@ class Calibrated(Classifier):
         super().__init__()
         required(classifier=classifier)
         check_base(classifier, "the folds must not know what the base knows")
-        if classifier.columns is not None:
-            raise SettingError(
-                f"one map can't calibrate {classifier.columns} columns. Give PerColumn(Calibrated(...), columns=...)."
-            )
+        if "columns" in classifier.capabilities:
+            raise SettingError("one map can't calibrate several columns. Give PerColumn(Calibrated(...), columns=...).")
         one_of(METHODS, method=method)
         one_of((True, False), ensemble=ensemble)
         whole(2, folds=folds)

@@ -13,6 +13,7 @@ from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, JOURNAL, TIMES, Run
 from deepbore.cli.summary import summary
+from deepbore.data.added import Added
 from deepbore.data.csv_file import EarlierResults, read_csv
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
@@ -128,11 +129,10 @@ def _new(cli: RunCLI) -> Study:
         problem.prepare()
         rehearsed = of_settings()  # what is wrong is said before anything is written
         rehearsed._check_run(loop.n_trials, cli.trainer, _steered(cli))
-        _check_addable(rehearsed, earlier)
+        addable = _addable(rehearsed, earlier)
         cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
     study = of_settings(journal=cli.run / JOURNAL if is_first else None)
-    for _, results in earlier:
-        study.add(**vars(results))
+    study._append(addable if is_first else _addable(study, earlier))
     return study
 
 
@@ -148,16 +148,14 @@ def _loaded(cli: RunCLI) -> Study:
         said = "; ".join(f"{name} was {kept[name]}, not {wanted[name]}" for name in other)
         raise JournalError(f"a run goes on as it began, but in {path} {said}. Leave it as it was, or begin a new run.")
     study._check_run(loop.n_trials, cli.trainer, _steered(cli))
-    missing = _missing(cli, study, was_warm)
-    _check_addable(study, missing)  # all, before the first is added: the same command then adds none twice
+    missing = _addable(study, _missing(cli, study, was_warm))  # all of them, before the first is added
     if cli.trainer.is_global_zero:
         problem.prepare()
         if observations.journal is not None:
             observations.journal.open()  # before anything is written: another process may go on with the run
     else:
         observations.journal = None  # the first rank writes what all add
-    for _, results in missing:
-        study.add(**vars(results))
+    study._append(missing)
     if cli.trainer.is_global_zero:
         cli.save_config()  # what was given behind --resume counts from now on
     return study
@@ -179,27 +177,27 @@ def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str,
         known = [] if task is None and cli.warm_start != was_warm else tasks
         if task not in known or Path(path).exists():  # one that is gone has done its service
             missing += [(path, results) for results in _read(cli, path, task) if results.task not in known]
-    return [(path, results) for path, results in missing if results.task is not None or not _has(study, results)]
+    return missing
 
 
-def _has(study: Study, results: EarlierResults) -> bool:
-    """Whether a run has these results already, as one that died when it had just added them."""
-    try:
-        added = study._read(**vars(results))
-    except DeepBoreError:  # which is said with the file, before anything is added
-        return False
-    return study.observations.has(added)
+def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[Added]:
+    """Earlier results, read, of which each can be added after those before it, but for those that the run has already,
+    as one that died when it had just added them. Adds nothing.
 
-
-def _check_addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> None:
-    """Raises the error of `Study.add`, with the file, unless all can be added one after the other; adds nothing."""
-    observations = study.observations
+    Raises:
+        DeepBoreError: that of `Study.add`, with the file.
+    """
+    observations, found = study.observations, []
     together = Observations(observations.space, observations.directions, budget=observations.budget)
     for path, results in earlier:
         try:
-            together.append(observations.appendable(study._read(**vars(results))))
+            added = observations.appendable(study._read(**vars(results)))
+            together.append(added)
         except DeepBoreError as error:
             raise type(error)(f"{path}: {error}") from None
+        if added.task is not None or not observations.has(added):
+            found.append(added)
+    return found
 
 
 def _files(cli: RunCLI) -> list[tuple[str, str | None]]:

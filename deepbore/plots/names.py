@@ -1,5 +1,6 @@
 """Names of parameters and choices as pictures have room for them: short, and still different. Light to import."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,4 +26,5 @@ def short_names(texts: Sequence[Any], most: int) -> list[str]:
         ['a choice of… (0)', 'a choice of… (1)', 'none']
     """
     names = [shortened(text, most) for text in texts]
-    return [name if names.count(name) == 1 else f"{name} ({k})" for k, name in enumerate(names)]
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name} ({k})" for k, name in enumerate(names)]

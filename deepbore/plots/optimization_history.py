@@ -232,9 +232,9 @@ def _draw_optimum(axes: "Axes", optimum: float) -> None:
     low, high = axes.get_ylim()
     axes.axhline(optimum, color="black", lw=0.8, ls=":", label="optimum")
     if not low < optimum < high:
-        above = optimum * 1.2 if axes.get_yscale() == "log" else optimum + 0.03 * (high - low)
-        below = optimum / 1.2 if axes.get_yscale() == "log" else optimum - 0.03 * (high - low)
-        axes.set_ylim(min(low, below), max(high, above))
+        room = 0.03 * (high - low)
+        ends = (optimum / 1.2, optimum * 1.2) if axes.get_yscale() == "log" else (optimum - room, optimum + room)
+        axes.set_ylim(min(low, ends[0]), max(high, ends[1]))
 
 
 def _mark_failures(axes: "Axes", trials: np.ndarray) -> None:

@@ -183,7 +183,7 @@ class Telling(SharedStudy):
         """
         with self._lock, as_usual():
             about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
-            self.observations.append(self._read(columns, values, **about))
+            self._append([self._read(columns, values, **about)])
 
     def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
@@ -204,8 +204,7 @@ class Telling(SharedStudy):
         with_budget = observations.budget is not None
         read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
         with self._lock, as_usual():
-            for each in [observations.appendable(self._read(**vars(results))) for results in read]:
-                observations.append(each)
+            self._append([observations.appendable(self._read(**vars(results))) for results in read])
 
     def _read(self, columns: Mapping[str, Any], values: Any, **about: Any) -> Added:
         """Earlier results, given as to `add`, still to be appended."""
@@ -214,6 +213,12 @@ class Telling(SharedStudy):
         elif self.observations.budget is None and (different := several_budgets(about["budgets"], self.observations)):
             raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
         return Added.read(self.space, self.observations.k, columns, values, **about)
+
+    def _append(self, several: Sequence[Added]) -> None:
+        """Adds what was read, one after the other."""
+        with self._lock, as_usual():
+            for each in several:
+                self.observations.append(each)
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:
