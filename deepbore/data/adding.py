@@ -94,7 +94,7 @@ class AddedTrials(ComparedTrials):
         values = added.values * self._signs
         rungs = None if self.budget is None else added.rungs(self.budget)
         tally = self._tally.after_adding(start, values[:, 0], added.feasible, added.task, rungs)
-        identities = self._identities(added.points) if own else []
+        identities = self.identities(added.points) if own else []
         seen, firsts = first_rows(self._seen, identities, start) if own else ({}, range(start, end))
         task = 0 if own else 1 + tally.task_names.index(str(added.task))
         status = torch.from_numpy(np.where(np.isnan(values[:, 0]), int(Status.FAILED), int(Status.COMPLETE)))

@@ -11,6 +11,7 @@ from deepbore.checks import above, required
 from deepbore.errors import SettingError
 from deepbore.parts import plain_number
 
+EXACT = 2**53  # up to which floating-point numbers hold every whole one
 ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much
 
 
@@ -64,7 +65,7 @@ class Budget:
         """The budgets, ascending; those that are whole numbers as integers, which a command line may ask for."""
         rungs: Iterator[float] = (self.low * self.factor**k for k in count())
         spent = takewhile(lambda rung: rung <= self.high * (1 + ROUNDING), rungs)
-        return tuple(int(rung) if float(rung).is_integer() else rung for rung in spent)
+        return tuple(int(rung) if rung < EXACT and float(rung).is_integer() else float(rung) for rung in spent)
 
     @property
     def top(self) -> float:

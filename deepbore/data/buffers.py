@@ -84,6 +84,8 @@ def as_numbers(values: Any, what: str = "objective values") -> np.ndarray:
     """
     if isinstance(values, Tensor):
         values = values.detach().cpu()
+    elif isinstance(values, (list, tuple)):
+        values = [each.detach().cpu() if isinstance(each, Tensor) else each for each in values]
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):

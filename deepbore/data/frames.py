@@ -36,7 +36,7 @@ def as_frame(observations: Observations) -> "pd.DataFrame":
     values = [own_column(name, names) for name in (["value"] if k == 1 else [f"value_{j}" for j in range(k)])]
     id_, status = own_column("id", names), own_column("status", names)
     rows = []
-    for trial in (observations.trial(row) for row in range(len(observations))):
+    for trial in observations.trials():
         told = dict(zip(values, trial.values or [None] * k, strict=True))
         rest = {own_column(name, names): each for name, each in _rest(trial).items()}
         rows.append({id_: trial.id, **trial.params, **told, status: trial.status.name.lower(), **rest})

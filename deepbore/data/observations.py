@@ -84,7 +84,7 @@ class Observations(AddedTrials):
         start, end = len(self), len(self) + len(points)
         spent = self._to_spend(budget, len(points))
         resumed = {start + i: self._checked(row) for i, row in enumerate(resume_from or ())}
-        identities = self._identities(points)
+        identities = self.identities(points)
         seen, firsts = first_rows(self._seen, identities, start)
         self._rows.write(
             points=points,

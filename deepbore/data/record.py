@@ -120,14 +120,18 @@ def front(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> list[Tr
         trials: of one run; those of earlier tasks are left out.
         directions: of their values.
     """
+    found: dict[tuple[float, ...], Trial] = {}
+    for values, trial in in_order(filter(may_be_best, trials), directions).items():  # what beats one stands before it
+        if not any(all(a <= b for a, b in zip(other, values, strict=True)) for other in found):
+            found[values] = trial
+    return list(found.values())
+
+
+def in_order(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> dict[tuple[float, ...], Trial]:
+    """Complete trials by their values to minimise, ascending; of equal ones the first."""
     signs = [sign_of(direction) for direction in directions]
-    own = filter(may_be_best, trials)
-    keyed = sorted(((*(s * v for s, v in zip(signs, t.values or (), strict=True)), t.id), t) for t in own)
-    found: list[tuple[tuple[float, ...], Trial]] = []
-    for (*values, _), trial in keyed:  # what could beat one stands before it
-        if not any(all(a <= b for a, b in zip(other, values, strict=True)) for other, _ in found):
-            found.append((tuple(values), trial))
-    return [trial for _, trial in found]
+    keyed = sorted(((*(s * v for s, v in zip(signs, t.values or (), strict=True)), -t.id), t) for t in trials)
+    return {tuple(values): trial for (*values, _), trial in keyed}
 
 
 def read_record(path: Path) -> Record:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deepbore.data.view import ObservationsView
 
 LEAST = 1e-30  # a value may be told to have no noise at all
-MOST = 100.0  # evaluations of usual noise that one is worth: no row drowns all others
+MOST = 100.0  # evaluations of usual noise that a row is worth: none drowns all others
 
 
 def first_rows(
@@ -46,6 +46,12 @@ def regrouped(keys: Tensor) -> Tensor:
     return torch.full_like(groups, len(groups)).scatter_reduce(0, groups, rows, "amin")[groups]
 
 
+def distinct_rows(rows: Tensor, first: Tensor) -> Tensor:
+    """Of some rows (m) the first with each configuration, in their order; `first` has the first row of each (n)."""
+    places = {each: place for place, each in reversed(list(enumerate(first[rows].tolist())))}
+    return rows[sorted(places.values())]
+
+
 @dataclass(frozen=True)
 class Evaluated:
     """The values of the rows as labels are made of them: those of one configuration are their mean.
@@ -53,11 +59,11 @@ class Evaluated:
     Attributes:
         values: to minimise, n; NaN where there is none.
         ranked: those of this run that thresholds are found among, ascending: of configurations that are worth at least
-            one evaluation. A configuration counts as often as it was evaluated, and those that were beaten elsewhere as
-            the worst.
+            one evaluation. A configuration counts once, however often it was evaluated, and those that were beaten
+            elsewhere as the worst.
         worth: how many evaluations of usual noise each row is worth, n; where a configuration comes again, one row is
-            worth all of its evaluations, and the others nothing. None if each row is worth one. In single precision, as
-            weights are.
+            worth all of its evaluations, but at most `MOST`, and the others nothing. None if each row is worth one. In
+            single precision, as weights are.
     """
 
     values: Tensor
@@ -73,7 +79,9 @@ def evaluated(observations: "ObservationsView") -> Evaluated:
     An evaluation counts as w_i in the mean, and its row in what is learned; as 1 where no noise was told. So the noise
     that was told says how much more one value is worth than another, and how much noise there is at all, compared with
     what the function does, is learned. The best value and tau are looked for among what is worth an evaluation of usual
-    noise: else the luckiest of the noisiest values would be what all others are measured by.
+    noise: else the luckiest of the noisiest values would be what all others are measured by. And each configuration
+    counts once there: one that is run again and again would else be tau itself. Failures of one configuration are one
+    row, too.
 
     Without repeats the values are those that were told, bit for bit; with repeats no more than the rows of these
     configurations is looked at twice, and none of them again while only rows of new configurations join.
@@ -146,18 +154,27 @@ def _from_all_rows(observations: "ObservationsView") -> Evaluated:
     if not observations.has_repeats:
         ranked = observations.sorted_values if worth is None else _trusted(observations, values, worth)
         return Evaluated(values, _with_beaten(ranked, observations.n_beaten), None if worth is None else worth.float())
-    rows, group = _repeated(observations)
+    rows, group = _repeated(observations, Status.COMPLETE)
     each = torch.ones_like(values) if worth is None else worth
     means, total = _means(values[rows], each[rows], group)
-    last = group.new_zeros(len(total)).scatter_reduce(0, group, rows, "amax", include_self=False)
+    stands = _is_last(rows, group)
     averaged = values.index_copy(0, rows, means[group])
-    together = each.index_copy(0, rows, torch.where(rows == last[group], total[group], 0.0))
+    together = each.index_copy(0, rows, torch.where(stands, total[group].clamp(max=MOST), 0.0))
     if worth is None:
-        own = rows[observations.tasks[rows] == 0]
-        ranked = replaced(observations.sorted_values, values[own].cpu().numpy(), averaged[own].cpu().numpy())
+        own = observations.tasks[rows] == 0
+        once = rows[own & stands]
+        ranked = replaced(observations.sorted_values, values[rows[own]].cpu().numpy(), averaged[once].cpu().numpy())
     else:
-        ranked = _trusted(observations, averaged, worth.index_copy(0, rows, total[group]))
+        ranked = _trusted(observations, averaged, together)
+    rows, group = _repeated(observations, Status.FAILED)
+    together.index_fill_(0, rows[~_is_last(rows, group)], 0.0)
     return Evaluated(averaged, _with_beaten(ranked, observations.n_beaten), together.float())
+
+
+def _is_last(rows: Tensor, group: Tensor) -> Tensor:
+    """Which of the rows (m) are the last ones of their groups (m): those that stand for them (m booleans)."""
+    last = group.new_zeros(int(group.max()) + 1 if len(group) else 0)
+    return rows == last.scatter_reduce(0, group, rows, "amax", include_self=False)[group]
 
 
 def _means(values: Tensor, weight: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
@@ -169,24 +186,24 @@ def _means(values: Tensor, weight: Tensor, group: Tensor) -> tuple[Tensor, Tenso
 
 def _trusted(observations: "ObservationsView", values: Tensor, worth: Tensor) -> np.ndarray:
     """The values of this run whose configurations are worth an evaluation (n, and n), ascending; all, if none is."""
-    complete = (observations.status == Status.COMPLETE) & (observations.tasks == 0)
-    trusted = complete & (worth >= 1)
-    return np.sort(values[trusted if bool(trusted.any()) else complete].cpu().numpy())
+    told = (observations.status == Status.COMPLETE) & (observations.tasks == 0) & (worth > 0)
+    trusted = told & (worth >= 1)
+    return np.sort(values[trusted if bool(trusted.any()) else told].cpu().numpy())
 
 
-def _repeated(observations: "ObservationsView") -> tuple[Tensor, Tensor]:
-    """Rows of configurations with more than one value (m), ascending; and numbers of these configurations (m)."""
-    group, complete = _groups(observations), observations.status == Status.COMPLETE
+def _repeated(observations: "ObservationsView", status: Status) -> tuple[Tensor, Tensor]:
+    """Rows of configurations with several of a status (m), ascending; and numbers of these configurations (m)."""
+    group, ended = _groups(observations), observations.status == status
     again = group != torch.arange(len(group), device=group.device)
     comes_again = torch.zeros_like(again).index_fill_(0, group[again], True)
-    rows = (comes_again[group] & complete).nonzero().squeeze(-1)
+    rows = (comes_again[group] & ended).nonzero().squeeze(-1)
     _, number, count = group[rows].unique(return_inverse=True, return_counts=True)
     several = count[number] > 1
     return rows[several], number[several].unique(return_inverse=True)[1]
 
 
 def replaced(ranked: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Ascending values with some of them (m, in any order) exchanged for others (m)."""
+    """Ascending values with some of them (m, in any order) exchanged for others."""
     old, new = np.sort(old), np.sort(new)
     which = np.arange(len(old)) - np.searchsorted(old, old)  # of equal ones the first, the second, and so on
     kept = np.delete(ranked, np.searchsorted(ranked, old) + which)

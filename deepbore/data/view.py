@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Hashable, Mapping
-from copy import copy, deepcopy
+from copy import copy
 from hashlib import blake2b
 from itertools import chain, zip_longest
 from typing import Any, Self
@@ -17,9 +17,9 @@ from deepbore.data.budget import Budget
 from deepbore.data.buffers import Buffers, least
 from deepbore.data.directions import Direction, sign_of
 from deepbore.data.merit import total_violation
-from deepbore.data.outcomes import Status
 from deepbore.data.preferences import Pair, check_directions
-from deepbore.data.repeats import Averages, regrouped
+from deepbore.data.reading import trials_of
+from deepbore.data.repeats import Averages, distinct_rows, regrouped
 from deepbore.data.rows import Rows
 from deepbore.data.rungs import best_by_budget
 from deepbore.data.tally import Tally
@@ -168,7 +168,7 @@ class ObservationsView(Rows):
     # --- looking closer ----------------------------------------------------------------------------------------------
 
     def best_rows(self, k: int) -> Tensor:
-        """Rows of the k best complete trials (up to k), best first: centres to search around.
+        """Rows of up to k distinct configurations, those of the best complete trials, best first: centres of a search.
 
         Feasible trials come before infeasible ones, and these in the order of their violation (Deb 2000). Several
         objectives, and earlier tasks, whose values can't be compared, take turns: the best row in each, the second
@@ -180,6 +180,16 @@ class ObservationsView(Rows):
         k = min(k, self.n_complete)
         if self.budget is not None:
             return best_by_budget(self, self.budget, k)
+        looked_at, rows = k, self._best(k)
+        if not self.has_repeats:
+            return rows
+        while len(distinct := distinct_rows(rows, self.first_rows)) < k and looked_at < self.n_complete:
+            looked_at *= 2
+            rows = self._best(looked_at)
+        return distinct[:k]
+
+    def _best(self, k: int) -> Tensor:
+        """As `best_rows`, without budgets, of trials that may have the same configuration."""
         tasks = range(len(self.task_names) + 1)
         ranked = [self._ranked(column, task, k) for task in tasks for column in range(self.k)]
         if len(ranked) == 1:
@@ -224,36 +234,34 @@ class ObservationsView(Rows):
         Raises:
             TrialError: if there is no such row.
         """
-        row = self._checked(row)
-        point = self.points[row : row + 1]
-        status = Status(int(self.status[row]))
-        minimised = self.values[row].tolist() if status is Status.COMPLETE else []
-        values = tuple(value * sign for value, sign in zip(minimised, self._signs, strict=False)) or None
-        constraints = tuple(self.constraints[row].tolist())
-        budget, task, noise = float(self.budgets[row]), int(self.tasks[row]), self.noise
-        return Trial(
-            row,
-            self.space.decode(point)[0],
-            values[0] if values else None,
-            status,
-            values,
-            constraints if constraints and not math.isnan(constraints[0]) else None,
-            None if math.isnan(budget) else budget if self.budget is None else self.budget.plain(budget),
-            self.task_names[task - 1] if task else None,
-            deepcopy(self._attributes.get(row, {})),  # a trial is a record: what is changed in it changes nothing here
-            self._reasons.get(row),
-            self._identities(point)[0],
-            self.trial(self.resumed[row]) if row in self.resumed else None,
-            None if noise is None or math.isnan(noise[row]) else float(noise[row]),
-        )
+        return trials_of(self, [self._checked(row)])[0]
 
-    def to_user(self, value: Any, column: int = 0) -> Any:
-        """A minimised value (or array of them) of one objective in the user's sign."""
+    def trials(self) -> list[Trial]:
+        """The records of all rows, read together."""
+        return trials_of(self, range(len(self)))
+
+    def attributes_of(self, row: int) -> Mapping[str, Any]:
+        """What else the outcome of a row has brought, by name."""
+        return self._attributes.get(row, {})
+
+    def reason_of(self, row: int) -> str | None:
+        """Why a row has no value, where that was told."""
+        return self._reasons.get(row)
+
+    def to_user(self, value: Any, column: int | slice = 0) -> Any:
+        """A minimised value (or array of them) of one objective, or of several, in the user's sign."""
         return value * self._signs[column]
 
     def unseen(self, points: Tensor) -> list[bool]:
         """Whether each point's configuration (n x d) stands in no row of this run yet."""
-        return [identity not in self._seen for identity in self._identities(points)]
+        return [identity not in self._seen for identity in self.identities(points)]
+
+    def identities(self, points: Tensor) -> list[Hashable]:
+        """What tells configurations apart, in few bytes: a million of them are kept (n)."""
+        return [
+            blake2b(each, digest_size=16).digest() if isinstance(each, bytes) and len(each) > LONGEST_IDENTITY else each
+            for each in self.space.identify(points)
+        ]
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -268,13 +276,6 @@ class ObservationsView(Rows):
             known = f"trials 0 ... {len(self) - 1} exist" if len(self) else "no trial exists yet"
             raise TrialError(f"{known}, but got {row}. Tell what `ask` gave, or `add` it.")
         return row
-
-    def _identities(self, points: Tensor) -> list[Hashable]:
-        """What tells configurations apart, in few bytes: a million of them are kept (n)."""
-        return [
-            blake2b(each, digest_size=16).digest() if isinstance(each, bytes) and len(each) > LONGEST_IDENTITY else each
-            for each in self.space.identify(points)
-        ]
 
     def _ranked(self, column: int, task: int, k: int) -> Tensor:
         """Rows of up to k complete trials of a task, best first by one value."""

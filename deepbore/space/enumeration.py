@@ -24,7 +24,7 @@ def every_point(layout: Layout) -> Tensor:
     frontier = Frontier(layout, order)
     steps: list[tuple[np.ndarray, np.ndarray]] = []  # entries, and the row of the step before that each continues
     for column in order:
-        entries = candidates(layout, column)
+        entries = candidates(layout, column) if frontier.is_active(column).any() else np.zeros(1)
         before, choice, active = frontier.step(column, entries)
         steps.append((entries[choice] * active, before))
     return _in_order(torch.from_numpy(_together(steps, order)))

@@ -11,7 +11,8 @@ from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.data.frames import as_frame
 from deepbore.data.observations import Observations, Trial
-from deepbore.data.record import front
+from deepbore.data.reading import trials_of
+from deepbore.data.record import in_order
 from deepbore.labels import Gamma, Labelling, front_rows
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.state import RunState
@@ -127,7 +128,7 @@ class StudyView(ABC):
         if self.observations.k == 1:
             return [] if self.best_trial is None else [self.best_trial]
         rows = front_rows(self.observations).tolist()
-        return front((self.observations.trial(row) for row in rows), self.observations.directions)
+        return list(in_order(trials_of(self.observations, rows), self.observations.directions).values())
 
     @property
     def recommended(self) -> Trial | None:
@@ -161,7 +162,12 @@ class StudyView(ABC):
     @property
     def trials(self) -> list[Trial]:
         """All trials in the order of asking."""
-        return [self.observations.trial(row) for row in range(len(self.observations))]
+        return self.observations.trials()
+
+    @property
+    def pending(self) -> list[Trial]:
+        """The trials that were asked for and not told, in the order of asking, as after a crash."""
+        return trials_of(self.observations, self.observations.pending_rows.tolist())
 
     @property
     def result(self) -> Result:

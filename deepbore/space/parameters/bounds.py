@@ -72,6 +72,8 @@ def numbers(values: Sequence[Any], low: float, high: float) -> np.ndarray:
 def as_column(values: Sequence[Any], low: float, high: float) -> np.ndarray:
     """Values (n) as a new float64 array; the bounds are for the message. Raises PointError where one is no number."""
     try:
+        if getattr(getattr(values, "dtype", None), "kind", "f") in "cmM":  # complex, dates: NumPy would make numbers
+            raise TypeError
         column = np.array(values, dtype=np.float64)  # a copy: a data frame's own is read-only
     except (TypeError, ValueError, OverflowError):
         raise PointError(f"values must be numbers in [{low}, {high}], but got {list(values)[:3]!r}.") from None

@@ -11,12 +11,26 @@ design      where the design begins
 scales      which spaces have length scales that are expected to be alike
 ends        a prior that falls towards the ends of ranges, and improvement beyond a margin
 quantile    labels that are spread over more of the values
+additive    kernels that add what single parameters do to what all do together
 repeat      whether values are noisy, by the best configuration once more
 """
 
 from collections.abc import Callable
 
-from peers.variants import averaging, design, ends, former, heads, in_context, noise, quantile, scales, ties, warping
+from peers.variants import (
+    additive,
+    averaging,
+    design,
+    ends,
+    former,
+    heads,
+    in_context,
+    noise,
+    quantile,
+    scales,
+    ties,
+    warping,
+)
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
 from peers.variants.settings import Settings, alone, independent
 
@@ -31,5 +45,6 @@ ALL: dict[str, Callable[[], Settings]] = {
     **scales.VARIANTS,
     **ends.VARIANTS,
     **quantile.VARIANTS,
+    **additive.VARIANTS,
 }
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
