@@ -57,6 +57,10 @@ class TrainingFailed(DeepBoreError, RuntimeError):
     """A training run in a process of its own has given no value."""
 
 
+class NeverLogged(TrainingFailed):
+    """A training run has ended well, and has no such metric: neither will any other."""
+
+
 class RankError(DeepBoreError, RuntimeError):
     """A process of a distributed run has lost another."""
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from deepbore.checks import between, whole
 from deepbore.classifiers.ensemble import MLPClassifier
-from deepbore.classifiers.network import NetworkFactory, Training
-from deepbore.classifiers.stacked import StackedMLP
+from deepbore.classifiers.network import NetworkFactory, Training, check_factory
+from deepbore.classifiers.stacked import StackedMLP, check_maps
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
@@ -45,7 +45,9 @@ class MCDropout(MLPClassifier):
         samples: int = 16,
         training: Training | None = None,
     ):
-        lasting = WithLastingMasks(network, samples) if callable(network) else network
+        if network is not None:
+            check_factory(network)
+        lasting = None if network is None else WithLastingMasks(network, samples)
         super().__init__(hidden, activation, lasting, training)
         between(0, 1, rate=rate)
         whole(2, samples=samples)
@@ -151,6 +153,7 @@ class WithLastingMasks:
 
     def __call__(self, features: int, outputs: int) -> nn.Module:
         made = self.factory(features, outputs)
+        check_maps(made, features, outputs)
         dropouts = [(name, layer) for name, layer in made.named_modules() if isinstance(layer, nn.Dropout)]
         if not dropouts:
             raise SettingError("MCDropout needs a network with nn.Dropout in it, but yours has none. Add one.")

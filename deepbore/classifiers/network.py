@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import Adam, adam
 
-from deepbore.checks import above, at_least, of_kind, one_of, required, whole
+from deepbore.checks import above, at_least, of_kind, one_of, refusal, required, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.compute.devices import generator_on
@@ -94,11 +94,8 @@ class NetworkClassifier(Classifier):
         for width in hidden:
             required(hidden=width)
             whole(1, hidden=width)
-        if network is not None and not callable(network):
-            raise SettingError(
-                f"network must be a function (features, outputs) -> module, but got {network!r:.100}. Give hidden= for "
-                "a network of our own."
-            )
+        if network is not None:
+            check_factory(network)
         of_kind(Training, training=training)
         self.hidden, self.activation, self.factory, self.members = tuple(hidden), activation, network, members
         self.training_plan = training or Training()
@@ -245,6 +242,17 @@ class NetworkClassifier(Classifier):
         self.net.load_state_dict(fresh.state_dict())
         if self._optimizer is not None:
             self._optimizer.state.clear()
+
+
+def check_factory(network: NetworkFactory) -> None:
+    """Raises SettingError for what can't make networks."""
+    if not callable(network) or isinstance(network, nn.Module):
+        raise SettingError(
+            f"network must be a function (features, outputs) -> module, but got {network!r:.100}. Give a function that "
+            "makes one, as lambda features, outputs: nn.Linear(features, outputs), or hidden= for one of ours."
+        )
+    if says := refusal(network, 1, 1):
+        raise SettingError(f"network must be a function (features, outputs) -> module, but {says}.")
 
 
 def with_mean_weight_of(batch: LabelledBatch, rows: LabelledBatch) -> LabelledBatch:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from itertools import pairwise, zip_longest
 
 import torch
 from torch import Tensor, nn
 
 from deepbore.checks import one_of
+from deepbore.errors import SettingError
 
 
 def _slope_of_elu(a: Tensor) -> Tensor:  # a name each: what is kept on a module must go through pickle
@@ -149,7 +151,9 @@ class Members(nn.Module):
         generator: torch.Generator,
     ):
         super().__init__()
-        self.members = nn.ModuleList(_seeded(factory, *sizes, generator) for _ in range(members))
+        made = [_seeded(factory, *sizes, generator) for _ in range(members)]
+        check_maps(made[0], *sizes)
+        self.members = nn.ModuleList(made)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features (n x e) -> outputs (m x n x k)."""
@@ -163,6 +167,21 @@ class Members(nn.Module):
         self.train()
         outputs = torch.stack([member(x) for member in self.members])
         outputs.backward(loss_gradient(outputs.detach()))
+
+
+def check_maps(network: nn.Module, features: int, outputs: int) -> None:
+    """Raises SettingError for what is no network from so many features to so many outputs."""
+    rule = f"network must make a module that maps n x {features} features to n x {outputs} outputs"
+    if not isinstance(network, nn.Module):
+        raise SettingError(f"{rule}, but made {network!r:.100}. Return an nn.Module.")
+    copied = deepcopy(network).eval()  # what a first call may change in it stays as it is
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            shape = tuple(copied(torch.zeros(2, features)).shape)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise SettingError(f"{rule}, but it fails for two rows: {error}. Use the sizes that it is given.") from error
+    if shape != (2, outputs):
+        raise SettingError(f"{rule}, but of two rows it makes {shape}. Use the sizes that it is given.")
 
 
 def _seeded(

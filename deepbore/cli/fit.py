@@ -11,10 +11,11 @@ from jsonargparse import ArgumentError
 from deepbore.cli import fit_help
 from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
-from deepbore.cli.run_directory import CONFIG, JOURNAL, TIMES, Run
+from deepbore.cli.run_directory import CONFIG, TIMES, Run
 from deepbore.cli.summary import summary
 from deepbore.data.added import Added
 from deepbore.data.csv_file import EarlierResults, read_csv
+from deepbore.data.lines import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError

@@ -6,6 +6,7 @@ import select
 import sys
 from collections.abc import Callable, Sequence
 
+from deepbore import __version__
 from deepbore.cli import fit_help, looking, tune
 from deepbore.errors import DeepBoreError
 
@@ -51,8 +52,8 @@ def _is_read() -> bool:
 
 def _run(command: str, *args: str) -> None:
     commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "tune": _tune, **looking.COMMANDS}
-    if command in ("-h", "--help"):
-        print(HELP)
+    if command in ("-h", "--help", "--version"):
+        print(HELP if command != "--version" else f"deepbore {__version__}")
         return
     if command not in commands:
         near = difflib.get_close_matches(command, commands, n=1)

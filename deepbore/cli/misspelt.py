@@ -40,5 +40,7 @@ def explained(message: str, options: Collection[str]) -> str:
 
 
 def _like(name: str, names: Collection[str], before: str = "") -> str:
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    near = [each for each in names if each.endswith(f".{name}")] or difflib.get_close_matches(
+        name, names, n=1, cutoff=0.7
+    )
     return f" Did you mean {before}{near[0]}?" if near else ""

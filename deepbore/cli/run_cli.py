@@ -116,7 +116,7 @@ class RunCLI(LightningCLI):
             datamodule_class=LabelSettings,
             args=list(args),
             run=False,
-            parser_kwargs={"exit_on_error": False, "prog": "deepbore fit", "parser_mode": MODE},
+            parser_kwargs={"exit_on_error": False, "prog": "deepbore fit", "parser_mode": MODE, "allow_abbrev": False},
             auto_configure_optimizers=False,
             seed_everything_default=False,  # the run's own stream is the only one
             save_config_callback=None,  # it saves where the logger does; ours belongs into the run directory
@@ -155,7 +155,12 @@ class RunCLI(LightningCLI):
         parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}})
 
     def before_instantiate_classes(self) -> None:
-        """Raises SettingError for a group of settings that is none, as in `loop: 5`."""
+        """Raises SettingError for a group of settings that is none, as in `loop: 5`, and for Lightning's own seed."""
+        if (seed := self.config.get("seed_everything")) not in (None, False):
+            raise SettingError(
+                f"a run has one seed, loop.seed, so seed_everything does nothing for it, but got {seed!r}. Give "
+                "--loop.seed, and leave it out."
+            )
         for name in ("loop", "evaluation", "data", "trainer"):
             if not isinstance(given := self.config.get(name), Namespace):
                 raise SettingError(f"{name} must hold settings by name, as {{n_trials: 50}}, but got {given!r}.")

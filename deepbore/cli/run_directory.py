@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from deepbore.data.files import refuse_link
-from deepbore.data.lines import parsed
+from deepbore.data.lines import JOURNAL, parsed
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, read_record
 from deepbore.errors import JournalError, SettingError
 
 RUNS = Path("runs")
-CONFIG, JOURNAL = "config.yaml", "journal.jsonl"
+CONFIG = "config.yaml"
 JSONL = ".jsonl"
 TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.Timed`
 N_TRIALS = 100  # of a configuration that does not say
@@ -41,12 +41,13 @@ def new_run(stem: str) -> Path:
     return found
 
 
-def journal_of(run: Path) -> Path:
+def journal_of(run: Path | str) -> Path:
     """The journal of a run directory; a journal alone is its own.
 
     Raises:
         JournalError: for one that is a link out of the directory.
     """
+    run = Path(run)
     return refuse_link(run / JOURNAL) if run.is_dir() else run
 
 

@@ -55,6 +55,7 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
     """
     end = list(args).index("--") if "--" in args else len(args)
     given, others = _parsed(args[:end])
+    _refuse_limits(others)
     others += [] if given.n_trials is None else ["--loop.n_trials", given.n_trials]
     arguments = list(args[end + 1 :])
     if given.resume is not None:
@@ -73,6 +74,16 @@ def _parsed(args: Sequence[str]) -> tuple[Namespace, list[str]]:
         return parser.parse_known_args(args)
     except ArgumentError as error:
         raise SettingError(f"{error}. `deepbore tune --help` lists the settings.") from None
+
+
+def _refuse_limits(others: Sequence[str]) -> None:
+    """Raises SettingError for how long a program trains, where it would be how long deepbore goes on."""
+    for name in ("--trainer.max_epochs", "--trainer.max_steps", "--trainer.max_time"):
+        if any(part.split("=")[0] == name for part in others):
+            raise SettingError(
+                f"before -- {name} is of deepbore's own trainer, whose epochs are its proposals. For your program give "
+                f"it behind --, as in: -- {name} 3. How many trials there are says --n_trials."
+            )
 
 
 def _check_nothing_else(given: Namespace, arguments: Sequence[str]) -> None:

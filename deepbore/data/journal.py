@@ -158,7 +158,7 @@ class Journal:
         except Timeout:
             raise JournalError(
                 f"another process, or another study in this one, writes the journal {self.path}. Wait for its end, "
-                f"close the other study, or name another file. {_ONE_WRITER}"
+                f"end the other study by its close(), or name another file. {_ONE_WRITER}"
             ) from None
         except RuntimeError as error:  # this process was forked from the one that made the lock
             raise JournalError(

@@ -13,6 +13,7 @@ import zlib
 from typing import Any
 
 VERSION = 2
+JOURNAL = "journal.jsonl"  # in the directory of a run
 Event = dict[str, Any]
 _SEAL = ', "crc": "%08x"}'
 _SEAL_SIZE = len(_SEAL % 0)

@@ -20,6 +20,9 @@ class Status(IntEnum):
     FAILED = 1
     PENDING = 2
 
+    def __str__(self) -> str:
+        return self.name.lower()
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -5,6 +5,7 @@ more of deepbore than this file.
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,8 @@ class KeepTrial(Callback):
     """Keeps the whole configuration of a training run and the values of one metric, in a folder.
 
     Writes config.yaml when the run starts, and metrics.json when it has ended well: the metric's `history`, a number
-    for each validation and each epoch at least, and all `final` metrics. The history goes on with a training that goes
-    on from a checkpoint.
+    for each validation, and for each epoch that ends with another, and all `final` metrics. The history goes on with a
+    training that goes on from a checkpoint.
 
     Args:
         folder: an existing one.
@@ -35,6 +36,7 @@ class KeepTrial(Callback):
     def __init__(self, folder: str, metric: str, checkpoint: bool = False):
         self.folder, self.metric, self.checkpoint = Path(folder), metric, checkpoint
         self.history: list[float] = []
+        self._has_validated = False  # since the last epoch began
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Begins anew, before what a checkpoint has of an earlier training is taken up."""
@@ -60,20 +62,27 @@ class KeepTrial(Callback):
         """Notes what the validation has logged."""
         if not trainer.sanity_checking:
             self._note(trainer)
+            self._has_validated = True
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Notes what was logged at the end of the epoch before."""
-        self._note(trainer)
+        """Notes what was logged at the end of the epoch before, if that is not its last validation's."""
+        self._note_epoch(trainer)
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Notes what is left and writes it all down."""
-        self._note(trainer)
+        self._note_epoch(trainer)
         if self.checkpoint:
             trainer.save_checkpoint(self.folder / CHECKPOINT)  # on all ranks: each may hold a part
         if trainer.is_global_zero:
             final = {name: float(value) for name, value in trainer.callback_metrics.items()}
             kept = json.dumps({"history": self.history, "final": final})
             (self.folder / METRICS).write_text(kept, encoding="utf-8")
+
+    def _note_epoch(self, trainer: Trainer) -> None:
+        known = self.history[-1:] if self._has_validated else []
+        if known != [float(trainer.callback_metrics.get(self.metric, math.nan))]:
+            self._note(trainer)
+        self._has_validated = False
 
     def _note(self, trainer: Trainer) -> None:
         if self.metric in trainer.callback_metrics:

@@ -63,7 +63,7 @@ def new_trainer(device: torch.device | str = "cpu") -> Trainer:
 
 
 def run(trainer: Trainer, classifier: Classifier, data: LabelledObservations, epochs: int | None = None) -> None:
-    """One `fit`: so many more epochs, or as many as the trainer itself allows.
+    """One `fit`: so many more epochs, or as many as the trainer itself allows: no thousand, where it says nothing.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, which Lightning would turn into an exit of the whole program.
@@ -71,6 +71,8 @@ def run(trainer: Trainer, classifier: Classifier, data: LabelledObservations, ep
     trainer.should_stop = False
     if epochs is not None:
         trainer.fit_loop.max_epochs = trainer.current_epoch + epochs
+    elif trainer.fit_loop.max_epochs is None:
+        trainer.fit_loop.max_epochs = -1
     with quiet(), _interruptible():
         trainer.fit(classifier, datamodule=data)
 

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -19,7 +19,7 @@ from deepbore.checks import one_of
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
 from deepbore.data.trial import Trial
-from deepbore.errors import SettingError, TrainingFailed
+from deepbore.errors import NeverLogged, SettingError, TrainingFailed
 from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
 
@@ -105,7 +105,7 @@ class LightningCLIProblem(Problem):
         """Has the program parse one configuration, or as many as it takes to name every parameter; nothing is trained.
 
         Raises:
-            SettingError: if it doesn't take them.
+            SettingError: if it doesn't take them, or goes on with others.
         """
         for params in _covering(self.space):
             command = [*self._with(params, self.folder), "--print_config"]
@@ -116,6 +116,7 @@ class LightningCLIProblem(Problem):
                     f"{shlex.join(command)}\n{_last_lines(done.stdout)}\n"
                     "Name the parameters of the space as `fit --help` of the program does."
                 )
+            _check_arrived(params, done.stdout)
 
     def __call__(self, params: Params, trial: Trial | int | None = None) -> float:
         """The metric of one training run.
@@ -186,7 +187,9 @@ class LightningCLIProblem(Problem):
         kept = json.loads(metrics.read_text(encoding="utf-8"))
         history: list[float] = kept["history"]
         if not history:
-            raise self._failure(folder, f"{self.metric!r} was never logged, only {sorted(kept['final'])}")
+            raise NeverLogged(
+                f"the program must log {self.metric!r}, but has only logged {sorted(kept['final'])}. Name one of them"
+            )
         finite = [value for value in history if math.isfinite(value)]
         if not finite or (self.metric_mode == "last" and not math.isfinite(history[-1])):
             raise self._failure(folder, f"{self.metric} is {history[-1]}")
@@ -205,6 +208,41 @@ def _run(command: Sequence[str], output: int | IO[bytes]) -> "subprocess.Complet
     environment = {name: value for name, value in os.environ.items() if name not in LAUNCHERS}
     quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
     return subprocess.run(command, check=False, env=environment, **quiet)
+
+
+def _check_arrived(params: Params, printed: bytes) -> None:
+    """Raises SettingError for a parameter that the program has taken, and then left out or given another number.
+
+    Args:
+        params: what it was given.
+        printed: its configuration, as `--print_config` prints it; nothing is said of what can't be read.
+    """
+    try:
+        config = yaml.safe_load(printed)
+    except yaml.YAMLError:  # it prints more than that
+        return
+    for name, value in params.items() if isinstance(config, dict) else ():
+        found = list(_under(config, name.split(".")))
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not found or (is_number and all(isinstance(each, (int, float)) and each != value for each in found)):
+            raise SettingError(
+                f"{name}={value} must arrive in the program, but it goes on with {found[0] if found else 'another'}: "
+                "its LightningCLI links or sets that argument. Tune the argument that it is computed from."
+            )
+
+
+def _under(config: Any, names: Sequence[str]) -> Iterator[Any]:
+    """What stands under a dotted name in a configuration, which may leave out that arguments are `init_args`."""
+    if not names:
+        yield config
+    elif isinstance(config, list):
+        for each in config:
+            yield from _under(each, names)
+    elif isinstance(config, dict):
+        if names[0] in config:
+            yield from _under(config[names[0]], names[1:])
+        for unsaid in ("init_args", "dict_kwargs"):
+            yield from _under(config.get(unsaid), names)
 
 
 def _last_lines(log: bytes) -> str:

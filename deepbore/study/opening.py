@@ -12,6 +12,7 @@ from deepbore.classifiers import Classifier
 from deepbore.data.budget import Budget
 from deepbore.data.history import History, replay
 from deepbore.data.journal import Journal
+from deepbore.data.lines import JOURNAL
 from deepbore.data.observations import Direction, Observations
 from deepbore.data.survey import holds_anything
 from deepbore.errors import JournalError, SettingError
@@ -99,13 +100,19 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
     if space is not None:
         _check_space(space)
     check_parts(parts, "a run is loaded with its own {unknown}")
-    history = replay(Journal(journal), space)
+    history = replay(Journal(_in_directory(journal)), space)
     observations, header = history.observations, history.header
     described, by_preference = header.get("recipe", {}), observations.by_preference
     recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
     state = _state(observations, recipe, header["seed"])
     observations.journal = history.journal
     return Opened(state, history)
+
+
+def _in_directory(journal: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The journal in the directory of a run, as the command line keeps them; anything else as it is."""
+    is_run = isinstance(journal, (str, os.PathLike)) and Path(journal, JOURNAL).is_file()
+    return Path(journal, JOURNAL) if is_run else journal
 
 
 def holds_run(journal: str | os.PathLike[str]) -> bool:

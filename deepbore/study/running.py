@@ -1,5 +1,6 @@
 """One run of a study: who steers it, and who looks on."""
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,6 +24,8 @@ from deepbore.worker.objective import takes_trial
 
 if TYPE_CHECKING:
     from deepbore.study.study import Study
+
+log = logging.getLogger(__name__)
 
 StudyCallback = Callable[["Study", Trial], object]
 MAX_FAILURES = 20  # without any success: where nine in ten configurations fail, one run in eight meets it
@@ -123,6 +126,14 @@ def run_steered(
         run(own, state.classifier, state.data)
     if steering.is_interrupted:
         raise KeyboardInterrupt
+    _say_what_ended(own, state.observations.n_asked, goal)
+
+
+def _say_what_ended(trainer: Trainer, n: int, goal: int | None) -> None:
+    """Logs that a limit of the trainer, rather than the goal of so many trials, has ended a run of n."""
+    limit = trainer.max_epochs
+    if goal is not None and n < goal and limit not in (None, -1) and trainer.current_epoch >= limit:
+        log.warning("the run ends after %d of %d trials, at trainer.max_epochs=%d: give -1 for all.", n, goal, limit)
 
 
 def logged_by(trainer: Trainer) -> Mapping[str, Any]:

@@ -271,7 +271,7 @@ class Study(Reporting):
         `ask`, ... takes the lock.
 
         Args:
-            journal: the file.
+            journal: the file, or the directory of a run of the command line.
             space: only where it has functions as constraints: a journal can't keep them.
             device: as in `Study`.
             parts: classifier, acquisition, ... to go on with others than in the header, which is said, or where the

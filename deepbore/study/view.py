@@ -79,6 +79,14 @@ class StudyView(ABC):
 
     _state: RunState
 
+    def __repr__(self) -> str:
+        """How many trials it has, and the best value."""
+        observations = self.observations
+        counted = {"pending": len(observations.pending_rows), "failed": observations.n_failed}
+        parts = [f"{len(observations)} trials", *(f"{n} {what}" for what, n in counted.items() if n)]
+        best = observations.best if observations.k == 1 else None
+        return f"Study({', '.join(parts)}{'' if best is None else f', best {best.value:.6g}'})"
+
     @property
     def observations(self) -> Observations:
         """All trials as tensors."""

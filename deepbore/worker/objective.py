@@ -9,7 +9,7 @@ from typing import Any
 
 from deepbore.data.outcomes import Outcome, WrongReturn, as_outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import ValueTypeError
+from deepbore.errors import NeverLogged, ValueTypeError
 
 Objective = Callable[..., Any]  # configuration, and perhaps the trial -> a number, several, or an Outcome
 
@@ -36,6 +36,8 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
     """
     try:
         return read("the objective", objective(dict(trial.params), **beside_params(objective, trial)))
+    except (NeverLogged, ValueTypeError) as error:  # no failure of this configuration: there are no values at all
+        return WrongReturn.failure(str(error))
     except (Exception, SystemExit) as error:  # whatever the user's code raises is a failed trial
         return replace(Outcome.failure(in_words(error)), attributes={"traceback": _last_lines(error)})
 

@@ -37,6 +37,11 @@ def parameter_from_dict(name: str, declared: Mapping[str, Any]) -> Parameter:
     """
     settings = dict(declared)
     kind = settings.pop("type", None)
+    if kind is None:
+        raise SpaceError(
+            f"parameter {name!r} must be declared whole, as {{type: real, low: 0, high: 1}}, but has no type, only "
+            f"{settings}."
+        )
     if kind not in KINDS:
         raise SpaceError(f"parameter {name!r}: type must be one of {sorted(KINDS)}, but got {kind!r}.")
     try:
