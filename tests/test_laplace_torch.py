@@ -286,7 +286,7 @@ class Doubtful(nn.Module):
     ("structure", "network", "says"),
     [
         ("last_layer", lambda e, k: nn.Sequential(nn.Linear(e, k), nn.Tanh()), "must give its output"),
-        ("last_layer", lambda e, k: nn.Bilinear(e, e, k), "needs a network with an nn.Linear"),
+        ("last_layer", lambda e, k: nn.Bilinear(e, e, k), "needs a network with an nn.Linear|fails for two rows"),
         ("kron", normed_network, "weights are all of nn.Linear"),
         ("full", Doubtful, 'can.t be had for several rows at once.*Try "last_layer"'),
     ],

@@ -95,8 +95,8 @@ def test_rows_before_the_first_constraint_have_none():
 @settings(max_examples=40)
 def test_best_rows_take_turns_feasible_ones_first(rows, count):
     observations = Observations(SPACE, ["minimize", "maximize"])
-    for one, two, bound, task in rows:
-        observations.add({"x": 0.5, "c": "b"}, [one, two], constraints=[bound], task=task)
+    for number, (one, two, bound, task) in enumerate(rows):
+        observations.add({"x": number / 100, "c": "b"}, [one, two], constraints=[bound], task=task)
 
     def ranked(task, column, sign):  # by the definition, one comparison after the other
         group = [i for i, row in enumerate(rows) if row[3] == task]

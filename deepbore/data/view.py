@@ -184,7 +184,7 @@ class ObservationsView(Rows):
         if not self.has_repeats:
             return rows
         while len(distinct := distinct_rows(rows, self.first_rows)) < k and looked_at < self.n_complete:
-            looked_at *= 2
+            looked_at = min(2 * looked_at, self.n_complete)
             rows = self._best(looked_at)
         return distinct[:k]
 

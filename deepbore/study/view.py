@@ -12,7 +12,7 @@ from deepbore.classifiers import Classifier
 from deepbore.data.frames import as_frame
 from deepbore.data.observations import Observations, Trial
 from deepbore.data.reading import trials_of
-from deepbore.data.record import in_order
+from deepbore.data.record import in_order, may_be_best
 from deepbore.labels import Gamma, Labelling, front_rows
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.state import RunState
@@ -136,7 +136,9 @@ class StudyView(ABC):
         if self.observations.k == 1:
             return [] if self.best_trial is None else [self.best_trial]
         rows = front_rows(self.observations).tolist()
-        return list(in_order(trials_of(self.observations, rows), self.observations.directions).values())
+        return list(
+            in_order(filter(may_be_best, trials_of(self.observations, rows)), self.observations.directions).values()
+        )
 
     @property
     def recommended(self) -> Trial | None:
