@@ -144,9 +144,8 @@ class Parameter(ABC):
     def moved(self, column: Tensor, u: Tensor, v: Tensor, steps: Tensor) -> Tensor:
         """Column of a point -> the same moved to a near or another value.
 
-        A continuous parameter takes the step, reflected at 0 and 1, and so do numbers of more than a thousand levels,
-        to another one at least. Else what has levels goes to any other; half of the time to the next one, if they have
-        an order.
+        A continuous parameter takes the step, reflected at 0 and 1. What has levels goes to any other; half of the time
+        to the next one, if they have an order.
 
         Args:
             column: entries of points.

@@ -10,7 +10,6 @@ from torch import Tensor
 from deepbore.space.parameters.base import Parameter, number
 from deepbore.space.parameters.bounds import refuse_more_positions
 from deepbore.space.parameters.grid import levels_at
-from deepbore.space.parameters.moves import SMALLEST_STEP, next_level, reflected
 
 
 class Number(Parameter):
@@ -49,14 +48,6 @@ class Number(Parameter):
         if self.step is None or self.levels is None:
             return self._of_level(level)
         return level / (self.levels - 1)
-
-    def moved(self, column: Tensor, u: Tensor, v: Tensor, steps: Tensor) -> Tensor:
-        """As `Parameter.moved`; where levels are as close as the smallest steps, by the step, to another at least."""
-        if self.levels is None or self.levels * SMALLEST_STEP <= 1:
-            return super().moved(column, u, v, steps)
-        level = self.to_level(column)
-        reached = self.to_level(reflected(self.from_level(level) + steps))
-        return self.from_level(torch.where(reached == level, next_level(level, self.levels, u), reached))
 
     def settings(self) -> dict[str, Any]:
         return {name: value for name, value in super().settings().items() if name != "step" or value is not None}
