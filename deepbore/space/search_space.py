@@ -200,8 +200,8 @@ class SearchSpace(SpaceStructure):
     def neighbours(self, points: Tensor, n: int, generator: torch.Generator) -> Tensor:
         """n random neighbours of the given points, each with one or two parameters changed (n x d).
 
-        Categories move to any other level, ordinals to any other with a liking for the next; numeric
-        parameters take a Gaussian step whose scale is log-uniform between 1e-3 and 0.5, reflected at the bounds.
+        Categories move to any other level, what has levels in an order to any other with a liking for the next; the
+        rest takes a Gaussian step whose scale is log-uniform between 1e-3 and 0.5, reflected at the bounds.
 
         Args:
             points: centres, k x d; each neighbour picks one at random.
