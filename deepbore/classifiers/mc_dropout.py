@@ -45,8 +45,6 @@ class MCDropout(MLPClassifier):
         samples: int = 16,
         training: Training | None = None,
     ):
-        if network is not None:
-            check_factory(network)
         lasting = None if network is None else WithLastingMasks(network, samples)
         super().__init__(hidden, activation, lasting, training)
         between(0, 1, rate=rate)
@@ -150,6 +148,9 @@ class WithLastingMasks:
 
     factory: NetworkFactory
     samples: int
+
+    def __post_init__(self) -> None:
+        check_factory(self.factory)
 
     def __call__(self, features: int, outputs: int) -> nn.Module:
         made = self.factory(features, outputs)

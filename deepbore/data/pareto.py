@@ -23,7 +23,7 @@ def non_dominated(values: Array) -> NDArray[np.bool_]:
         [True, True, False, True]
     """
     if values.shape[1] == 2:
-        return _unbeaten_pairs(values)
+        return np.equal(_front_numbers(values), 0)
     on_front = np.zeros(len(values), dtype=bool)
     left = np.lexsort(values.T[::-1])  # by the first value, then the second, ...: what beats a row stands before it
     while len(left):
@@ -33,18 +33,6 @@ def non_dominated(values: Array) -> NDArray[np.bool_]:
         same = beaten & (values[left] == first).all(-1)
         on_front[left[same]] = True
         left = left[~beaten]
-    return on_front
-
-
-def _unbeaten_pairs(values: Array) -> NDArray[np.bool_]:
-    """`non_dominated` of two values: in their order each pair has to be below all before it in the second one."""
-    on_front = np.empty(len(values), dtype=bool)
-    order = np.lexsort(values.T[::-1])
-    ranked = values[order]
-    least_before = np.concatenate([[np.inf], np.minimum.accumulate(ranked[:, 1])])[: len(values)]
-    is_new = np.ones(len(values), dtype=bool)
-    is_new[1:] = (ranked[1:] != ranked[:-1]).any(-1)  # equal rows stand or fall together
-    on_front[order] = (ranked[:, 1] < least_before)[is_new][is_new.cumsum() - 1]
     return on_front
 
 

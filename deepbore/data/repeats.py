@@ -154,7 +154,8 @@ def _from_all_rows(observations: "ObservationsView") -> Evaluated:
     if not observations.has_repeats:
         ranked = observations.sorted_values if worth is None else _trusted(observations, values, worth)
         return Evaluated(values, _with_beaten(ranked, observations.n_beaten), None if worth is None else worth.float())
-    rows, group = _repeated(observations, Status.COMPLETE)
+    groups, status = _groups(observations), observations.status
+    rows, group = _repeated(groups, status == Status.COMPLETE)
     each = torch.ones_like(values) if worth is None else worth
     means, total = _means(values[rows], each[rows], group)
     stands = _is_last(rows, group)
@@ -166,7 +167,7 @@ def _from_all_rows(observations: "ObservationsView") -> Evaluated:
         ranked = replaced(observations.sorted_values, values[rows[own]].cpu().numpy(), averaged[once].cpu().numpy())
     else:
         ranked = _trusted(observations, averaged, together)
-    rows, group = _repeated(observations, Status.FAILED)
+    rows, group = _repeated(groups, status == Status.FAILED)
     together.index_fill_(0, rows[~_is_last(rows, group)], 0.0)
     return Evaluated(averaged, _with_beaten(ranked, observations.n_beaten), together.float())
 
@@ -191,12 +192,16 @@ def _trusted(observations: "ObservationsView", values: Tensor, worth: Tensor) ->
     return np.sort(values[trusted if bool(trusted.any()) else told].cpu().numpy())
 
 
-def _repeated(observations: "ObservationsView", status: Status) -> tuple[Tensor, Tensor]:
-    """Rows of configurations with several of a status (m), ascending; and numbers of these configurations (m)."""
-    group, ended = _groups(observations), observations.status == status
+def _repeated(group: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows that count, of configurations with several of these (m), ascending; and numbers of these configurations (m).
+
+    Args:
+        group: the first row with the same configuration as each, n.
+        counts: which rows do, n booleans.
+    """
     again = group != torch.arange(len(group), device=group.device)
     comes_again = torch.zeros_like(again).index_fill_(0, group[again], True)
-    rows = (comes_again[group] & ended).nonzero().squeeze(-1)
+    rows = (comes_again[group] & counts).nonzero().squeeze(-1)
     _, number, count = group[rows].unique(return_inverse=True, return_counts=True)
     several = count[number] > 1
     return rows[several], number[several].unique(return_inverse=True)[1]

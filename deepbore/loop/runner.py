@@ -4,6 +4,7 @@ import math
 import warnings
 
 from deepbore.data.outcomes import LostWorker
+from deepbore.data.reading import trials_of
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.loop.engine import Engine
@@ -42,8 +43,8 @@ class TrialRunner:
         """
         with self.steering.interrupts.gently():
             self._submitted.update(rows)
-            for row in rows:
-                self.evaluator.submit(self.engine.state.observations.trial(row))
+            for trial in trials_of(self.engine.state.observations, rows):
+                self.evaluator.submit(trial)
             while self._must_wait:
                 self._collect()
         self.steering.interrupts.is_gentle = self.evaluator.outstanding > 0  # they run on while the classifier learns

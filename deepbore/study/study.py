@@ -18,6 +18,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.compute.neutral import as_usual
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction, Trial
+from deepbore.data.reading import trials_of
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.asking import Asker
@@ -134,7 +135,7 @@ class Study(Reporting):
         whole(1, q=q)
         with self._alone("ask"):
             self._state.check_classifier()
-            return [self.observations.trial(row) for row in self._asker.ask(q)]
+            return trials_of(self.observations, self._asker.ask(q))
 
     # --- letting it run ----------------------------------------------------------------------------------------------
 
