@@ -13,13 +13,15 @@ SPACE = SearchSpace(
 )
 
 
-def header(space=SPACE, directions=("minimize",)):
-    return {"space": space.to_dict(), "directions": list(directions), "seed": 0}
+def header(space=SPACE, directions=("minimize",), by_preference=False):
+    about = {"preferences": True} if by_preference else {}
+    return {"space": space.to_dict(), "directions": list(directions), "seed": 0, **about}
 
 
-def begun(path, directions=("minimize",), space=SPACE):
-    """Observations that a new journal keeps."""
-    return Observations(space, directions, Journal.begin(path, header(space, directions)))
+def begun(path, directions=("minimize",), space=SPACE, by_preference=False):
+    """Observations that a new journal keeps; those of no path are in memory alone."""
+    journal = path and Journal.begin(path, header(space, directions, by_preference))
+    return Observations(space, directions, journal, by_preference=by_preference)
 
 
 def known(observations):
@@ -32,6 +34,7 @@ def known(observations):
     }
     trials = [repr(observations.trial(row)) for row in range(len(observations))]
     best = observations.best if observations.k == 1 else None
+    counted |= {"fixed": observations.space.fixed, "preferences": observations.preferences}
     return {**told, **counted, "sorted": observations.sorted_values.tolist(), "trials": trials, "best": repr(best)}
 
 

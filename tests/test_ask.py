@@ -78,8 +78,11 @@ def test_an_ask_that_the_disk_has_no_room_for_changes_nothing(tmp_path):
     assert short.trials == whole.trials
 
 
-def test_trials_that_an_interrupt_kept_from_the_caller_are_given_next(tmp_path, monkeypatch):
+@pytest.mark.parametrize("n_enqueued", [0, 1, 2])
+def test_trials_that_an_interrupt_kept_from_the_caller_are_given_next(tmp_path, monkeypatch, n_enqueued):
     study = Study(PLANE, seed=1, n_initial=4, journal=tmp_path / "run.jsonl")
+    for x in (0.25, 0.5)[:n_enqueued]:
+        study.enqueue({"x": x, "y": x})
     reserve = study.observations.reserve
 
     def interrupted(points):
@@ -90,7 +93,9 @@ def test_trials_that_an_interrupt_kept_from_the_caller_are_given_next(tmp_path, 
     with pytest.raises(KeyboardInterrupt):
         study.ask(2)
     monkeypatch.undo()
-    assert [trial.id for trial in study.ask(3)] == [0, 1, 2]
+    trials = study.ask(3)
+    assert [trial.id for trial in trials] == [0, 1, 2]
+    assert len({str(trial.params) for trial in trials}) == 3
 
 
 def test_an_ask_for_more_than_is_left_leaves_the_queue_alone():

@@ -9,8 +9,11 @@ import threading
 import pytest
 import torch
 
-from deepbore.data.observations import Observations
+from deepbore.data.history import replay
+from deepbore.data.journal import Journal
 from deepbore.data.outcomes import Outcome
+from deepbore.loop.recipe import Recipe
+from deepbore.loop.state import RunState
 from kept_observations import SPACE, begun, known, loaded
 
 COLUMNS = SPACE.decode_columns(SPACE.sample(3, torch.Generator().manual_seed(9)))
@@ -22,18 +25,23 @@ ACTS = {
     "fail": lambda observations: observations.tell(0, failed=True, reason="no"),
     "add": lambda observations: observations.add(COLUMNS, [1, -9, None], constraints=[[0, 0]] * 3, budgets=1),
     "add to a task": lambda observations: observations.add(COLUMNS, [1, 3, None], task="old"),
+    "annotate": lambda observations: observations.annotate(1, {"host": "node7"}),
+    "fix": lambda observations: observations.fix({"c": "a"}),
+    "prefer": lambda observations: observations.prefer([(0, 2), (2, 1)]),
 }
 
 
-def three(path):
-    """Observations with some rows, in a journal if there is a path."""
-    observations = begun(path) if path else Observations(SPACE)
+def three(path, name):
+    """Observations with three rows to do an act with, in a journal if there is a path."""
+    by_preference = name == "prefer"
+    observations = begun(path, ["maximize" if by_preference else "minimize"], by_preference=by_preference)
     observations.reserve(SPACE.sample(3, torch.Generator()))
-    observations.tell(1, 0.5)
+    observations.prefer([(1, 0)]) if by_preference else observations.tell(1, 0.5)
     return observations
 
 
-WRITING = tuple(f"deepbore/data/{room}.py" for room in ("observations", "journal", "lines", "buffers", "added"))
+ROOMS = ("observations", "journal", "lines", "buffers", "added", "adding", "changes", "compared")
+WRITING = (*(f"deepbore/data/{room}.py" for room in ROOMS), "deepbore/loop/state.py")
 
 
 def interrupted(act, at):
@@ -65,7 +73,7 @@ def interrupted(act, at):
 @pytest.mark.parametrize("name", ACTS)
 def test_an_interrupt_at_any_line_leaves_both_or_none(tmp_path, name, kept, stride):
     act = ACTS[name]
-    untouched = three(None)
+    untouched = three(None, name)
     before = known(untouched)
     act(untouched)
     after = known(untouched)
@@ -73,7 +81,7 @@ def test_an_interrupt_at_any_line_leaves_both_or_none(tmp_path, name, kept, stri
     while True:
         at += stride
         path = tmp_path / f"{at}.jsonl" if kept else None
-        observations = three(path)
+        observations = three(path, name)
         if not interrupted(lambda: act(observations), at):  # noqa: B023  # called at once
             break
         now = known(observations)
@@ -87,14 +95,29 @@ def test_an_interrupt_at_any_line_leaves_both_or_none(tmp_path, name, kept, stri
         if kept:
             assert loaded(path) == after
             observations.journal.close()
-    assert at > 20
+    assert at > 10
     assert stride > 1 or seen == {True, False}
+
+
+def test_an_interrupt_at_any_line_leaves_what_is_enqueued_in_both_or_in_none(tmp_path):
+    point, other = SPACE.sample(2, torch.Generator().manual_seed(2))
+    seen = set()
+    for at in range(1, 1000):
+        path = tmp_path / f"{at}.jsonl"
+        state = RunState(begun(path), Recipe.resolve(SPACE))
+        state.enqueue(other)
+        if not interrupted(lambda: state.enqueue(point), at):  # noqa: B023  # called at once
+            break
+        seen.add(len(state.queue))
+        assert len(replay(Journal(path)).queue) == len(state.queue), f"line {at} leaves it in one of both"
+        state.observations.journal.close()
+    assert seen == {1, 2}
 
 
 @pytest.mark.parametrize("name", ACTS)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_real_signal_during_the_fsync_leaves_both_or_none(tmp_path, monkeypatch, name, when):
-    observations = three(tmp_path / "run.jsonl")
+    observations = three(tmp_path / "run.jsonl", name)
     before, fsync, act = known(observations), os.fsync, ACTS[name]
 
     def hit(descriptor):
@@ -113,7 +136,7 @@ def test_a_real_signal_during_the_fsync_leaves_both_or_none(tmp_path, monkeypatc
 
 
 def test_an_interrupt_of_the_clearing_up_is_made_up_for(tmp_path, monkeypatch):
-    observations = three(tmp_path / "run.jsonl")
+    observations = three(tmp_path / "run.jsonl", "tell")
     before = known(observations)
 
     def hit(*args):

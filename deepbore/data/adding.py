@@ -61,9 +61,9 @@ class AddedTrials(ComparedTrials):
         """Appends what `Added.read` has checked."""
         if not len(added):
             return
-        self._settle()
+        self.settle()
         added = self.appendable(added)
-        self._commit(added.events(self.space), self._effect_of_adding(added))
+        self.commit(added.events(self.space), self._effect_of_adding(added))
 
     def appendable(self, added: Added) -> Added:
         """Earlier results with exact budgets; raises errors as `add` does, and changes nothing."""

@@ -16,20 +16,25 @@ class Changes:
         self.journal = journal
         self._unsettled: tuple[Callable[[], None], int | None] | None = None
 
-    def _commit(self, events: Iterable[Event], effect: Callable[[], None]) -> None:
-        """Writes events to the journal, then lets them take effect; an interrupt leaves both or none."""
+    def commit(self, events: Iterable[Event], effect: Callable[[], None]) -> None:
+        """Writes events to the journal, then lets them take effect; an interrupt leaves both or none.
+
+        Args:
+            events: what to write.
+            effect: assignments that may be done twice.
+        """
         if self.journal is not None:
             self.journal.open()
         try:
             self._unsettled = effect, None if self.journal is None else self.journal.position
             if self.journal is not None:
                 self.journal.write_all(events)
-            self._settle()
+            self.settle()
         except BaseException:
-            self._settle()
+            self.settle()
             raise
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Completes a change whose events are in the journal, and forgets one whose events are not."""
         if self._unsettled is None:
             return

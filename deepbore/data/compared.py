@@ -50,7 +50,7 @@ class ComparedTrials(ObservationsView, Changes):
             TrialError: for an unknown trial, one that has failed, one of another run, or one compared with itself.
             SettingError: for a run of values.
         """
-        self._settle()
+        self.settle()
         if not self.by_preference:
             raise SettingError("trials are compared in a study of preferences. Make it with Study(preferences=True).")
         rows = [(self.row_of(better), self.row_of(worse)) for better, worse in pairs]
@@ -60,7 +60,7 @@ class ComparedTrials(ObservationsView, Changes):
                 if self.status[row] == Status.FAILED:
                     raise TrialError(f"trials that have not failed are compared, but trial {row} has.")
         if rows:
-            self._commit(map(writing.preferred, rows), self._effect_of_preferring((*self._pairs, *rows)))
+            self.commit(map(writing.preferred, rows), self._effect_of_preferring((*self._pairs, *rows)))
 
     def row_of(self, trial: int | Trial) -> int:
         """The row of a trial, given by itself or by its number.

@@ -78,7 +78,7 @@ class Observations(AddedTrials):
             SettingError: for a budget that is no rung.
             TrialError: for an unknown row to continue.
         """
-        self._settle()
+        self.settle()
         params = self.space.decode(points)
         points = self.space.encode(params)
         start, end = len(self), len(self) + len(points)
@@ -105,7 +105,7 @@ class Observations(AddedTrials):
             self.resumed.update(resumed)
             self._tally, self._rows.n = tally, end
 
-        self._commit(asked, effect)
+        self.commit(asked, effect)
         return list(range(start, end))
 
     def tell(
@@ -128,9 +128,9 @@ class Observations(AddedTrials):
             TrialError: for an unknown trial, one told before, or one of another run.
             ValueTypeError: for a value that is no number, or not as many values or constraints as there must be.
         """
-        self._settle()
+        self.settle()
         row, given = self.tellable(row, outcome, failed=failed, reason=reason)
-        self._commit([writing.told(row, given)], self._effect_of(row, given))
+        self.commit([writing.told(row, given)], self._effect_of(row, given))
 
     def tellable(
         self,
@@ -160,26 +160,26 @@ class Observations(AddedTrials):
             TrialError: for an unknown trial, or one of another run.
             ValueTypeError: for anything but plain JSON data by name.
         """
-        self._settle()
+        self.settle()
         row = self.row_of(row)
         noted = as_attributes(attributes)
         together = {**self._attributes.get(row, {}), **noted}
         if noted:
-            self._commit([writing.annotated(row, noted)], lambda: self._attributes.update({row: together}))
+            self.commit([writing.annotated(row, noted)], lambda: self._attributes.update({row: together}))
 
     def fix(self, params: Mapping[str, Any]) -> None:
         """Lets parameters stand still in what is proposed from now on, and no others; see `SearchSpace.with_fixed`."""
-        self._settle()
+        self.settle()
         space = self.space.with_fixed(params)
 
         def effect() -> None:
             self.space = space
 
-        self._commit([writing.fixed(space.fixed)], effect)
+        self.commit([writing.fixed(space.fixed)], effect)
 
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the buffers to a device, for good."""
-        self._settle()
+        self.settle()
         self._rows.to(device)
         return self
 

@@ -31,16 +31,20 @@ class Asker:
         state = self.state
         # before anything is reserved, so that no trial is left pending that nobody was given
         self.engine.require_room(q - len(state.unclaimed))
-        state.unclaimed += self.engine.reserve_queued(max(0, q - len(state.unclaimed)))
-        state.unclaimed += self.engine.reserve_promoted(q - len(state.unclaimed))
-        if (missing := q - len(state.unclaimed)) > 0:
-            self._reserve_new(missing)
+        for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
+            n = len(state.observations)
+            try:
+                reserve(max(0, q - len(state.unclaimed)))
+            finally:  # whatever interrupts
+                state.unclaimed += range(n, len(state.observations))
         rows, state.unclaimed = state.unclaimed[:q], state.unclaimed[q:]
         return rows
 
     def _reserve_new(self, q: int) -> None:
         """Reserves q new points; if that fails the state is as it was, but for trials that are in the journal."""
         state, n = self.state, len(self.state.observations)
+        if not q:
+            return
         if not state.n_missing:
             state.bind()  # before the copy: a classifier can't be unbound
         before = deepcopy(state.state_dict())
@@ -50,8 +54,6 @@ class Asker:
             if len(state.observations) == n:
                 state.load_state_dict(before)
             raise
-        finally:
-            state.unclaimed += range(n, len(state.observations))
 
     def _points(self, q: int) -> Tensor:
         state = self.state

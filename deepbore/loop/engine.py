@@ -190,7 +190,8 @@ class Engine:
 
     def reserve_queued(self, q: int) -> list[int]:
         """Makes up to q points of the queue pending trials and returns their rows."""
-        with taken(self.state.queue, q) as points:
+        self.state.observations.settle()  # what was enqueued last may still have to get there
+        with self._taken(self.state.queue, q) as points:
             return self.reserve(torch.stack(points)) if points else []
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
@@ -202,9 +203,21 @@ class Engine:
         """
         q = max(0, q)
         if self.state.promised and of is None:  # alone: what else is promoted may hang on what comes of them
-            with taken(self.state.promised, q) as promised:
+            with self._taken(self.state.promised, q) as promised:
                 return self._reserve_again([Promotion(*each) for each in promised])
         return self._reserve_again(self._promotions.first(q, of))
+
+    @contextmanager
+    def _taken(self, waiting: list[T], q: int) -> Iterator[list[T]]:
+        """Up to q of what waits, taken out at the front, and put back if they were not reserved within."""
+        n, first = len(self.state.observations), waiting[:q]
+        del waiting[:q]
+        try:
+            yield first
+        except BaseException:
+            if len(self.state.observations) == n:
+                waiting[:0] = first
+            raise
 
     def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
         """Makes pending trials of those that go on; the snapshot comes first, as in `reserve`."""
@@ -244,18 +257,6 @@ def _outcome_of(trial: Trial) -> Outcome:
     if trial.status is Status.FAILED:
         return Outcome.failure(trial.reason)
     return Outcome(trial.values, constraints=trial.constraints or ())
-
-
-@contextmanager
-def taken(waiting: list[T], q: int) -> Iterator[list[T]]:
-    """Up to q of what waits, taken out at the front, and put back there if that fails which they are taken for."""
-    first = waiting[:q]
-    del waiting[:q]
-    try:
-        yield first
-    except BaseException:
-        waiting[:0] = first
-        raise
 
 
 def taking_turns(one: Tensor, other: Tensor, begun: int) -> Tensor:

@@ -25,7 +25,9 @@ class TrialRunner:
 
     def __init__(self, engine: Engine, evaluator: Evaluator, n_trials: int | None, batch_size: int, steering: Steering):
         self.engine, self.n_trials, self.batch_size, self.steering = engine, n_trials, batch_size, steering
-        self._submitted: set[int] = set()  # rows
+        state = engine.state
+        pending = set(state.observations.pending_rows.tolist())
+        self._asked = pending.difference(state.unfinished, state.unclaimed)  # rows that somebody evaluates elsewhere
         self.evaluator = SharedEvaluator(evaluator, engine.ranks) if engine.ranks.world > 1 else evaluator
 
     @property
@@ -42,7 +44,6 @@ class TrialRunner:
         trials, or, at the end of the run, until all are done.
         """
         with self.steering.interrupts.gently():
-            self._submitted.update(rows)
             for trial in trials_of(self.engine.state.observations, rows):
                 self.evaluator.submit(trial)
             while self._must_wait:
@@ -56,8 +57,8 @@ class TrialRunner:
                 self._collect()
 
     def leave(self) -> None:
-        """Drops what is outstanding: the next run begins with it."""
-        self._keep(self._submitted)
+        """Drops what is outstanding: the next run begins with it, and with what was reserved and got no further."""
+        self._keep(set(self.engine.state.observations.pending_rows.tolist()) - self._asked)
         self.evaluator.close()
 
     @property
@@ -74,7 +75,6 @@ class TrialRunner:
         finished = [one for one in collected if not (interrupted and isinstance(one.outcome, LostWorker))]
         recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # all, then who listens
         for trial, outcome in recorded:
-            self._submitted.discard(trial.id)
             if outcome.has_failed and self.engine.ranks.is_first:
                 message = f"trial {trial.id} failed with {trial.params}: {outcome.reason}"
                 warnings.warn(message, RuntimeWarning, stacklevel=2)
@@ -92,4 +92,3 @@ class TrialRunner:
     def _keep(self, rows: set[int]) -> None:
         state = self.engine.state
         state.unfinished = self.engine.still_pending(sorted({*state.unfinished, *rows}))
-        self._submitted -= rows

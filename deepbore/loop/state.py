@@ -12,6 +12,7 @@ from deepbore.classifiers.base import optimizers_of
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.nearby import Nearby
+from deepbore.data import writing
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations, ValueGradedLabels
@@ -115,6 +116,16 @@ class RunState:
         """
         self.seed = as_seed(seed)
         self.generator.manual_seed(self.seed)
+
+    def enqueue(self, point: Tensor) -> None:
+        """Has a point (d) asked before any others; the journal knows it first, and an interrupt leaves both or none."""
+        self.observations.settle()
+        queue = [*self.queue, point]
+
+        def effect() -> None:
+            self.queue = queue
+
+        self.observations.commit([writing.enqueued(self.space.decode(point[None])[0])], effect)
 
     def bind(self) -> None:
         """Makes the classifier's weights, if it has none yet."""

@@ -8,7 +8,6 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from deepbore.compute.neutral import as_usual
-from deepbore.data import writing
 from deepbore.data.added import Added
 from deepbore.data.csv_file import read_csv
 from deepbore.data.observations import Trial
@@ -31,9 +30,7 @@ class Telling(SharedStudy):
         with self._lock, as_usual():
             point = self.space.encode([params])
             self._restore()
-            if self.observations.journal is not None:
-                self.observations.journal.write(writing.enqueued(self.space.decode(point)[0]))
-            self._state.queue.append(point[0])
+            self._state.enqueue(point[0])
 
     def fix(self, params: Params) -> None:
         """Lets parameters stand still: later trials have these values wherever the parameters are active.
