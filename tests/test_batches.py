@@ -66,7 +66,7 @@ class Listed(Candidates):
         self.points = points
 
     def ranked(self, search, q):
-        return search.rank(self.points)[0]
+        return search.best_first(self.points)[0]
 
 
 def search(known=(0.45, 0.55), pending=(), classifier=None, space=LINE):

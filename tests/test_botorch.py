@@ -242,7 +242,7 @@ def test_a_batch_is_better_together_than_the_best_points_alone(head, joint):
     trained = fit(HEADS[head](), data, epochs=3)
     batch = BoTorchBatch(joint=joint, restarts=3, samples=200).propose(search(trained, data), q=3)
     value = joint_acquisition(trained, seed=99)
-    alone, _ = search(trained, data).rank(points(500))
+    alone, _ = search(trained, data).best_first(points(500))
     assert float(value(batch)) > float(value(alone[:3]))
 
 

@@ -10,8 +10,8 @@ from scipy.stats import spearmanr
 
 import cases
 from deepbore import Categorical, Real, SearchSpace, Study
-from deepbore.classifiers.earlier_tasks import ROWS
-from deepbore.compute.ranks import rank_correlation
+from deepbore.classifiers.kernel_pls import ROWS
+from deepbore.compute.correlation import rank_correlation
 from deepbore.errors import SettingError, TableError
 from deepbore.labels import Labelling, Labels, ValueGradedLabels
 from thread_ranks import on_ranks

@@ -20,7 +20,8 @@ from deepbore import (
     ThresholdLabels,
 )
 from deepbore.candidates import Search
-from deepbore.classifiers.nearby import FLOOR, ROWS, NearbyHead, PrincipalAxes, n_good
+from deepbore.classifiers.kernel_pls import ROWS
+from deepbore.classifiers.nearby import FLOOR, NearbyHead, PrincipalAxes, n_good
 from deepbore.data.repeats import evaluated
 from deepbore.loop.engine import Engine
 from thread_ranks import on_ranks

@@ -90,7 +90,7 @@ def test_each_rank_searches_its_share_with_a_stream_of_its_own(monkeypatch):
     one, other = [points for points in asked if len(points) == 250]
     assert not torch.equal(one, other)
     assert torch.equal(
-        best[0], new_search(PLANE).rank(torch.cat([one, other]))[0][0]
+        best[0], new_search(PLANE).best_first(torch.cat([one, other]))[0][0]
     )  # the best of all, whoever found it
 
 

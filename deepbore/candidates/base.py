@@ -178,16 +178,16 @@ class Search:
         chunk = CHUNK if self.device.type == "cpu" else ACCELERATOR_CHUNK
         return torch.cat([function(part) for part in points.split(chunk)])
 
-    def sort(self, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def sorted(self, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Points (n x d) and their values (n), best first; those of trees, which are often equal, in random order."""
         if not self.classifier.differentiable:
             order = torch.randperm(len(points), generator=self.stream, device=self.stream.device).to(points.device)
             points, values = points[order], values[order]
         return sorted_by_value(points, values)
 
-    def rank(self, points: Tensor) -> tuple[Tensor, Tensor]:
+    def best_first(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Points (n x d), best first, and their values (n)."""
-        return self.sort(points, self.values(points))
+        return self.sorted(points, self.values(points))
 
 
 class Candidates(Part, ABC):

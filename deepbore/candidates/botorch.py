@@ -120,7 +120,7 @@ class BoTorchBatch(Candidates):
                 chosen = climb(self._groups(search, acquisition, pool, q))
             else:
                 chosen = self._one_by_one(search, acquisition, pool, climb, pending, q)
-        return torch.cat([chosen, search.rank(pool)[0]])
+        return torch.cat([chosen, search.best_first(pool)[0]])
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

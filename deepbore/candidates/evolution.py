@@ -76,7 +76,7 @@ class DifferentialEvolution(Candidates):
             ),
         )
         points, values = (torch.cat(parts) for parts in zip(*generations, strict=True))
-        return search.sort(points, values)
+        return search.sorted(points, values)
 
     def _first(self, search: Search) -> Tensor:
         """The first population (population x d)."""

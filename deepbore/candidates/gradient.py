@@ -61,10 +61,10 @@ class MultiStartLBFGS(Candidates):
     def ranked(self, search: Search, q: int) -> Tensor:
         require_gradients(self, search.space, search.classifier)
         own = search.on_own_stream()
-        pool, _ = search.gathered(*own.rank(self._pool(own)))
+        pool, _ = search.gathered(*own.best_first(self._pool(own)))
         starts = search.ranks.part(pool[: max(self.restarts, q)])
         tops = own.landed(starts, self._optimised(own, starts))
-        return torch.cat([search.gathered(*own.rank(tops))[0], pool])
+        return torch.cat([search.gathered(*own.best_first(tops))[0], pool])
 
     def _pool(self, own: Search) -> Tensor:
         """Random points, and if wanted the best observed ones and their neighbours; a rank's share of them."""

@@ -71,13 +71,13 @@ class LocalSearch(Candidates):
             return search.gathered(*self._along(search.classifier.coordinates, own))[0]
         if search.space.cardinality <= EXHAUSTIVE:
             points = search.ranks.part(search.space.enumerate().to(search.device))
-            return search.gathered(*own.rank(points))[0]
+            return search.gathered(*own.best_first(points))[0]
         if search.space.moving_columns and self._focuses(search):
-            return search.gathered(*own.rank(own.near_best(search.share(self.samples), FOCUSED)))[0]
+            return search.gathered(*own.best_first(own.near_best(search.share(self.samples), FOCUSED)))[0]
         pool = torch.cat(
             [own.sample(search.share(self.samples)), own.near_best(search.share(self.neighbours), self.centres)]
         )
-        return self._with_climbed(own, *search.gathered(*own.rank(pool)), q)
+        return self._with_climbed(own, *search.gathered(*own.best_first(pool)), q)
 
     def _along(self, axes: PrincipalAxes, own: Search) -> tuple[Tensor, Tensor]:
         """Points around the best one, random and climbed along the axes, best first (k x d), and their values (k)."""
@@ -94,7 +94,7 @@ class LocalSearch(Candidates):
         best = units[own.values(placed(units)).topk(min(n, own.share(self.climbers))).indices]
         tops = climbed(lambda units: own.value(placed(units)), best, range(d), torch.ones_like(upper), self.steps)
         starts = axes.centre.expand(len(tops) + n, d)
-        return own.rank(own.landed(starts, placed(torch.cat([tops, units]))))
+        return own.best_first(own.landed(starts, placed(torch.cat([tops, units]))))
 
     def _focuses(self, search: Search) -> bool:
         """Whether this proposal looks only near the best: all ranks decide alike."""
@@ -124,5 +124,5 @@ class LocalSearch(Candidates):
         self, own: Search, starts: Tensor, ends: Tensor, points: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The ranking (k x d) and its values (k) with where climbers of all ranks arrive."""
-        tops, their_values = own.gathered(*own.rank(own.landed(starts, ends)))
+        tops, their_values = own.gathered(*own.best_first(own.landed(starts, ends)))
         return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))

@@ -24,4 +24,4 @@ class RandomSearch(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
-        return search.gathered(*own.rank(own.sample(search.share(self.samples))))[0]
+        return search.gathered(*own.best_first(own.sample(search.share(self.samples))))[0]

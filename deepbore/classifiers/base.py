@@ -18,7 +18,7 @@ from deepbore.compute.distributed import leave_apart
 from deepbore.compute.linalg import LinAlgError
 from deepbore.compute.threads import one_thread
 from deepbore.errors import SettingError
-from deepbore.labels import LabelledBatch, default_labels
+from deepbore.labels import Gamma, LabelledBatch, Labelling, default_labels
 from deepbore.parts import Part
 from deepbore.space import SearchSpace
 
@@ -141,12 +141,15 @@ class Classifier(Part, LightningModule, ABC):
             raise SettingError("a classifier learns one space, but this one is bound to another. Make a new one.")
         return self
 
+    def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
+        """The labels that it learns where nobody says otherwise; see `deepbore.labels.default_labels`."""
+        return default_labels(self.link is Link.IDENTITY, gamma, objectives, "columns" in self.capabilities)
+
     def configure_model(self) -> None:
         """Makes the parameters for the trainer's data, and labels that suit, if the data have none."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
         if data.labels is None:
-            has_columns = "columns" in self.capabilities
-            data.labels = default_labels(self.link is Link.IDENTITY, None, data.observations.k, has_columns)
+            data.labels = self.default_labels(objectives=data.observations.k)
         self.bind(data.space, data.labels.outputs)
         leave_apart(self, witness="_counter")
 

@@ -10,15 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel_pls import ROWS, KernelPLS
+from deepbore.compute.correlation import rank_correlation
 from deepbore.compute.linalg import LinAlgError
-from deepbore.compute.ranks import rank_correlation
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
 from deepbore.labels.coreset import NEGLIGIBLE
 
-ROWS = 200  # to learn from, this run's among them, as a head that takes a coreset has; of each task's head, too
 ITERATIONS = 100  # of a task's head, which is fitted once
 DESIGNED = 1000  # points of a Sobol sequence among which the design looks for the best forecast
 SHARE = 0.5  # the weight of the rows of a task that ranks this run's rows as they are
@@ -155,11 +154,11 @@ class EarlierTasks:
         own = self.observations.of_task(number)
         labelling = deepcopy(self.labels)
         labelling.forget()
-        labels = labelling(own)
-        if not labels.separable:
+        labelled = LabelledBatch.of(own, labelling)
+        if not labelled.separable:
             return Task(rows)
         stream = torch.Generator().manual_seed(number)
-        batch = LabelledBatch(own.points, **vars(labels)).coreset(ROWS, stream)
+        batch = labelled.coreset(ROWS, stream)
         head = KernelPLS(iterations=ITERATIONS)
         head.generator = stream
         head.bind(self.observations.space.released)

@@ -6,13 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel_pls import ROWS, KernelPLS
 from deepbore.labels.constraints import BORDER, some_kept
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
 HEADS = 32  # at most; the constraints that are violated least often share the last one
-ROWS = 200  # that the heads learn from, at most, as `KernelPLS` does
 REST = -1  # the key of the head that several constraints share
 CERTAIN = 1e-9  # the least standard deviation
 
@@ -106,7 +105,7 @@ class Feasibility:
         return (-grades).clamp(min=0).sum(0)
 
     def _head(self, key: int, space: SearchSpace) -> ConstraintHead:
-        head = self._heads.setdefault(key, ConstraintHead(rows=ROWS, alike=False))
+        head = self._heads.setdefault(key, ConstraintHead(alike=False))
         head.bind(space)
         return head
 

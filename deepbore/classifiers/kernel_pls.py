@@ -24,6 +24,7 @@ from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
 MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains where the best label is taken for luck
+ROWS = 200  # that a kernel learns from, at most: what that takes grows with their cube
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
 # log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
@@ -99,7 +100,7 @@ class KernelPLS(Classifier):
         kernel: str = "matern",
         length_scale: float | None = None,
         regularisation: float | None = None,
-        rows: int = 200,
+        rows: int = ROWS,
         iterations: int = 15,
         prior: bool = True,
         noisy: bool = False,

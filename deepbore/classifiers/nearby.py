@@ -8,14 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel_pls import ROWS, KernelPLS
 from deepbore.compute.large import smallest
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value
 from deepbore.space import SearchSpace
 
-ROWS = 200  # that the head learns from
 POOL = 5 * ROWS  # as many of the best rows, and of the newest, are those that near ones are looked for among
 GOOD, GOOD_PER_PARAMETER = 20, 2  # the rows that axes are found from: 20 + 2 d
 FLOOR = 0.03  # the least deviation along an axis by the greatest
@@ -130,7 +129,7 @@ class Nearby:
         self.head: NearbyHead | None = None
         self._is_due = False
 
-    def comes_up(self, batch: LabelledBatch, values: Tensor, q: int) -> bool:
+    def take_turn(self, batch: LabelledBatch, values: Tensor, q: int) -> bool:
         """Whether the next proposal, or half of the next q, is the head's if it knows the rows; counts the turns.
 
         Args:
@@ -159,7 +158,7 @@ class Nearby:
 
     def _made(self, space: SearchSpace) -> NearbyHead:
         if self.head is None:
-            self.head = NearbyHead(rows=ROWS, alike=False)
+            self.head = NearbyHead(alike=False)
             self.head.bind(space)
         return self.head
 

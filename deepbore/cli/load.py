@@ -52,7 +52,7 @@ def _in_place_of_others(described: dict[str, Any], objectives: int) -> dict[str,
             log.warning(FOREIGN, others[0])
     if "classifier" in foreign:
         classifier = default_classifier(objectives, None)
-        labels = default_labels(True, None, objectives, per_column=objectives > 1)
+        labels = classifier.default_labels(objectives=objectives)
         return {"classifier": classifier, "labels": labels, "acquisition": default_acquisition(classifier)}
     per_column = any(path.endswith(".PerColumn") for path in _class_paths(described["classifier"]))
     defaults = {

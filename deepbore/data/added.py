@@ -86,8 +86,12 @@ class Added:
     @property
     def kind(self) -> tuple[str | None, int, bool, bool]:
         """Equal for what may be joined: the task, c, and whether there are budgets, and noise."""
-        c = 0 if self.constraints is None else self.constraints.shape[1]
-        return self.task, c, self.budgets is not None, self.noise is not None
+        return self.task, self.width, self.budgets is not None, self.noise is not None
+
+    @property
+    def width(self) -> int:
+        """c, the number of constraints; 0 where there are none."""
+        return 0 if self.constraints is None else self.constraints.shape[1]
 
     @property
     def feasible(self) -> np.ndarray:

@@ -69,7 +69,7 @@ class AddedTrials(ComparedTrials):
         """Earlier results with exact budgets; raises errors as `add` does, and changes nothing."""
         if self.budget is not None:
             added = added.on_rungs(self.budget)
-        check_width(added.kind[1], 0, self.constraints.shape[1])
+        check_width(added.width, 0, self.constraints.shape[1])
         if self.by_preference:
             raise refuse_values("earlier results were added")
         return added
@@ -109,7 +109,7 @@ class AddedTrials(ComparedTrials):
             noise=math.nan,
             first=torch.tensor(firsts),
         )
-        wide = self._rows.wide("constraints", added.kind[1])
+        wide = self._rows.wide("constraints", added.width)
         if added.constraints is not None:
             wide[start:end] = torch.from_numpy(added.constraints).to(wide)
         noisy = self._rows.wide("noise", 0 if added.noise is None else 1)

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from deepbore.checks import of_kind, required
 from deepbore.data.observations import Observations
+from deepbore.labels.coreset import NEXT_TO_NOTHING
 from deepbore.parts import Part
-
-PENDING_WEIGHT = 1e-6  # of pending trials: batches keep away from them by themselves (`GreedyBatch`)
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,10 @@ def weights_by_worth(weight: Tensor, worth: Tensor | None) -> Tensor:
     So a configuration that was evaluated several times, whose rows have one label, is learned as one row: as several
     equal ones it would teach that there is no noise.
     """
-    return weight if worth is None else (weight * worth).clamp_(min=PENDING_WEIGHT)
+    return weight if worth is None else (weight * worth).clamp_(min=NEXT_TO_NOTHING)
 
 
 def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:
     """Weights (n) with next to nothing for the trials that are still to be told."""
     pending = observations.pending_rows
-    return weight.index_copy(0, pending, weight[pending] * PENDING_WEIGHT) if len(pending) else weight
+    return weight.index_copy(0, pending, weight[pending] * NEXT_TO_NOTHING) if len(pending) else weight

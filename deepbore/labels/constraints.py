@@ -30,18 +30,17 @@ def graded_constraints(observations: Observations) -> Tensor | None:
     violated is graded below 1/2, by however little.
 
     Returns:
-        n x c; NaN in rows of which nothing is known, or that are of an earlier task. While nothing is feasible failed
+        n x c; NaN in rows of which nothing is known. While nothing is feasible failed
         rows have 0: there the label of a failure has no say, and they would be proposed again and again. None without
         constraints.
     """
     constraints = observations.constraints
     if not constraints.shape[1]:
         return None
-    own = (observations.tasks == 0)[:, None]
-    grades = graded(torch.where(own, constraints, torch.nan))
+    grades = graded(constraints)
     if some_kept(grades):
         return grades
-    failed = (observations.status == Status.FAILED)[:, None] & own & grades.isnan()
+    failed = (observations.status == Status.FAILED)[:, None] & grades.isnan()
     return grades.masked_fill(failed, 0.0)
 
 

@@ -43,6 +43,12 @@ class LabelledBatch:
     budgets: Tensor | None = None
     n_earlier: int = 0
 
+    @classmethod
+    def of(cls, observations: Observations, labelling: Labelling) -> "LabelledBatch":
+        """Observations, all of them of one task, with their labels as of now."""
+        budgets = None if observations.budget is None else observations.budgets
+        return cls(observations.points, **vars(labelling(observations)), budgets=budgets)
+
     def __len__(self) -> int:
         return len(self.points)
 
@@ -123,9 +129,9 @@ class LabelledObservations(LightningDataModule):
 
     def labelled(self) -> LabelledBatch:
         """All rows of this run with their labels as of now; those of earlier tasks are learned apart."""
-        own = self.observations.of_task(0)
-        labels = (self.labels or default_labels(estimates_labels=True))(own)
-        self.latest = LabelledBatch(own.points, **vars(labels), budgets=None if own.budget is None else own.budgets)
+        self.latest = LabelledBatch.of(
+            self.observations.of_task(0), self.labels or default_labels(estimates_labels=True)
+        )
         return self.latest
 
     def setup(self, stage: str) -> None:

@@ -10,7 +10,8 @@ from torch import Tensor
 from deepbore.checks import of_kind
 from deepbore.data.bradley_terry import SCALE, compared_rows, fitted_utilities
 from deepbore.data.observations import Observations, Status
-from deepbore.labels.base import PENDING_WEIGHT, Labelling, Labels
+from deepbore.labels.base import Labelling, Labels
+from deepbore.labels.coreset import NEXT_TO_NOTHING
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
@@ -58,7 +59,7 @@ class PreferenceLabels(Labelling):
         values[torch.from_numpy(rows)] = values.new_tensor(-utilities)
         labels = self.base.labelled(values, np.sort(-utilities), observations)
         forgotten = values.isnan() & (observations.status == Status.COMPLETE)
-        weight = labels.weight.masked_fill(forgotten, PENDING_WEIGHT)
+        weight = labels.weight.masked_fill(forgotten, NEXT_TO_NOTHING)
         return replace(labels, weight=weight, metrics={})  # tau is of smoothed utilities, which no trial shows
 
 

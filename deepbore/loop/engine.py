@@ -150,7 +150,7 @@ class Engine:
 
         def take_turn() -> bool:
             values = evaluated(state.own).values[: len(labelled)]  # a trial may have been asked for since
-            return state.nearby.comes_up(labelled, values, q) and state.nearby.knows(
+            return state.nearby.take_turn(labelled, values, q) and state.nearby.knows(
                 labelled, values, state.space.released
             )
 

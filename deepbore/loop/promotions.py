@@ -70,8 +70,7 @@ def promotable(observations: Observations, budget: Budget, low: float, up: float
     """
     configurations, top = observations.first_rows, best_of_rung(observations, budget, low)
     tried = torch.isin(configurations[top], configurations[observations.budgets == up])
-    continued = torch.isin(top, torch.tensor([*observations.resumed.values()], dtype=top.dtype, device=top.device))
-    rows = top[~(tried | continued)]
+    rows = top[~tried]
     if observations.space.is_fixed:
         rows = rows[observations.space.permitted(observations.points[rows])]
     place = torch.arange(len(rows), device=rows.device)

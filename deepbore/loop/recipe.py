@@ -7,10 +7,10 @@ from typing import Any
 from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch
 from deepbore.checks import of_kind, whole
-from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, Link, PerColumn
+from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, PerColumn
 from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
-from deepbore.labels import Gamma, Labelling, PreferenceLabels, RungLabels, default_labels
+from deepbore.labels import Gamma, Labelling, PreferenceLabels, RungLabels
 from deepbore.parts import alike, class_name, describe, make
 from deepbore.space import SearchSpace
 
@@ -76,9 +76,8 @@ class Recipe:
             of_kind(KINDS[name], **{name: part})
         whole(1, n_initial=n_initial)
         classifier = classifier or default_classifier(objectives, labels)
-        per_column = "columns" in classifier.capabilities
         if labels is None:
-            labels = default_labels(classifier.link is Link.IDENTITY, gamma, objectives, per_column)
+            labels = classifier.default_labels(gamma, objectives)
             labels = PreferenceLabels(labels) if by_preference else labels  # type: ignore[arg-type]  # of one objective
         if budget is not None:
             check_budget(budget, objectives)
@@ -90,7 +89,7 @@ class Recipe:
             (acquisition or default_acquisition(classifier)).resolved(classifier),
             candidates or GreedyBatch(),
             N_INITIAL if n_initial is None else int(n_initial),
-            frozenset(name for name, part in given.items() if part is not None) | ({"labels"} if gamma else set()),
+            given_names({**given, "gamma": gamma}),
         )
         recipe.check(space, objectives)
         return recipe
@@ -121,8 +120,7 @@ class Recipe:
         recipe = cls.resolve(
             space, objectives, **parts_of(described, changed), budget=budget, by_preference=by_preference
         )
-        names = {"labels" if name == "gamma" else name for name, part in changed.items() if part is not None}
-        return replace(recipe, given=frozenset(described.get("given", ())) | (names & KINDS.keys()))
+        return replace(recipe, given=given_names(changed) & KINDS.keys() | set(described.get("given", ())))
 
     def check(self, space: SearchSpace, objectives: int) -> None:
         """Raises SettingError unless the parts go together, on this space and with so many objectives."""
@@ -188,10 +186,15 @@ def check_budget(budget: Budget | None, objectives: int = 1) -> None:
         )
 
 
+def given_names(settings: Mapping[str, Any]) -> frozenset[str]:
+    """The names of those settings of a recipe that are there; gamma is short for labels."""
+    return frozenset("labels" if name == "gamma" else name for name, part in settings.items() if part is not None)
+
+
 def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings for `Recipe.resolve`: what is given, and the rest as a header describes it (see `Recipe.again`)."""
     settings = {name: part for name, part in given.items() if part is not None}
-    passed_over = {*settings, "given"} | ({"labels"} if "gamma" in settings else set())  # gamma is short for labels
+    passed_over = given_names(given) | {"given"}
     if "classifier" in settings:  # what suited the classifier of the header may not suit this one
         passed_over |= KINDS.keys() - set(described.get("given", ()))
     for name in described.keys() - passed_over:

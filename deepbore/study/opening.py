@@ -17,7 +17,7 @@ from deepbore.data.observations import Direction, Observations
 from deepbore.data.survey import holds_anything
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
-from deepbore.loop.recipe import Recipe, check_budget, shown
+from deepbore.loop.recipe import Recipe, check_budget, given_names, shown
 from deepbore.loop.state import RunState, as_seed
 from deepbore.space import SearchSpace
 from deepbore.study.view import Parts
@@ -181,10 +181,8 @@ def _given_back(parts: Parts) -> Iterator[None]:
 
 def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> list[str]:
     """What differs in the parts, in words; those that were the defaults, and are not given now, go on as they were."""
-    now = {"labels" if name == "gamma" else name for name, part in parts.items() if part is not None}
-    words = [
-        f"{name} is not given, was {shown(described[name])}" for name in described.get("given", ()) if name not in now
-    ]
+    left_out = sorted(set(described.get("given", ())) - given_names(parts))
+    words = [f"{name} is not given, was {shown(described[name])}" for name in left_out]
     return words + recipe.differences(described)
 
 

@@ -184,9 +184,9 @@ class TrustRegion(db.LocalSearch):
         low, high = (centre - half).clamp(min=0), torch.minimum(centre + half, upper)
         moved, chance = torch.rand(2, self.samples, len(centre), generator=search.stream, device=low.device)
         points = torch.where(chance < min(1, 20 / len(centre)), low + (high - low) * moved, centre)
-        points, values = search.rank(search.space.snap(points))
+        points, values = search.best_first(search.space.snap(points))
         tops = climbed(search.value, points[: self.climbers], search.space.continuous_columns, upper, self.steps)
-        tops, their_values = search.rank(search.space.snap(torch.minimum(torch.maximum(tops, low), high)))
+        tops, their_values = search.best_first(search.space.snap(torch.minimum(torch.maximum(tops, low), high)))
         return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))[0]
 
     def _learn(self, best: float, d: int) -> None:

@@ -1,4 +1,4 @@
-"""Ranks of numbers, and how alike two orders are."""
+"""How alike two orders are."""
 
 import torch
 from torch import Tensor
