@@ -5,12 +5,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search
+from deepbore.candidates.base import Candidates, Search, WrappedSearch
 from deepbore.candidates.greedy_batch import GreedyBatch
-from deepbore.checks import above, of_kind, within
+from deepbore.checks import above, within
 
 
-class Ambitious(Candidates):
+class Ambitious(WrappedSearch):
     """With probability `share` a point must promise to exceed the best label by a margin, not by anything at all.
 
     Where a plateau of good configurations has been found, such as one model of several with its settings, expected
@@ -31,11 +31,10 @@ class Ambitious(Candidates):
     """
 
     def __init__(self, base: Candidates | None = None, share: float = 0.2, margin: float = 0.3):
-        of_kind(Candidates, base=base)
+        super().__init__(GreedyBatch() if base is None else base)
         within(0, 1, share=share)
         above(0, margin=margin)
-        self.base, self.share, self.margin = base or GreedyBatch(), share, margin
-        self.nearby = self.base.nearby
+        self.share, self.margin = share, margin
 
     def ranked(self, search: Search, q: int) -> Tensor:
         chosen = int((torch.rand(q, generator=search.generator) < self.share).sum())

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates.walk import distinct, fresh_rows, require_room
+from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.posterior import UNCERTAIN
@@ -246,6 +247,22 @@ class Candidates(Part, ABC):
     def _parts(self) -> Iterator[tuple[str, "Candidates"]]:
         """The searches that it contains, by the name of their attribute."""
         return ((name, part) for name, part in vars(self).items() if isinstance(part, Candidates))
+
+
+class WrappedSearch(Candidates):
+    """A search that changes what another one finds; the head of the near rows has its turns as there.
+
+    Args:
+        base: the other search.
+
+    Raises:
+        SettingError: for what is no search.
+    """
+
+    def __init__(self, base: Candidates):
+        required(base=base)
+        of_kind(Candidates, base=base)
+        self.base, self.nearby = base, base.nearby
 
 
 def sorted_by_value(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import of_kind, required, within
+from deepbore.candidates.base import Candidates, Search, WrappedSearch
+from deepbore.checks import within
 
 
-class EpsilonGreedy(Candidates):
+class EpsilonGreedy(WrappedSearch):
     """With probability epsilon random points, else those of another search (BOGGN: epsilon 0.1).
 
     Several ranks explore together or not at all.
@@ -21,11 +21,9 @@ class EpsilonGreedy(Candidates):
     """
 
     def __init__(self, base: Candidates, epsilon: float = 0.1):
-        required(base=base)
-        of_kind(Candidates, base=base)
+        super().__init__(base)
         within(0, 1, epsilon=epsilon)
-        self.base, self.epsilon = base, epsilon
-        self.nearby = base.nearby
+        self.epsilon = epsilon
 
     def ranked(self, search: Search, q: int) -> Tensor:
         if float(torch.rand(1, generator=search.generator)) < self.epsilon:

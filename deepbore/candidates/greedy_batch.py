@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from deepbore.candidates.base import Candidates, Search
+from deepbore.candidates.base import Candidates, Search, WrappedSearch
 from deepbore.candidates.local import LocalSearch
-from deepbore.checks import above, of_kind
+from deepbore.checks import above
 from deepbore.space.coordinates import Coordinates, squared_distances
 
 SHORTLIST = 1000  # points of the ranking that a batch is chosen among, or 4 q
@@ -13,7 +13,7 @@ KNOWN = 1000  # evaluated and pending points that it looks at, half of the evalu
 TINY = 1e-12
 
 
-class GreedyBatch(Candidates):
+class GreedyBatch(WrappedSearch):
     """Chooses the points of a batch one by one, by the acquisition times a penalty near those chosen and pending.
 
         x_j = argmax a(x) prod_{i < j} (1 - exp(-|x - x_i|^2 / (2 r_i^2))),    r_i = reach * distance of x_i to the data
@@ -43,10 +43,9 @@ class GreedyBatch(Candidates):
     """
 
     def __init__(self, base: Candidates | None = None, reach: float = 0.5):
-        of_kind(Candidates, base=base)
+        super().__init__(LocalSearch() if base is None else base)
         above(0, reach=reach)
-        self.base, self.reach = base or LocalSearch(), reach
-        self.nearby = self.base.nearby
+        self.reach = reach
 
     def ranked(self, search: Search, q: int) -> Tensor:
         ranked = self.base.ranked(search, q)
