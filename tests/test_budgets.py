@@ -237,6 +237,25 @@ def test_the_best_trial_is_that_of_the_largest_budget(tmp_path):
     assert study.observations.best_rows(3).tolist() == [promoted.id, 2, 0]  # of a configuration the largest budget
 
 
+def test_a_first_result_of_a_larger_budget_is_an_improvement_and_a_better_one_of_a_smaller_is_none():
+    study = Study(LINE, budget=EPOCHS, n_initial=100)
+    for trial, value in zip(study.ask(3), (5.0, 7.0, 6.0), strict=True):
+        study.tell(trial, value)
+    assert study.observations.n_since_best == 2
+    study.tell(study.ask()[0], 9.0)  # after three epochs
+    assert study.observations.n_since_best == 0
+    study.tell(study.ask()[0], 1.0)  # after one
+    assert study.observations.n_since_best == 1
+    assert study.best_trial.value == 9.0
+
+
+def test_of_the_best_rows_feasible_ones_come_first_whatever_their_budget():
+    observations = Observations(LINE, budget=EPOCHS)
+    x, limits = [0.1, 0.2, 0.3, 0.4], [[1.0], [-1.0], [-1.0], [1.0]]
+    observations.add({"x": x}, [0.0, 3.0, 2.0, 1.0], budgets=[27, 3, 1, 1], constraints=limits)
+    assert observations.best_rows(4).tolist() == [1, 2, 0, 3]
+
+
 def test_a_search_by_budgets_finds_more_than_chance():
     space = SearchSpace({f"x{j}": Real(0, 1) for j in range(4)})  # on a line a Sobol sequence is hard to beat
 

@@ -1,5 +1,6 @@
 """Every other proposal is by a head of the rows near the best one, in their principal axes, where it knows them."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from deepbore import (
     GreedyBatch,
     LocalSearch,
     LogExpectedImprovement,
+    Outcome,
     RandomForest,
     Real,
     SearchSpace,
@@ -96,6 +98,17 @@ def test_good_rows_in_a_valley_spread_alike_along_the_axes():
     assert axes.axes.norm(dim=0).sort().values == pytest.approx(deviation.sort().values, rel=0.2)
 
 
+def test_of_few_rows_the_axes_are_nearer_to_those_of_the_parameters():
+    d, k = 5, 30
+    good = torch.rand(k, d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    weights = np.log(k + 0.5) - np.log(np.arange(1, k + 1))
+    covariance = np.cov(good.numpy().T, aweights=weights, ddof=0)
+    share = (d + 1) / (k + d + 1)
+    expected = (1 - share) * covariance + share * np.diag(np.diag(covariance))
+    axes = PrincipalAxes(good).axes.numpy()
+    np.testing.assert_allclose(axes @ axes.T, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("good", [torch.full((30, 3), 0.5), torch.rand(30, 1) * torch.tensor([1.0, 0.0, 0.0])])
 def test_rows_that_differ_in_some_directions_or_none_have_axes_too(good):
     axes = PrincipalAxes(good.double())
@@ -129,9 +142,10 @@ def turns(monkeypatch):
     return turns
 
 
-def test_the_head_proposes_every_other_time(turns):
-    go_on(told(2 * n_good(6) - 2, objective=bowl), 7, bowl)
-    assert turns == [False, False, True, False, True, False, True]
+@pytest.mark.parametrize("missing", [2, 3])
+def test_the_head_proposes_every_other_time_from_the_first_that_it_can(turns, missing):
+    go_on(told(2 * n_good(6) - missing, objective=bowl), missing + 5, bowl)
+    assert turns == [False] * missing + [True, False, True, False, True]
 
 
 @pytest.mark.parametrize("objective", [rugged, noisy])
@@ -143,12 +157,21 @@ def test_where_the_head_does_not_know_the_near_rows_the_classifier_goes_on_alone
     assert together == alone
 
 
-@pytest.mark.parametrize("q", [2, 5])
-def test_half_of_a_batch_is_by_the_head(turns, q):
+@pytest.mark.parametrize(("q", "by_the_head"), [(2, 1), (5, 3)])
+def test_half_of_a_batch_is_by_the_head(turns, monkeypatch, q, by_the_head):
+    rankings, original = [], LocalSearch.ranked
+
+    def ranked(self, search, q):
+        rankings.append(original(self, search, q))
+        return rankings[-1]
+
+    monkeypatch.setattr(LocalSearch, "ranked", ranked)
     points = go_on(told(ROWS + 10, objective=bowl), 4, bowl, q=q)
     assert turns[-4:] == [True, False] * 2  # what the head knows goes on from one batch to the next
     assert len(set(points)) == 4 * q
-    BOX.encode([dict(zip(BOX.names, point, strict=True)) for point in points])  # all within the bounds
+    asked = BOX.encode([dict(zip(BOX.names, point, strict=True)) for point in points])  # all within the bounds
+    near = (asked[-q:, None] - rankings[-2]).abs().amax(-1).amin(-1) < 1e-9
+    assert near.tolist() == [True] * by_the_head + [False] * (q - by_the_head)
 
 
 MIXED = SearchSpace({**{f"x{i}": Real(-1, 1) for i in range(5)}, "x5": Categorical([-1.0, 1.0])})
@@ -174,15 +197,34 @@ def test_where_it_does_not_apply_nothing_changes(space, settings, prepare):
     assert asked[0] == asked[1]
 
 
-def test_constraints_and_failures_do_no_harm():
-    study = told(ROWS + 5)
-    for _ in range(4):
-        (trial,) = study.ask()
-        study.tell(trial, failed=True)
-    go_on(study, 2)
-    for _ in range(3):
-        (trial,) = study.ask()
-        study.tell(trial, valley(trial.params), constraints=[trial.params["x0"]])
+@pytest.mark.parametrize(
+    "outcome",
+    [lambda params: math.nan, lambda params: Outcome(bowl(params), constraints=[params["x0"] - 0.9])],
+    ids=["failures", "constraints"],
+)
+def test_once_its_proposal_fails_or_is_constrained_the_classifier_goes_on_alone(turns, outcome):
+    study = told(2 * n_good(6), objective=bowl)
+    go_on(study, 6, bowl)
+    turns.clear()
+    go_on(study, 4, outcome)
+    assert turns == [True, False, False, False]
+
+
+def test_the_newest_rows_near_the_best_one_are_learned_though_a_thousand_others_are_better():
+    stream, middle = torch.Generator().manual_seed(0), torch.full((1, 6), 0.5, dtype=torch.float64)
+    around = torch.randn(2000, 6, dtype=torch.float64, generator=stream)
+    around = middle + 0.4 * around / around.norm(dim=-1, keepdim=True)
+    near = middle + 0.001 * torch.randn(150, 6, dtype=torch.float64, generator=stream)
+    points = torch.cat([middle, around, near])
+    configurations, values = BOX.decode(points), torch.linspace(0, 1, len(points)).tolist()
+    study = Study(BOX)
+    study.add({name: [each[name] for each in configurations] for name in BOX.names}, values)
+    head = NearbyHead(rows=ROWS)
+    head.generator = torch.Generator()
+    head.bind(BOX)
+    head.learn_near(study._state.data.labelled(), evaluated(study.observations).values)
+    learned = head.coordinates.points(head.get_extra_state()["x"])
+    assert int(((learned - middle).norm(dim=-1) < 0.1).sum()) == 1 + 150
 
 
 def test_a_loaded_study_goes_on_with_the_turn_bit_for_bit(tmp_path):

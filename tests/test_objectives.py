@@ -151,6 +151,18 @@ def test_of_one_column_it_is_expected_improvement():
     assert torch.allclose(found, LogExpectedImprovement()(posterior.columns[0], best))
 
 
+@pytest.mark.parametrize("k", [2, 4])
+def test_improvement_is_over_the_front_of_now_however_often_it_is_asked(k):
+    mean, std, front = some(k)
+    posterior, asked_before = columns(mean, std), LogHypervolumeImprovement()
+    grown = torch.cat([front, torch.full((1, k), 0.95, dtype=torch.float64)])
+    values = [asked_before(posterior, known) for known in (front, grown, front + 0.1, front)]
+    for known, value in zip((front, grown, front + 0.1), values, strict=False):
+        assert torch.equal(value, LogHypervolumeImprovement()(posterior, known))
+    assert torch.equal(values[3], values[0])
+    assert (values[1] < values[0]).all()
+
+
 def test_hopeless_points_have_gradients():
     mean, std, front = some(2)
     mean = (mean - 20).requires_grad_(True)

@@ -82,6 +82,22 @@ def test_promotions_of_one_call_are_written_at_once_or_not_at_all(tmp_path):
     assert [(trial.params, trial.budget) for trial in study.ask(2)] == [(study.trials[k].params, 3) for k in (0, 1)]
 
 
+def test_a_trial_that_reports_goes_on_itself_whoever_waits_to_be_promoted(tmp_path):
+    path = tmp_path / "run.jsonl"
+    study = Study(LINE, budget=EPOCHS, journal=path)
+    *told, good, bad = study.ask(8)
+    for trial in told:
+        study.tell(trial, float(trial.id))
+    study.ask(2)  # trials 0 and 1 go on
+    study.close()
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-2]))  # it died before the journal had it
+    loaded = Study.load(path)
+    assert not loaded.report(bad.id, 9.0, step=1)
+    assert loaded.report(good.id, -1.0, step=1)
+    assert loaded.trials[-1].resume_from.id == good.id
+    assert [trial.resume_from.id for trial in loaded.ask(2)] == [0, 1]
+
+
 def test_a_stream_that_was_begun_anew_goes_on_after_loading(tmp_path):
     ahead = {}
     for name in ("live", "loaded"):

@@ -63,6 +63,20 @@ def test_it_counts_all_that_has_been_told():
     assert study.result.recommended == study.recommended
 
 
+def test_it_counts_failures_of_trials_that_were_pending_when_it_was_asked():
+    study, noise = Study(PLANE, n_initial=4), np.random.default_rng(0)
+    x = np.linspace(-1, 1, 21)
+    study.add({"x": x, "y": 0 * x}, np.minimum((x - 0.5) ** 2 + 0.01, (x + 0.5) ** 2) + noise.normal(0, 0.1, 21))
+    place = study.recommended.params["x"]
+    for away in (-0.05, -0.03, -0.01, 0.01, 0.03, 0.05):
+        study.enqueue({"x": place + away, "y": 0.0})
+    asked = study.ask(6)
+    assert study.recommended.params["x"] == place
+    for trial in asked:
+        study.tell(trial, failed=True)
+    assert abs(study.recommended.params["x"] - place) > 0.15
+
+
 # --- what it leaves alone --------------------------------------------------------------------------------------------
 
 

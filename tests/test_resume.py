@@ -6,6 +6,7 @@ import logging
 import os
 import pickle
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -111,6 +112,23 @@ def test_without_its_snapshot_a_study_learns_anew_and_says_so(tmp_path, caplog, 
     assert len(said) == 1
     assert len({str(trial.params) for trial in loaded.trials}) == len(loaded.trials) == 14
     assert loaded.best_trial.value < 0.05
+
+
+def test_a_snapshot_is_written_whole_or_not_at_all(tmp_path, caplog):
+    path, snapshot = tmp_path / "run.jsonl", tmp_path / "run.jsonl.ckpt"
+    study = Study(PLANE, seed=0, n_initial=4, journal=path)
+    go_on(study, 7)
+    kept, (soft, hard) = snapshot.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(kept) // 2, hard))  # as of a disk that is full
+    try:
+        with pytest.raises(JournalError, match="can't be written"):
+            study.ask()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert snapshot.read_bytes() == kept
+    study.close()
+    Study.load(path, n_initial=4).ask()
+    assert "learns anew" not in caplog.text
 
 
 def test_the_snapshot_stays_small(tmp_path):

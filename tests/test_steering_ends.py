@@ -5,6 +5,7 @@ import time
 import warnings
 
 import pytest
+import torch
 
 import deepbore
 from deepbore import (
@@ -20,6 +21,7 @@ from deepbore import (
 )
 from deepbore.data.outcomes import Status
 from deepbore.errors import ObjectiveError, SettingError
+from deepbore.loop.stopping import StopRule
 from objectives import bowl
 from plane import DESIGN, PLANE, statuses
 
@@ -59,10 +61,14 @@ def test_no_improvement_counts_the_trials_since_the_best():
     assert (result.study.observations.n_complete, len(result.values)) == (9, 5)  # a result is a record
 
 
-def test_earlier_results_begin_the_count_of_no_improvement_anew():
+@pytest.mark.parametrize("task", [None, "before"])
+def test_earlier_results_begin_the_count_of_no_improvement_anew(task):
     study = Study(PLANE, n_initial=DESIGN)
-    study.add({"x": [0.3, 0.1, 0.2], "y": [-0.2, 0.5, 0.6]}, [0.0, 1.0, 2.0])
-    assert len(study.optimize(bowl, 9, stop_when=NoImprovement(2)).values) == 3 + 2
+    for trial, value in zip(study.ask(3), (0.0, 1.0, 2.0), strict=True):
+        study.tell(trial, value)
+    study.add({"x": [0.3, 0.1, 0.2], "y": [-0.2, 0.5, 0.6]}, [5.0, 6.0, 7.0], task=task)
+    study.optimize(lambda params: 3.0, 9, stop_when=NoImprovement(3))
+    assert study.observations.n_asked == 3 + 3
 
 
 def test_a_run_ends_when_next_to_no_improvement_is_expected():
@@ -72,6 +78,29 @@ def test_a_run_ends_when_next_to_no_improvement_is_expected():
     assert len(minimize(bowl, PLANE, 13, stop_when=modest, seed=0).values) == 13
     plain = minimize(bowl, PLANE, 12, seed=0)
     assert plain.values.tolist() == result.values.tolist()  # a rule looks, and changes nothing
+
+
+def test_proposals_that_promise_too_little_count_in_a_row():
+    class Moody(StopRule):
+        proposals = 3
+
+        def promises_too_little(self, state, points):
+            return next(moods)
+
+    moods = iter([True, True, False, True, False, True, True, True])
+    result = minimize(bowl, PLANE, 20, stop_when=Moody(), n_initial=4)
+    assert len(result.values) == 4 + 7
+
+
+def test_a_batch_is_worth_it_where_one_of_its_points_is():
+    study = Study(PLANE, seed=0, n_initial=DESIGN)
+    study.optimize(bowl, 6)
+    study.fit(2)
+    points, rule = PLANE.sobol(50, seed=0), ExpectedImprovementBelow(share=1e-3)
+    poor = torch.tensor([rule.promises_too_little(study._state, point[None]) for point in points])
+    assert 5 < poor.sum() < 45
+    assert rule.promises_too_little(study._state, points[poor])
+    assert not rule.promises_too_little(study._state, points)
 
 
 def test_a_run_that_goes_on_from_a_journal_ends_where_it_would_have_ended(tmp_path):
