@@ -218,6 +218,19 @@ def test_the_classifier_answers_for_the_highest_budget():
     assert expected[0] < 0.3
 
 
+def test_the_classifier_knows_budgets_by_their_logarithm():
+    class Recording(KernelPLS):
+        def fit(self, batch):
+            self.spent = batch.points[:, -1]
+            return super().fit(batch)
+
+    observations = Observations(LINE, budget=EPOCHS)
+    observations.add({"x": [0.1, 0.3, 0.5, 0.7, 0.9]}, [3.0, 2.0, 1.0, 4.0, 5.0], budgets=[1, 3, 9, 27, math.nan])
+    head = AtBudgets(Recording(), EPOCHS)
+    fit(head, LabelledObservations(observations, RungLabels(ValueGradedLabels())), epochs=1)
+    assert head.base.spent.tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1, 1])
+
+
 def test_parameters_may_be_called_budget():
     space = SearchSpace({"budget": Real(0, 1), "budget_": Real(0, 1)})
     study = Study(space, budget=EPOCHS, n_initial=3)

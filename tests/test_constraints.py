@@ -145,6 +145,20 @@ def test_the_probability_is_that_of_independent_gaussian_grades():
     assert (probability[kept].mean() - probability[~kept].mean()) > 0.5
 
 
+def test_while_nothing_is_feasible_the_unknown_is_as_likely_as_what_is_known_on_average():
+    def never(params):
+        return Outcome(0.0, constraints=[2 + math.sin(40 * params["x"]) * math.cos(40 * params["y"])])
+
+    feasibility, batch = fitted(some_rows(objective=never))
+    assert feasibility.is_alone
+    grades, points = batch.constraints[:, 0] - 0.5, SQUARE.sobol(20, seed=1)
+    head = ConstraintHead().bind(SQUARE)
+    head.learn(replace(batch, z=(grades - grades.mean())[:, None], weight=torch.ones(len(batch)), constraints=None))
+    posterior = head.posterior(points)
+    expected = stats.norm.logcdf(((posterior.mean + grades.mean()) / posterior.std).numpy())
+    assert feasibility.log_probability(points).numpy() == pytest.approx(expected, rel=1e-6)
+
+
 def test_the_probability_has_the_gradient_of_its_differences():
     feasibility, _ = fitted(some_rows())
     points = SQUARE.sobol(5, seed=2)

@@ -126,6 +126,22 @@ def test_small_batches_stay_whole_and_light_rows_are_left_out():
     assert 9.0 in few.points[:, 0]
 
 
+def test_the_best_rows_of_several_columns_are_those_that_are_good_in_all():
+    z = torch.zeros(40, 2)
+    z[:10, 0], z[10:20, 1] = 1.0, 1.0
+    z[20:25] = 0.8
+    many = LabelledBatch(torch.arange(40.0)[:, None], z, torch.ones(40))
+    for seed in range(5):
+        assert {20, 21, 22, 23, 24} <= set(many.coreset(20, generator(seed)).points[:, 0].tolist())
+
+
+def test_of_the_rows_that_are_taken_those_of_earlier_tasks_are_counted():
+    whole = LabelledBatch(torch.arange(50.0)[:, None], torch.rand(50, 1), torch.ones(50), n_earlier=30)
+    for taken in (whole.take(torch.tensor([1, 29, 30, 42, 49])), whole.coreset(20, generator())):
+        assert taken.n_earlier == int((taken.points < 30).sum()) > 0
+        assert taken.n_own == int((taken.points >= 30).sum()) > 0
+
+
 def test_a_million_rows_cost_no_sorting_and_no_copies():
     many = batch(torch.rand(10**6, generator=generator()))
     many.weight[-5:] = 1e-6

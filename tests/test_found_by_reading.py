@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import torch
 from torch import nn
 
 import deepbore as db
+from deepbore.acquisition import LogExpectedImprovement
+from deepbore.candidates import Search
 from deepbore.classifiers import fourier_logistic
 from deepbore.errors import PointError
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -74,11 +77,17 @@ def test_a_relaxed_search_goes_with_any_search_of_the_box(base, name):
 
 @pytest.mark.parametrize("search", [db.MultiStartLBFGS, db.BoTorchBatch], ids=lambda search: search.__name__)
 def test_botorch_climbs_what_an_ambitious_search_asks_for(search):
-    def proposals(candidates):
-        study = told(db.Study(SQUARE, seed=0, n_initial=6, candidates=candidates), 8)
-        return study.ask()[0].params
-
-    assert proposals(db.Ambitious(search(), share=1.0)) != proposals(search())
+    study = db.Study(SQUARE, seed=0)
+    x, y = (each.ravel() for each in np.meshgrid(np.linspace(0, 0.4, 5), np.linspace(0, 1, 5)))
+    study.add({"x": x, "y": y}, 1 + 0.01 * (y - 0.3) ** 2 - 0.01 * x)
+    head = study.fit()
+    stream = torch.Generator().manual_seed(0)
+    usual = Search(LogExpectedImprovement(), head, study.observations, stream)
+    ambitious = replace(usual, ambition=0.5)
+    proposed = search().propose(usual, 1)
+    bold = db.Ambitious(search(), share=1.0, margin=0.5).propose(usual, 1)
+    assert ambitious.values(bold) > ambitious.values(proposed) + 0.1
+    assert usual.values(bold) < usual.values(proposed) - 0.1
 
 
 # --- heads -----------------------------------------------------------------------------------------------------------

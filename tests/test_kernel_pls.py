@@ -1,6 +1,7 @@
 """KernelPLS against dense solves, scikit-learn, finite differences and Theorem 1 by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,9 @@ from deepbore import (
 )
 from deepbore.classifiers import Relaxed
 from deepbore.classifiers.at_budgets import AtBudgets
+from deepbore.classifiers.kernel_pls import may_be_best
 from deepbore.errors import SettingError
+from deepbore.labels import LabelledBatch
 from deepbore.space.coordinates import Coordinates
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
@@ -163,6 +166,12 @@ def test_improvement_is_over_the_best_expected_label_where_most_is_chance():
     assert float(expected) < batch.best
 
 
+@pytest.mark.parametrize("noisy", [False, True])
+def test_noise_that_short_length_scales_may_explain_is_taken_for_noise_where_it_is_known_of(noisy):
+    classifier, batch = learned(chance=1.0, classifier=KernelPLS(noisy=noisy), n=20)
+    assert (share_of_chance(classifier, batch) > 0.5) is noisy
+
+
 def test_what_is_expected_beyond_the_best_label_does_not_lift_it():
     classifier, _ = learned(chance=3.0)
     classifier.keep_best(0.01)
@@ -181,6 +190,14 @@ def test_of_one_row_nobody_knows_how_much_is_chance():
 def test_a_classifier_of_a_wrapped_one_measures_improvement_as_that_does(wrapped):
     classifier, batch = learned(chance=3.0, classifier=wrapped())
     assert float(classifier.best_label) == float(classifier.base.best_label) < batch.best
+
+
+def test_improvement_may_be_over_a_row_of_this_run_that_just_keeps_its_constraints():
+    grades = torch.tensor([[1.0], [0.5], [0.499], [math.nan]])
+    batch = LabelledBatch(torch.zeros(4, 1), torch.ones(4, 1), torch.ones(4), constraints=grades)
+    assert may_be_best(batch).tolist() == [True, True, False, False]
+    assert may_be_best(replace(batch, n_earlier=1)).tolist() == [False, True, False, False]
+    assert may_be_best(replace(batch, n_earlier=2)).tolist() == [False, False, True, True]  # none is feasible
 
 
 def test_coordinates_put_categories_one_apart_and_mark_what_is_active():

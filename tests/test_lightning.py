@@ -204,6 +204,18 @@ def test_what_is_logged_is_what_happened():
     assert forecasting.brier[1:] == [pytest.approx(each, abs=1e-6) for each in wanted]
 
 
+def test_a_forecast_is_compared_with_the_label_of_its_own_trial_whatever_stands_before_it():
+    observations, metrics = Observations(PLANE), Metrics()
+    observations.add({"x": [0.1, 0.2, 0.3], "y": [0.0, 0.0, 0.0]}, [1.0, 2.0, 3.0], task="earlier")
+    rows = observations.reserve(PLANE.sample(3, torch.Generator().manual_seed(0)))
+    with metrics.forecast(rows[1], torch.tensor([0.9, 0.4])):
+        for row in rows:
+            observations.tell(row, 0.0)
+    z = torch.tensor([[0.0], [1.0], [0.2]])
+    metrics.relabelled(LabelledBatch(observations.of_task(0).points, z, torch.ones(3)), observations)
+    assert metrics.brier_score == pytest.approx((0.1**2 + 0.2**2) / 2)
+
+
 def test_label_flips_leave_out_what_was_pending_and_cost_the_same_at_any_n():
     def flips(n, flipped, pending=()):
         observations, metrics = Observations(PLANE), Metrics()

@@ -184,6 +184,19 @@ def test_the_best_labels_are_those_of_the_feasible_front():
     assert labels.constraints.shape == (5, 1)
 
 
+def test_behind_a_front_of_one_trial_gains_begin_at_the_third_quartile():
+    labels = ObjectiveLabels(2)(told([[0.0, 0.0], [1.0, 4.0], [2.0, 3.0], [3.0, 2.0], [4.0, 1.0]]))
+    assert labels.best[0].float().tolist() == [labels.z[3, 0], labels.z[2, 1]]
+    assert labels.best[1:].tolist() == [[1.0, 1.0]]
+
+
+@pytest.mark.parametrize("values", [[[2.0, 5.0]], [[2.0, 5.0]] * 4, [[2.0, 5.0]] * 9 + [[3.0, 9.0]]])
+def test_where_most_trials_are_alike_gains_begin_below_their_label(values):
+    best = ObjectiveLabels(2)(told(values)).best
+    assert ((best[0] > 0) & (best[0] < 1)).all()
+    assert (best[1:] == 1).all()
+
+
 def test_a_reference_that_is_known_is_where_gains_begin():
     values = [[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [3.0, 3.0], [2.5, 3.5]]
     for directions, signs in ((("minimize", "minimize"), (1, 1)), (BOTH, (1, -1))):
@@ -252,6 +265,21 @@ def test_chebyshev_weights_fill_the_simplex_and_change_with_each_row():
     assert torch.equal(once, labels(observations).z)  # looking changes nothing
     observations.reserve(PLANE.sample(1, torch.Generator().manual_seed(3)))
     assert not torch.equal(once, labels(observations).z[:-1])
+
+
+def test_of_trials_whose_worst_objective_is_alike_the_one_with_the_better_other_is_better():
+    observations = told([[1.0, 0.0], [0.0, 1.0], [1.0, 0.1], [0.1, 1.0]])
+    for number in range(20):  # with each row the weights are others
+        z = ChebyshevLabels()(observations).z[:, 0]
+        assert z[0] > z[2]
+        assert z[1] > z[3]
+        observations.reserve(PLANE.sample(1, torch.Generator().manual_seed(number)))
+
+
+def test_non_domination_labels_of_equal_trials_have_nothing_to_tell_apart():
+    assert not NonDominationLabels()(told([[1.0, 2.0]] * 3)).separable
+    assert NonDominationLabels()(told([[1.0, 2.0], [1.0, 2.0], [1.0, 3.0]])).separable
+    assert NonDominationLabels()(told([[1.0, 2.0], [math.nan, math.nan]])).separable
 
 
 def test_non_domination_labels_peel_front_after_front():

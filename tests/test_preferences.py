@@ -124,6 +124,16 @@ def test_neighbours_have_similar_labels_though_only_pairs_were_compared():
     assert len({trial.value for trial in study.trials}) == 2  # by the comparisons alone both pairs are alike
 
 
+def test_what_has_failed_is_learned_from_and_what_is_pending_is_not():
+    study = Study(PLANE, preferences=True)
+    one, other, failed, _ = study.ask(4)
+    study.prefer(one, other)
+    study.tell(failed, failed=True)
+    labels = PreferenceLabels()(study.observations)
+    assert labels.weight.tolist() == pytest.approx([1, 1, 1, 0], abs=1e-3)
+    assert labels.z[2:, 0].tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("parts", [dict, lambda: {"classifier": RandomForest(trees=10)}, lambda: {"gamma": 0.3}])
 def test_every_head_learns_preferences(parts):
     study = compared(Study(PLANE, n_initial=4, preferences=True, **parts()), 5)

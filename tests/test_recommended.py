@@ -13,6 +13,7 @@ from deepbore.cli.summary import summary
 from deepbore.errors import SettingError
 from deepbore.loop.lightning import new_trainer
 from deepbore.loop.recommending import considered_rows
+from deepbore.loop.resume import REHEARSALS
 from deepbore.loop.snapshot import snapshot_path
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
@@ -135,6 +136,25 @@ def test_a_loaded_study_recommends_the_same_and_goes_on_the_same(tmp_path):
     assert loaded.recommended == recommended
     assert other.read_bytes() == kept
     assert loaded.ask()[0].params == study.ask()[0].params
+
+
+def test_where_a_classifier_has_to_learn_anew_its_copy_does_so_too(tmp_path):
+    class Counting(deepbore.KernelPLS):
+        fits = 0
+
+        def fit(self, batch):
+            Counting.fits += 1
+            return super().fit(batch)
+
+    path = tmp_path / "run.jsonl"
+    told(Study(PLANE, n_initial=5, journal=path), 7).close()
+    snapshot_path(path).unlink()
+    loaded = Study.load(path, classifier=Counting())
+    for epochs in (1 + REHEARSALS, 1):
+        Counting.fits = 0
+        assert loaded.recommended is not None
+        assert Counting.fits == epochs
+        told(loaded, 1)  # the classifier itself has learned anew
 
 
 # --- which trials count ----------------------------------------------------------------------------------------------

@@ -152,15 +152,32 @@ def test_an_ambitious_proposal_measures_improvement_against_a_label_beyond_the_b
     assert replace(plain, ambition=0.5).goal == 1.25
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_ambition_is_for_expected_improvement_others_propose_what_they_proposed(share):
-    proposals = [
-        candidates.propose(search(PLANE, torch.full((5,), 0.5)), q=3)
-        for candidates in (LocalSearch(focus=0), Ambitious(LocalSearch(focus=0), share=share))
-    ]
-    if share:  # the stream has moved on, the peak has not
-        assert (proposals[1] - 0.5).abs().max() < 0.3
-    assert (proposals[0][0] - 0.5).abs().max() < 0.05
+    top = torch.tensor([3.7, 0.2, 1.9])
+    usual, ambitious = LocalSearch(), Ambitious(LocalSearch(), share=share, margin=5.0)
+    assert torch.equal(ambitious.propose(search(GRID, top), q=3), usual.propose(search(GRID, top), q=3))
+
+
+def test_where_the_share_is_nothing_no_proposal_is_ambitious():
+    observations = Observations(GRID)
+    for row in GRID.decode(GRID.enumerate()[:50:2]):  # far from two thirds of the grid
+        observations.add(row, (row["k1"] - 2.2) ** 2 + (row["k2"] - 1.7) ** 2)
+    classifier = fit(KernelPLS(), LabelledObservations(observations), epochs=3)
+    at = Search(LogExpectedImprovement(), classifier, observations, generator())
+    usual, never, always = (
+        candidates.propose(at, q=3)
+        for candidates in (LocalSearch(), Ambitious(LocalSearch(), share=0.0), Ambitious(LocalSearch(), share=1.0))
+    )
+    assert torch.equal(never, usual)
+    assert not torch.equal(always, usual)
+
+
+def test_an_ambitious_proposal_does_not_keep_to_the_neighbours_of_the_best():
+    at = search(PLANE, torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7]), observed=30)
+    best = at.observations.points[at.observations.best_rows(3)]
+    ranked = Ambitious(LocalSearch(focus=1), share=1.0).ranked(at, q=1)
+    assert ((ranked[:, None] != best).sum(-1).min(1).values == 5).any()
 
 
 @pytest.mark.parametrize("settings", [{"share": -0.1}, {"share": 1.1}, {"margin": 0.0}])

@@ -78,13 +78,21 @@ def test_the_best_of_a_scenario_is_a_feasible_row_of_this_run():
 
 @pytest.mark.parametrize("tell", ["constraints", "task"])
 def test_noise_goes_with_constraints_and_earlier_tasks(tell):
-    study = noisy_study(14)
+    study, noise = noisy_study(0), np.random.default_rng(0)
+    x, y = noise.random((2, 30))
+    values = (x - 0.3) ** 2 + y + noise.normal(0, 0.3, 30)
     if tell == "task":
-        study.add({"x": [0.1, 0.2, 0.3, 0.4], "y": [0.5] * 4}, [1.0, 2.0, 3.0, 4.0], task="before")
-    for _ in range(4):
-        (trial,) = study.ask()
-        study.tell(trial, trial.params["x"], **({"constraints": [trial.params["y"] - 0.5]} if tell != "task" else {}))
-    assert study.recommended is not None
+        study.add({"x": x, "y": y}, (x - 0.3) ** 2 + y, task="before")
+        x, y = noise.random((2, 30))
+        values = (x - 0.3) ** 2 + y + noise.normal(0, 0.3, 30)
+    study.add({"x": x, "y": y}, values, constraints=(0.4 - y)[:, None] if tell == "constraints" else None)
+    study.fit()
+    told, best = study.observations, study.classifier.best_label
+    scenarios = study.classifier.posterior(told.points).noiseless
+    may_be_best = told.feasible & (told.tasks == 0)
+    of_those, of_others = (scenarios.mean[rows].amax(0) for rows in (may_be_best, ~may_be_best))
+    assert (of_others > of_those).any()
+    assert (of_those - scenarios.shift).numpy() == pytest.approx(float(best), abs=1e-4)
 
 
 def test_a_noisy_run_is_resumed_exactly(tmp_path):
