@@ -197,34 +197,42 @@ def test_where_it_does_not_apply_nothing_changes(space, settings, prepare):
     assert asked[0] == asked[1]
 
 
-@pytest.mark.parametrize(
-    "outcome",
-    [lambda params: math.nan, lambda params: Outcome(bowl(params), constraints=[params["x0"] - 0.9])],
-    ids=["failures", "constraints"],
-)
-def test_once_its_proposal_fails_or_is_constrained_the_classifier_goes_on_alone(turns, outcome):
+def test_once_there_are_constraints_the_classifier_goes_on_alone(turns):
     study = told(2 * n_good(6), objective=bowl)
     go_on(study, 6, bowl)
     turns.clear()
-    go_on(study, 4, outcome)
+    go_on(study, 4, lambda params: Outcome(bowl(params), constraints=[params["x0"] - 0.9]))
     assert turns == [True, False, False, False]
 
 
-def test_the_newest_rows_near_the_best_one_are_learned_though_a_thousand_others_are_better():
-    stream, middle = torch.Generator().manual_seed(0), torch.full((1, 6), 0.5, dtype=torch.float64)
-    around = torch.randn(2000, 6, dtype=torch.float64, generator=stream)
-    around = middle + 0.4 * around / around.norm(dim=-1, keepdim=True)
-    near = middle + 0.001 * torch.randn(150, 6, dtype=torch.float64, generator=stream)
-    points = torch.cat([middle, around, near])
-    configurations, values = BOX.decode(points), torch.linspace(0, 1, len(points)).tolist()
-    study = Study(BOX)
+def learned_near(points, values):
+    """The head that has learned these points (n x d) with their values."""
+    study, configurations = Study(BOX), BOX.decode(points)
     study.add({name: [each[name] for each in configurations] for name in BOX.names}, values)
     head = NearbyHead(rows=ROWS)
     head.generator = torch.Generator()
     head.bind(BOX)
     head.learn_near(study._state.data.labelled(), evaluated(study.observations).values)
+    return head
+
+
+def around_the_middle(n, deviation):
+    return 0.5 + deviation * torch.randn(n, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(n))
+
+
+def test_the_newest_rows_near_the_best_one_are_learned_though_a_thousand_others_are_better():
+    best, others = around_the_middle(1, 0.0), around_the_middle(2000, 1.0)
+    others = best + 0.4 * (others - best) / (others - best).norm(dim=-1, keepdim=True)
+    points = torch.cat([best, others, around_the_middle(150, 0.001)])
+    head = learned_near(points, torch.linspace(0, 1, len(points)).tolist())
     learned = head.coordinates.points(head.get_extra_state()["x"])
-    assert int(((learned - middle).norm(dim=-1) < 0.1).sum()) == 1 + 150
+    assert int(((learned - best).norm(dim=-1) < 0.1).sum()) == 1 + 150
+
+
+def test_what_has_failed_is_nowhere_among_the_rows_that_axes_are_found_from():
+    points = torch.cat([around_the_middle(10, 0.001), around_the_middle(100, 0.1).clamp(0, 1)])
+    head = learned_near(points, [*range(10), *[math.nan] * 100])
+    assert float(head.coordinates.axes.norm(dim=0).max()) < 0.01
 
 
 def test_a_loaded_study_goes_on_with_the_turn_bit_for_bit(tmp_path):
