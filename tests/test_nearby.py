@@ -23,7 +23,8 @@ from deepbore import (
 )
 from deepbore.candidates import Search
 from deepbore.classifiers.kernel_pls import ROWS
-from deepbore.classifiers.nearby import FLOOR, NearbyHead, PrincipalAxes, n_good
+from deepbore.classifiers.local_axes import FLOOR, LocalAxes
+from deepbore.classifiers.nearby import Nearby, NearbyHead, n_good, near_rows
 from deepbore.data.repeats import evaluated
 from deepbore.loop.engine import Engine
 from thread_ranks import on_ranks
@@ -40,6 +41,10 @@ def valley(params):
 
 def bowl(params):
     return float(sum((x - 0.2) ** 2 for x in params.values()))
+
+
+def slope(params):
+    return sum(params.values())
 
 
 def rugged(params):
@@ -81,7 +86,7 @@ def search(nearby):
 def test_coordinates_along_the_axes_lead_back_to_the_points(d, seed, longest):
     stream = torch.Generator().manual_seed(seed)
     good = longest * torch.rand(20 + 2 * d, d, dtype=torch.float64, generator=stream)
-    axes = PrincipalAxes(good)
+    axes = LocalAxes.principal(good)
     points = torch.rand(5, d, dtype=torch.float64, generator=stream)
     assert torch.allclose(axes.points(axes(points)), points, rtol=1e-9, atol=1e-9 * longest)
     assert torch.equal(axes(good[:1]), torch.zeros(1, d, dtype=torch.float64))
@@ -92,7 +97,7 @@ def test_good_rows_in_a_valley_spread_alike_along_the_axes():
     deviation = torch.tensor([1.0, 0.3, 0.1], dtype=torch.float64)
     turned = torch.from_numpy(ortho_group.rvs(3, random_state=1)) * deviation
     good = torch.randn(4000, 3, dtype=torch.float64, generator=stream) @ turned.mT
-    axes = PrincipalAxes(good)
+    axes = LocalAxes.principal(good)
     again = torch.randn(4000, 3, dtype=torch.float64, generator=stream) @ turned.mT
     assert torch.allclose(torch.cov(axes(again).mT), torch.eye(3, dtype=torch.float64), atol=0.3)
     assert axes.axes.norm(dim=0).sort().values == pytest.approx(deviation.sort().values, rel=0.2)
@@ -105,17 +110,51 @@ def test_of_few_rows_the_axes_are_nearer_to_those_of_the_parameters():
     covariance = np.cov(good.numpy().T, aweights=weights, ddof=0)
     share = (d + 1) / (k + d + 1)
     expected = (1 - share) * covariance + share * np.diag(np.diag(covariance))
-    axes = PrincipalAxes(good).axes.numpy()
+    axes = LocalAxes.principal(good).axes.numpy()
     np.testing.assert_allclose(axes @ axes.T, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("good", [torch.full((30, 3), 0.5), torch.rand(30, 1) * torch.tensor([1.0, 0.0, 0.0])])
 def test_rows_that_differ_in_some_directions_or_none_have_axes_too(good):
-    axes = PrincipalAxes(good.double())
+    axes = LocalAxes.principal(good.double())
     lengths = axes.axes.norm(dim=0)
     assert bool((lengths > 0).all())
     assert float(lengths.min() / lengths.max()) >= FLOOR * 0.999
     assert bool(axes(good.double()).isfinite().all())
+
+
+def test_turned_axes_are_the_same_coordinates_along_the_steepest_directions():
+    good = torch.rand(30, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    basis = torch.from_numpy(ortho_group.rvs(5, random_state=1))
+    gradients = basis * torch.logspace(3, 0, 5, dtype=torch.float64)  # one each, a column, the steepest first
+    axes, turned = LocalAxes.principal(good), LocalAxes.principal(good).turned(gradients @ gradients.mT)
+    np.testing.assert_allclose(turned.axes @ turned.axes.mT, axes.axes @ axes.axes.mT, atol=1e-12)
+    np.testing.assert_allclose(turned.points(turned(good)), good, atol=1e-12)
+    slopes = turned.axes.mT @ gradients @ gradients.mT @ turned.axes
+    np.testing.assert_allclose(slopes, np.diag(np.diag(slopes)), atol=1e-6 * float(slopes.max()))
+    assert bool((slopes.diag().diff() < 0).all())
+
+
+def steep(params):
+    """A valley in all directions but one, which is a thousand times as steep as they are and along no parameter."""
+    along = ROTATION @ (np.array([params[name] for name in BOX.names]) - 0.2)
+    return float(1e6 * along[0] ** 2 + along[1:] @ along[1:])
+
+
+def angle(axes):
+    """Between the direction that the first of some axes measures and the steep one, in radians."""
+    measured = (axes(torch.eye(6, dtype=torch.float64)) - axes(torch.zeros(6, dtype=torch.float64)))[:, 0]
+    return math.acos(min(1.0, abs(float(measured @ torch.from_numpy(ROTATION[0]))) / float(measured.norm())))
+
+
+def test_gradients_find_the_steepest_direction_to_a_thousandth():
+    nearby, study = Nearby(), told(100, objective=steep)
+    for _ in range(3):
+        known = study._state.data.labelled(), evaluated(study.observations).values
+        assert nearby.knows(*known, BOX)
+        go_on(study, 4, steep)
+    assert angle(nearby.head.coordinates) < 1e-3
+    assert angle(LocalAxes.principal(near_rows(*known)[0])) > 1e-2
 
 
 # --- the turns -------------------------------------------------------------------------------------------------------
@@ -144,7 +183,7 @@ def turns(monkeypatch):
 
 @pytest.mark.parametrize("missing", [2, 3])
 def test_the_head_proposes_every_other_time_from_the_first_that_it_can(turns, missing):
-    go_on(told(2 * n_good(6) - missing, objective=bowl), missing + 5, bowl)
+    go_on(told(n_good(6) - missing, objective=slope), missing + 5, slope)
     assert turns == [False] * missing + [True, False, True, False, True]
 
 
@@ -205,15 +244,25 @@ def test_once_there_are_constraints_the_classifier_goes_on_alone(turns):
     assert turns == [True, False, False, False]
 
 
-def learned_near(points, values):
-    """The head that has learned these points (n x d) with their values."""
+def near_best(study):
+    """Points of the good rows of a study, and the rows near the best one."""
+    return near_rows(study._state.data.labelled(), evaluated(study.observations).values)
+
+
+def head_of(study):
+    """The head that has learned a study's rows near the best one."""
+    good, rows = near_best(study)
+    head = NearbyHead()
+    head.bind(BOX)
+    head.learn_along(LocalAxes.principal(good), rows)
+    return head
+
+
+def with_points(points, values):
+    """A study that knows these points (n x d) with their values."""
     study, configurations = Study(BOX), BOX.decode(points)
     study.add({name: [each[name] for each in configurations] for name in BOX.names}, values)
-    head = NearbyHead(rows=ROWS)
-    head.generator = torch.Generator()
-    head.bind(BOX)
-    head.learn_near(study._state.data.labelled(), evaluated(study.observations).values)
-    return head
+    return study
 
 
 def around_the_middle(n, deviation):
@@ -224,15 +273,32 @@ def test_the_newest_rows_near_the_best_one_are_learned_though_a_thousand_others_
     best, others = around_the_middle(1, 0.0), around_the_middle(2000, 1.0)
     others = best + 0.4 * (others - best) / (others - best).norm(dim=-1, keepdim=True)
     points = torch.cat([best, others, around_the_middle(150, 0.001)])
-    head = learned_near(points, torch.linspace(0, 1, len(points)).tolist())
-    learned = head.coordinates.points(head.get_extra_state()["x"])
-    assert int(((learned - best).norm(dim=-1) < 0.1).sum()) == 1 + 150
+    _, rows = near_best(with_points(points, torch.linspace(0, 1, len(points)).tolist()))
+    assert int(((rows.points - best).norm(dim=-1) < 0.1).sum()) == 1 + 150
 
 
 def test_what_has_failed_is_nowhere_among_the_rows_that_axes_are_found_from():
     points = torch.cat([around_the_middle(10, 0.001), around_the_middle(100, 0.1).clamp(0, 1)])
-    head = learned_near(points, [*range(10), *[math.nan] * 100])
-    assert float(head.coordinates.axes.norm(dim=0).max()) < 0.01
+    good, _ = near_best(with_points(points, [*range(10), *[math.nan] * 100]))
+    assert float(LocalAxes.principal(good).axes.norm(dim=0).max()) < 0.01
+
+
+@pytest.mark.parametrize(("failed", "counted"), [(1, 0), (9, 0), (12, 12)])
+def test_few_failures_near_the_best_one_are_crashes_and_many_a_wall(failed, counted):
+    points = around_the_middle(100 + failed, 0.1).clamp(0, 1)
+    _, rows = near_best(with_points(points, [*(math.nan for _ in range(failed)), *range(100)]))
+    assert len(rows) == 100 + counted
+    assert int((rows.z == 0).sum()) == counted
+
+
+def test_a_crash_near_the_best_one_leaves_the_head_its_turns(turns):
+    study = told(100, objective=bowl)
+    go_on(study, 5, bowl)
+    (trial,) = study.ask()
+    study.tell(trial, failed=True)
+    turns.clear()
+    go_on(study, 6, bowl)
+    assert turns in ([True, False] * 3, [False, True] * 3)
 
 
 def test_a_loaded_study_goes_on_with_the_turn_bit_for_bit(tmp_path):
@@ -253,11 +319,8 @@ def test_two_ranks_share_the_search_and_propose_the_same():
     searches = []
     for _ in range(2):
         study = told(ROWS + 20)
-        head = NearbyHead()
-        head.bind(BOX)
-        head.learn_near(study._state.data.labelled(), evaluated(study.observations).values)
         stream = torch.Generator().manual_seed(7)
-        searches.append(Search(LogExpectedImprovement(), head, study.observations, stream))
+        searches.append(Search(LogExpectedImprovement(), head_of(study), study.observations, stream))
 
     def task(ranks):
         return GreedyBatch().propose(replace(searches[ranks.rank], ranks=ranks), 3)
@@ -282,14 +345,7 @@ def test_two_ranks_take_turns_alike(turns, q):
 
 
 def test_its_cost_does_not_grow_with_the_rows():
-    head, rows = NearbyHead(), []
-    for n in (500, 5000):
-        study = told(n)
-        batch = study._state.data.labelled()
-        head.generator = torch.Generator().manual_seed(0)
-        head.bind(BOX)
-        rows.append(int(head.learn_near(batch, evaluated(study.observations).values)["rows"]))
-    assert rows == [ROWS, ROWS]
+    assert [len(near_best(told(n))[1]) for n in (500, 5000)] == [ROWS, ROWS]
 
 
 def test_values_that_single_precision_does_not_tell_apart_are_graded_apart():
@@ -298,8 +354,4 @@ def test_values_that_single_precision_does_not_tell_apart_are_graded_apart():
     study.add(dict(zip(BOX.names, points.T.numpy(), strict=True)), (points - 0.2).square().sum(1).numpy())
     batch, values = study._state.data.labelled(), evaluated(study.observations).values
     assert len(batch.z[-50:].unique()) == 1
-    head = NearbyHead(rows=50)
-    head.generator = torch.Generator()
-    head.bind(BOX)
-    head.learn_near(batch, values)
-    assert len(head.get_extra_state()["data"][:, 0].unique()) == 50
+    assert len(near_rows(batch, values)[1].z[-50:].unique()) == 50

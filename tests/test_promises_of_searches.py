@@ -26,7 +26,7 @@ from deepbore import (
     Training,
 )
 from deepbore.candidates import Search
-from deepbore.classifiers.nearby import Nearby, NearbyHead, n_good
+from deepbore.classifiers.nearby import Nearby, n_good, near_rows
 from deepbore.data.observations import Observations
 from deepbore.data.pareto import crowding, fronts, non_dominated
 from deepbore.data.repeats import evaluated
@@ -204,18 +204,14 @@ def test_axes_of_the_good_rows_are_none_of_failed_ones():
     axes = []
     for failed in (0, 50):
         study = with_failures(16, failed)
-        head = NearbyHead()
-        head.bind(SQUARE)
-        study.fit()
-        head.learn_near(study._state.data.labelled(), evaluated(study.observations).values)
-        axes.append(head.coordinates.axes)
+        axes.append(near_rows(study._state.data.labelled(), evaluated(study.observations).values)[0])
     assert torch.equal(*axes)
 
 
 def test_turns_begin_once_enough_rows_have_values(monkeypatch):
     known = []
     monkeypatch.setattr(Nearby, "knows", lambda self, batch, values, space: known.append(len(study.trials)))
-    study = with_failures(2 * n_good(2) - 2, 60)
+    study = with_failures(n_good(2) - 2, 60)
     n = len(study.trials)
     go_on(study, 5)
     assert known == [n + 2, n + 4]

@@ -119,6 +119,8 @@ def test_a_snapshot_is_written_whole_or_not_at_all(tmp_path, caplog):
     study = Study(PLANE, seed=0, n_initial=4, journal=path)
     go_on(study, 7)
     kept, (soft, hard) = snapshot.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    (tmp_path / "run.jsonl.ckpt.part").write_text("somebody's own")
+    beside = sorted(tmp_path.iterdir())
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(kept) // 2, hard))  # as of a disk that is full
     try:
         with pytest.raises(JournalError, match="can't be written"):
@@ -126,6 +128,8 @@ def test_a_snapshot_is_written_whole_or_not_at_all(tmp_path, caplog):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert snapshot.read_bytes() == kept
+    assert sorted(tmp_path.iterdir()) == beside
+    assert (tmp_path / "run.jsonl.ckpt.part").read_text() == "somebody's own"
     study.close()
     Study.load(path, n_initial=4).ask()
     assert "learns anew" not in caplog.text

@@ -6,7 +6,8 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search, sorted_by_value
 from deepbore.candidates.climbing import at_peak, climbed
 from deepbore.checks import one_of, whole, within
-from deepbore.classifiers.nearby import NearbyHead, PrincipalAxes
+from deepbore.classifiers.local_axes import LocalAxes
+from deepbore.classifiers.nearby import NearbyHead
 
 EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
 REACH = 2.0  # deviations of the good rows along each axis, within which a head of near rows is searched
@@ -23,9 +24,9 @@ class LocalSearch(Candidates):
     on rugged functions the uncertainty is always greatest far from all data, and the best would be left unrefined.
     Without any, passing over what has been seen refines by itself.
 
-    Of real parameters the engine has every other proposal made by a head that learned the rows near the best one in the
-    principal axes of the good ones, where that knows them well (`deepbore.classifiers.nearby`): here that is random
-    points around the best one, and climbing, both along these axes.
+    Of real parameters the engine has every other proposal made by a head that learned the rows near the best one in
+    axes of its own, where that knows them well (`deepbore.classifiers.nearby`): here that is random points around the
+    best one, and climbing, both along these axes.
 
     Under black-box constraints the best point of all goes on by L-BFGS-B. The acquisition is a ridge along the border
     then, as narrow as what is uncertain of the constraints, and Adam's steps leap over it.
@@ -79,7 +80,7 @@ class LocalSearch(Candidates):
         )
         return self._with_climbed(own, *search.gathered(*own.best_first(pool)), q)
 
-    def _along(self, axes: PrincipalAxes, own: Search) -> tuple[Tensor, Tensor]:
+    def _along(self, axes: LocalAxes, own: Search) -> tuple[Tensor, Tensor]:
         """Points around the best one, random and climbed along the axes, best first (k x d), and their values (k)."""
         upper = own.space.bounds[1].to(own.device)
 

@@ -1,4 +1,4 @@
-"""`NearbyHead`: a head of the rows near the best one, in the principal axes of the good ones; `Nearby` keeps it."""
+"""`NearbyHead`: a head of the rows near the best one, in axes of its own; `Nearby` has the likeliest take its turns."""
 
 import math
 from collections.abc import Mapping
@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from deepbore.classifiers.kernel_pls import ROWS, KernelPLS
+from deepbore.classifiers.local_axes import LocalAxes
 from deepbore.compute.large import smallest
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
@@ -17,80 +18,31 @@ from deepbore.space import SearchSpace
 
 POOL = 5 * ROWS  # as many of the best rows, and of the newest, are those that near ones are looked for among
 GOOD, GOOD_PER_PARAMETER = 20, 2  # the rows that axes are found from: 20 + 2 d
-FLOOR = 0.03  # the least deviation along an axis by the greatest
 UNKNOWN = 1e-3  # the share of the labels' variance that a head which takes its turn leaves unexplained, at most
+CRASHES = 0.1  # the share of failures among the near rows, at most, that are taken for crashes: none is learned from
 TAIL = 0.5  # thresholds beyond the median of the near rows, as `ValueGradedLabels` have them
 
 
-class PrincipalAxes(nn.Module):
-    """Coordinates around the best row in which the good rows spread alike in all directions.
-
-        u = diag(s)^-1 V^T (x - x_best),    V diag(s)^2 V^T = (1 - a) C + a diag(C)
-
-    C is the covariance of the k best rows, weighed by log(k + 1/2) - log i as CMA-ES weighs them (Hansen, The CMA
-    evolution strategy: a tutorial, 2016, eq. 49), and shrunk towards its diagonal by a = (d + 1) / (k + d + 1). What
-    depends on a sum of parameters, or on one a thousand times as much as on another, is so brought into a form that a
-    kernel with one length scale for each coordinate knows.
-
-    Args:
-        good: points of the k best rows, best first, k x d.
-    """
-
-    owner: Tensor
-    centre: Tensor
-    axes: Tensor  # d x d, a column for each, a deviation long
-    _into: Tensor
-
-    def __init__(self, good: Tensor):
-        super().__init__()
-        k, d = good.shape
-        weight = math.log(k + 0.5) - torch.arange(1, k + 1, dtype=good.dtype, device=good.device).log()
-        weight = weight / weight.sum()
-        off = good - weight @ good
-        covariance = (weight[:, None] * off).mT @ off
-        shrunk = torch.lerp(covariance, covariance.diagonal().diag(), (d + 1) / (k + d + 1))
-        squared, directions = torch.linalg.eigh(shrunk)
-        deviation = squared.clamp(min=0).sqrt()
-        deviation = deviation.clamp(min=max(FLOOR * float(deviation.max()), torch.finfo(good.dtype).tiny))
-        self.register_buffer("owner", torch.arange(d, device=good.device))
-        self.register_buffer("centre", good[0])
-        self.register_buffer("axes", directions * deviation)
-        self.register_buffer("_into", directions / deviation)
-
-    def forward(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> u (n x d)."""
-        u: Tensor = (points - self.centre) @ self._into
-        return u
-
-    def points(self, u: Tensor) -> Tensor:
-        """u (n x d) -> points (n x d), which may lie outside the space."""
-        return self.centre + u @ self.axes.mT
-
-
 class NearbyHead(KernelPLS):
-    """`KernelPLS` on the rows near the best one, in their principal axes, with their values graded anew."""
+    """`KernelPLS` on the rows near the best one, in axes of their own."""
 
-    coordinates: PrincipalAxes  # type: ignore[assignment]  # all that a kernel needs of `Coordinates`
+    coordinates: LocalAxes  # type: ignore[assignment]  # all that a kernel needs of `Coordinates`
 
     length_scale_prior = (math.log(2.0), 1.0)  # in deviations of the good rows along each axis
     length_scale_bounds = (-2.0, 5.0)
 
-    def learn_near(self, batch: LabelledBatch, values: Tensor) -> dict[str, Any]:
-        """Fits the rows near the best one.
+    def learn_along(self, axes: LocalAxes, rows: LabelledBatch) -> float:
+        """Fits rows in these axes; minus the log evidence of their labels."""
+        self.coordinates = axes
+        learned = self.learn(rows)
+        return float(learned["loss"] * learned["rows"])
 
-        Args:
-            batch: n rows; their labels are not looked at, which are single precision and all alike near the best one.
-            values: of the rows, to minimise, NaN where there is none (n); at least one is there.
-        """
-        merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.light, math.inf)
-        best = smallest(merit, min(POOL, batch.n_told))
-        known = best[~values[best].isnan()]  # what has failed is nowhere among the best
-        self.coordinates = PrincipalAxes(batch.points[known[: n_good(batch.points.shape[1])]])
-        newest = (batch.weight[-POOL:] > NEGLIGIBLE).nonzero().squeeze(-1) + max(0, len(batch) - POOL)
-        pool = torch.cat([best, newest]).unique()
-        distance = self.coordinates(batch.points[pool]).square().sum(-1)
-        near = pool[distance.topk(min(self.rows, len(pool)), largest=False).indices.sort().values]
-        return self.learn(graded_anew(batch.take(near), values[near]))
+    def steepness(self, points: Tensor) -> Tensor:
+        """The sum of g g^T over the gradients g of the mean at points (n x d): d x d."""
+        with torch.enable_grad():
+            at = points.detach().clone().requires_grad_(True)
+            (gradients,) = torch.autograd.grad(self.posterior(at).mean.sum(), at)
+        return gradients.mT @ gradients
 
     @property
     def unexplained(self) -> float:
@@ -101,6 +53,30 @@ class NearbyHead(KernelPLS):
 def n_good(d: int) -> int:
     """How many of the best rows the axes of d parameters are found from."""
     return GOOD + GOOD_PER_PARAMETER * d
+
+
+def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBatch]:
+    """Points of the good rows, best first, and the rows near the best one, graded anew among themselves.
+
+    Failures far from all others are crashes, and say nothing; a tenth of the near rows or more are a wall, and count as
+    bad.
+
+    Args:
+        batch: n rows; their labels are not looked at, which are single precision and all alike near the best one.
+        values: of the rows, to minimise, NaN where there is none (n); at least one is there.
+    """
+    merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.light, math.inf)
+    best = smallest(merit, min(POOL, batch.n_told))
+    known = best[~values[best].isnan()]  # what has failed is nowhere among the best
+    good = batch.points[known[: n_good(batch.points.shape[1])]]
+    newest = (batch.weight[-POOL:] > NEGLIGIBLE).nonzero().squeeze(-1) + max(0, len(batch) - POOL)
+    pool = torch.cat([best, newest]).unique()
+    distance = LocalAxes.principal(good)(batch.points[pool]).square().sum(-1)
+    near = pool[distance.topk(min(ROWS, len(pool)), largest=False).indices.sort().values]
+    failed = values[near].isnan()
+    if int(failed.sum()) < CRASHES * len(near):
+        near = near[~failed]
+    return good, graded_anew(batch.take(near), values[near])
 
 
 def n_known(batch: LabelledBatch, values: Tensor) -> int:
@@ -123,10 +99,18 @@ class Nearby:
     are near the best. So where a function is smooth the classifier is too coarse to go on by, and still it alone knows
     where else to look. Where the head can't tell the labels of the near rows by their points - rugged ground, noise -
     there is no valley to go down, and the classifier goes on alone.
+
+    Several heads learn the same rows: one along the parameters, one in the principal axes of the good rows, and one in
+    these axes turned by what the head of the turn before says of how steep it is. The turn is that head's by which the
+    labels are likeliest; but turned axes are found from these labels, and of many dimensions fit any. So each of the
+    d (d - 1) / 2 angles of a turn must make them likelier by a factor of e, as by Akaike's criterion (A new look at the
+    statistical model identification, 1974).
     """
 
     def __init__(self) -> None:
-        self.head: NearbyHead | None = None
+        self.head: NearbyHead | None = None  # of the latest turn
+        self._heads: list[NearbyHead] = []
+        self._steepness: Tensor | None = None
         self._is_due = False
 
     def take_turn(self, batch: LabelledBatch, values: Tensor, q: int) -> bool:
@@ -138,11 +122,11 @@ class Nearby:
             q: how many points are proposed next.
         """
         in_turn = q > 1 or not self._is_due
-        self._is_due = in_turn and n_known(batch, values) >= 2 * n_good(batch.points.shape[1])
+        self._is_due = in_turn and n_known(batch, values) >= n_good(batch.points.shape[1])
         return self._is_due
 
     def knows(self, batch: LabelledBatch, values: Tensor, space: SearchSpace) -> bool:
-        """Lets the head learn the rows near the best one; whether it then knows them.
+        """Lets the heads learn the rows near the best one; whether the likeliest then knows them.
 
         Args:
             batch: n rows.
@@ -152,24 +136,50 @@ class Nearby:
         Raises:
             torch.linalg.LinAlgError: where a matrix has no factor.
         """
-        head = self._made(space).to(batch.points.device)
-        head.learn_near(batch, values)
-        return head.unexplained < UNKNOWN
+        good, rows = near_rows(batch, values)
+        several = self.axes(good)
+        self._make(len(several), space)
+        heads = [head.to(batch.points.device) for head in self._heads]
+        losses = [head.learn_along(axes, rows) + cost for head, (axes, cost) in zip(heads, several, strict=True)]
+        self.head = heads[losses.index(min(losses))]
+        self._steepness = self.head.steepness(rows.points)
+        return self.head.unexplained < UNKNOWN
 
-    def _made(self, space: SearchSpace) -> NearbyHead:
-        if self.head is None:
-            self.head = NearbyHead(alike=False)
-            self.head.bind(space)
-        return self.head
+    def axes(self, good: Tensor) -> list[tuple[LocalAxes, float]]:
+        """The axes to choose among, and by how much the log likelihood of labels must be greater to choose them.
+
+        Args:
+            good: points of the k best rows, best first, k x d.
+        """
+        principal = LocalAxes.principal(good)
+        several = [(principal, 0.0), (LocalAxes.of_parameters(good), 0.0)]
+        if self._steepness is not None:
+            several.append((principal.turned(self._steepness), float(math.comb(good.shape[1], 2))))
+        return several
+
+    def _make(self, count: int, space: SearchSpace) -> None:
+        """Has so many heads; each begins with the kernel of the first."""
+        while len(self._heads) < count:
+            head = NearbyHead(alike=False)
+            head.bind(space)
+            if self._heads:
+                head.theta.copy_(self._heads[0].theta)
+            self._heads.append(head)
 
     # --- plain data --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """What the next turn goes on from; empty while there was none."""
-        return {} if self.head is None else {"theta": self.head.theta, "is_due": self._is_due}
+        if not self._heads:
+            return {}
+        thetas = torch.stack([head.theta for head in self._heads])
+        return {"thetas": thetas, "steepness": self._steepness, "is_due": self._is_due}
 
     def load_state_dict(self, state: Mapping[str, Any], space: SearchSpace) -> None:
         """Takes up what `state_dict` gave."""
-        self.head, self._is_due = None, bool(state.get("is_due", False))
+        self.head, self._heads, self._steepness = None, [], state.get("steepness")
+        self._is_due = bool(state.get("is_due", False))
         if state:
-            self._made(space).theta.copy_(state["theta"])
+            self._make(len(state["thetas"]), space)
+            for head, theta in zip(self._heads, state["thetas"], strict=True):
+                head.theta.copy_(theta)

@@ -1,5 +1,6 @@
 """Files beside a journal: written whole or not at all, and never through a link. Light to import."""
 
+import os
 import uuid
 from pathlib import Path
 
@@ -16,6 +17,8 @@ def replace_file(path: Path, content: bytes) -> None:
     try:
         with half.open("xb") as file:  # refuses whatever is there already, a link as well
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         half.replace(path)
     except OSError as error:
         raise JournalError(f"{path} can't be written ({error}). Free the place, or name another file.") from error

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import os
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from deepbore.data.files import replace_file
 from deepbore.data.journal import Journal
 from deepbore.errors import JournalError
 from deepbore.loop.promotions import Promotion
@@ -46,15 +46,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequenc
     kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.describe(), "points": points.cpu()}
     kept |= {"promoted": [tuple(each) for each in promoted]} if promoted else {}
     payload = _pickled({**kept, "state": state.state_dict()})
-    half = path.with_name(f"{path.name}.part")
-    try:
-        with half.open("wb") as file:
-            file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(path)
-    except OSError as error:
-        raise JournalError(f"{path} can't be written ({error}). Free the disk or name another journal.") from error
+    replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
 
 
 def load(journal: Journal) -> Mapping[str, Any]:

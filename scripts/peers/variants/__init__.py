@@ -12,6 +12,7 @@ scales      which spaces have length scales that are expected to be alike
 ends        a prior that falls towards the ends of ranges, and improvement beyond a margin
 quantile    labels that are spread over more of the values
 additive    kernels that add what single parameters do to what all do together
+near_axes   which axes the head of the near rows has, and when its turns begin
 repeat      whether values are noisy, by the best configuration once more
 """
 
@@ -31,6 +32,7 @@ from peers.variants import (
     ties,
     warping,
 )
+from peers.variants.near_axes import NEARBY as NEARBY
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
 from peers.variants.settings import Settings, alone, independent
 
@@ -41,6 +43,7 @@ EARLIER |= dict.fromkeys(REPEATED, dict)
 ALL: dict[str, Callable[[], Settings]] = {
     **{name: independent(make) for name, make in EARLIER.items()},
     **dict.fromkeys(design.FIRST, dict),
+    **dict.fromkeys(NEARBY, dict),
     **noise.TOLD,
     **scales.VARIANTS,
     **ends.VARIANTS,
