@@ -1,13 +1,10 @@
-"""Every other proposal is by a head of the rows near the best one, in their principal axes, where it knows them."""
+"""Every other proposal is by a head of the rows near the best one, where it knows them."""
 
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
-from scipy.stats import ortho_group
 
 from deepbore import (
     Categorical,
@@ -23,139 +20,25 @@ from deepbore import (
 )
 from deepbore.candidates import Search
 from deepbore.classifiers.kernel_pls import ROWS
-from deepbore.classifiers.local_axes import FLOOR, LocalAxes
-from deepbore.classifiers.nearby import Nearby, NearbyHead, n_good, near_rows
+from deepbore.classifiers.local_axes import LocalAxes
+from deepbore.classifiers.nearby import NearbyHead, n_good, near_rows
 from deepbore.data.repeats import evaluated
 from deepbore.loop.engine import Engine
 from thread_ranks import on_ranks
-
-BOX = SearchSpace({f"x{i}": Real(-1, 1) for i in range(6)})
-ROTATION = ortho_group.rvs(6, random_state=0)
-SCALES = 10.0 ** np.linspace(0, 3, 6)  # of curvature: a valley a thousand times as long as it is wide, across the axes
-
-
-def valley(params):
-    along = ROTATION @ (np.array([params[name] for name in BOX.names]) - 0.2)
-    return float(SCALES @ along**2)
-
-
-def bowl(params):
-    return float(sum((x - 0.2) ** 2 for x in params.values()))
-
-
-def slope(params):
-    return sum(params.values())
-
-
-def rugged(params):
-    return sum(x**2 - np.cos(40 * x) for x in params.values())
-
-
-def noisy(params):
-    chance = np.random.default_rng(hash(tuple(params.values())) % 2**32)
-    return bowl(params) + chance.normal()
-
-
-def told(n, journal=None, space=BOX, objective=valley, **settings):
-    """A study that knows n random configurations."""
-    study = Study(space, seed=0, journal=journal, **settings)
-    configurations = space.decode(space.sample(n, torch.Generator().manual_seed(1)))
-    columns = {name: [each[name] for each in configurations] for name in space.names}
-    study.add(columns, [objective(each) for each in configurations])
-    return study
-
-
-def go_on(study, n, objective=valley, q=1):
-    asked = []
-    for _ in range(n):
-        for trial in study.ask(q):
-            study.tell(trial, objective(trial.params))
-            asked.append(tuple(trial.params.values()))
-    return asked
-
-
-def search(nearby):
-    return GreedyBatch(LocalSearch(nearby=nearby))
-
-
-# --- the axes --------------------------------------------------------------------------------------------------------
-
-
-@given(d=st.integers(1, 8), seed=st.integers(0, 1000), longest=st.floats(1e-6, 1e3))
-@settings(max_examples=50)
-def test_coordinates_along_the_axes_lead_back_to_the_points(d, seed, longest):
-    stream = torch.Generator().manual_seed(seed)
-    good = longest * torch.rand(20 + 2 * d, d, dtype=torch.float64, generator=stream)
-    axes = LocalAxes.principal(good)
-    points = torch.rand(5, d, dtype=torch.float64, generator=stream)
-    assert torch.allclose(axes.points(axes(points)), points, rtol=1e-9, atol=1e-9 * longest)
-    assert torch.equal(axes(good[:1]), torch.zeros(1, d, dtype=torch.float64))
-
-
-def test_good_rows_in_a_valley_spread_alike_along_the_axes():
-    stream = torch.Generator().manual_seed(0)
-    deviation = torch.tensor([1.0, 0.3, 0.1], dtype=torch.float64)
-    turned = torch.from_numpy(ortho_group.rvs(3, random_state=1)) * deviation
-    good = torch.randn(4000, 3, dtype=torch.float64, generator=stream) @ turned.mT
-    axes = LocalAxes.principal(good)
-    again = torch.randn(4000, 3, dtype=torch.float64, generator=stream) @ turned.mT
-    assert torch.allclose(torch.cov(axes(again).mT), torch.eye(3, dtype=torch.float64), atol=0.3)
-    assert axes.axes.norm(dim=0).sort().values == pytest.approx(deviation.sort().values, rel=0.2)
-
-
-def test_of_few_rows_the_axes_are_nearer_to_those_of_the_parameters():
-    d, k = 5, 30
-    good = torch.rand(k, d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    weights = np.log(k + 0.5) - np.log(np.arange(1, k + 1))
-    covariance = np.cov(good.numpy().T, aweights=weights, ddof=0)
-    share = (d + 1) / (k + d + 1)
-    expected = (1 - share) * covariance + share * np.diag(np.diag(covariance))
-    axes = LocalAxes.principal(good).axes.numpy()
-    np.testing.assert_allclose(axes @ axes.T, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("good", [torch.full((30, 3), 0.5), torch.rand(30, 1) * torch.tensor([1.0, 0.0, 0.0])])
-def test_rows_that_differ_in_some_directions_or_none_have_axes_too(good):
-    axes = LocalAxes.principal(good.double())
-    lengths = axes.axes.norm(dim=0)
-    assert bool((lengths > 0).all())
-    assert float(lengths.min() / lengths.max()) >= FLOOR * 0.999
-    assert bool(axes(good.double()).isfinite().all())
-
-
-def test_turned_axes_are_the_same_coordinates_along_the_steepest_directions():
-    good = torch.rand(30, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    basis = torch.from_numpy(ortho_group.rvs(5, random_state=1))
-    gradients = basis * torch.logspace(3, 0, 5, dtype=torch.float64)  # one each, a column, the steepest first
-    axes, turned = LocalAxes.principal(good), LocalAxes.principal(good).turned(gradients @ gradients.mT)
-    np.testing.assert_allclose(turned.axes @ turned.axes.mT, axes.axes @ axes.axes.mT, atol=1e-12)
-    np.testing.assert_allclose(turned.points(turned(good)), good, atol=1e-12)
-    slopes = turned.axes.mT @ gradients @ gradients.mT @ turned.axes
-    np.testing.assert_allclose(slopes, np.diag(np.diag(slopes)), atol=1e-6 * float(slopes.max()))
-    assert bool((slopes.diag().diff() < 0).all())
-
-
-def steep(params):
-    """A valley in all directions but one, which is a thousand times as steep as they are and along no parameter."""
-    along = ROTATION @ (np.array([params[name] for name in BOX.names]) - 0.2)
-    return float(1e6 * along[0] ** 2 + along[1:] @ along[1:])
-
-
-def angle(axes):
-    """Between the direction that the first of some axes measures and the steep one, in radians."""
-    measured = (axes(torch.eye(6, dtype=torch.float64)) - axes(torch.zeros(6, dtype=torch.float64)))[:, 0]
-    return math.acos(min(1.0, abs(float(measured @ torch.from_numpy(ROTATION[0]))) / float(measured.norm())))
-
-
-def test_gradients_find_the_steepest_direction_to_a_thousandth():
-    nearby, study = Nearby(), told(100, objective=steep)
-    for _ in range(3):
-        known = study._state.data.labelled(), evaluated(study.observations).values
-        assert nearby.knows(*known, BOX)
-        go_on(study, 4, steep)
-    assert angle(nearby.head.coordinates) < 1e-3
-    assert angle(LocalAxes.principal(near_rows(*known)[0])) > 1e-2
-
+from valleys import (
+    BOX,
+    around_the_middle,
+    bowl,
+    go_on,
+    head_of,
+    near_best,
+    noisy,
+    rugged,
+    search,
+    slope,
+    told,
+    with_points,
+)
 
 # --- the turns -------------------------------------------------------------------------------------------------------
 
@@ -242,31 +125,6 @@ def test_once_there_are_constraints_the_classifier_goes_on_alone(turns):
     turns.clear()
     go_on(study, 4, lambda params: Outcome(bowl(params), constraints=[params["x0"] - 0.9]))
     assert turns == [True, False, False, False]
-
-
-def near_best(study):
-    """Points of the good rows of a study, and the rows near the best one."""
-    return near_rows(study._state.data.labelled(), evaluated(study.observations).values)
-
-
-def head_of(study):
-    """The head that has learned a study's rows near the best one."""
-    good, rows = near_best(study)
-    head = NearbyHead()
-    head.bind(BOX)
-    head.learn_along(LocalAxes.principal(good), rows)
-    return head
-
-
-def with_points(points, values):
-    """A study that knows these points (n x d) with their values."""
-    study, configurations = Study(BOX), BOX.decode(points)
-    study.add({name: [each[name] for each in configurations] for name in BOX.names}, values)
-    return study
-
-
-def around_the_middle(n, deviation):
-    return 0.5 + deviation * torch.randn(n, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(n))
 
 
 def test_the_newest_rows_near_the_best_one_are_learned_though_a_thousand_others_are_better():
