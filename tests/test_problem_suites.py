@@ -288,7 +288,7 @@ DEVELOPMENT = {
 }
 
 
-@pytest.mark.parametrize("name", ["tables", "training", "noisy", "functions", "control"])
+@pytest.mark.parametrize("name", ["tables", "training", "levels", "noisy", "functions", "control"])
 def test_every_name_makes_a_problem(name):
     for each in suites.suite(name, half="all"):
         assert isinstance(suites.problem(each), Problem)
@@ -313,6 +313,12 @@ def test_halves_share_nothing_and_are_the_whole(name):
 @pytest.mark.parametrize("name", DEVELOPMENT)
 def test_the_half_for_development_stays_as_it_was_drawn(name):
     assert suites.suite(name) == DEVELOPMENT[name]
+
+
+@pytest.mark.parametrize("half", ["development", "held_out", "all"])
+def test_a_run_on_levels_is_in_the_half_of_the_run_without(half):
+    names = [name.partition("/")[2] for name in suites.suite("training", half=half)]
+    assert suites.suite("levels", half=half) == [f"levels/{name}" for name in names]
 
 
 def test_cocos_instances_above_5_are_held_out():

@@ -4,6 +4,7 @@
     bbob-constrained
     tables                                           "hpolib/protein_structure", "nasbench201/cifar10", ...
     training                                         TrainingRun: "training/svm-digits", ...
+    levels                                           the same, each range on ten levels: "levels/svm-digits", ...
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
     papers                                           problems of the papers that are in no other suite: "robot-pushing",
@@ -17,9 +18,9 @@
 "racing/ethz_a" and "racing/ethz_b" read the file that the environment variable DEEPBORE_TRACKS names: see RacingLine.
 
 Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, and of the training
-runs, the first half of the names, sorted by their SHA-256, is for development. All functions are, with and without
-noise, and all of the papers' problems: they are too well known to hold any out. All policies are held out: no default
-was chosen by them.
+runs, the first half of the names, sorted by their SHA-256, is for development; a run on levels is in the half of the
+run without. All functions are, with and without noise, and all of the papers' problems: they are too well known to hold
+any out. All policies are held out: no default was chosen by them.
 """
 
 import os
@@ -93,6 +94,7 @@ TABLES: dict[str, Callable[[], Problem]] = {
     **{f"nasbench201/{name}": partial(NASBench201, name) for name in NASBench201.names},
 }
 TRAINING: dict[str, Callable[[], Problem]] = {f"training/{name}": partial(TrainingRun, name) for name in RUNS}
+LEVELS: dict[str, Callable[[], Problem]] = {f"levels/{name}": partial(TrainingRun, name, levels=10) for name in RUNS}
 PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "robot-pushing": lambda _: RobotPushing(),
     "racing/ucb": lambda _: RacingLine("ucb"),
@@ -127,7 +129,7 @@ WHOLE = {
     "designs": list(DESIGNS),
 }
 HELD_OUT = {"control": list(CONTROL)}
-SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE, *HELD_OUT)
+SUITES = (*Coco.DIMENSIONS, *HALVED, "levels", *WHOLE, *HELD_OUT)
 
 
 def problem(name: str, seed: int = 0) -> Problem:
@@ -151,7 +153,7 @@ def problem(name: str, seed: int = 0) -> Problem:
         return Noisy(FUNCTIONS[function](), share * SPREADS[function], kind, seed)
     if name in PAPERS:
         return PAPERS[name](seed)
-    for makers in (FUNCTIONS, DESIGNS, CONTROL, *HALVED.values()):
+    for makers in (FUNCTIONS, DESIGNS, CONTROL, LEVELS, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -168,8 +170,8 @@ def suite(
     """The names of a suite's problems, in a fixed order.
 
     Args:
-        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, noisy, functions,
-            papers, batch-bore, control or designs.
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, levels, noisy,
+            functions, papers, batch-bore, control or designs.
         half: "development", "held_out" or "all".
         dimensions: which dimensions of a COCO suite, d each; None for all.
         instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.
@@ -196,6 +198,8 @@ def suite(
         return [] if half == "held_out" else list(WHOLE[name])
     if name in HELD_OUT:
         return [] if half == "development" else list(HELD_OUT[name])
+    if name == "levels":
+        return [each.replace("training", name, 1) for each in halves(TRAINING)[half]]
     return halves(HALVED[name])[half]
 
 

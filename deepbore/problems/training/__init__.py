@@ -5,6 +5,7 @@ metrics    accuracy, log loss and root mean squared error
 models     from a configuration to an estimator: one of scikit-learn's, or a choice of several
 families   the spaces of the model families
 network    Network: a network by torch, used like scikit-learn's estimators
+levels     ranges as grids of levels
 runs       TrainingRun, and the table of all runs: which family on which data by which metric
 """
 

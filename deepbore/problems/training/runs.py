@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from deepbore.checks import one_of
+from deepbore.checks import one_of, whole
 from deepbore.problems.base import Problem, benchmark_package
 from deepbore.problems.training import families
 from deepbore.problems.training.data import DATA
+from deepbore.problems.training.levels import on_levels
 from deepbore.problems.training.metrics import METRICS
 from deepbore.problems.training.models import Model
 from deepbore.problems.training.network import NetworkModel
@@ -63,9 +64,11 @@ class TrainingRun(Problem):
 
     Args:
         name: one of `RUNS`, a family and a data set, as "svm-digits".
+        levels: how many levels each range has, >= 2, as in tables of training runs; of few whole numbers there are
+            fewer. None to leave ranges as they are.
 
     Raises:
-        SettingError: for an unknown name.
+        SettingError: for an unknown name, or less than two levels.
         MissingPackage: without scikit-learn.
 
     Example:
@@ -74,11 +77,15 @@ class TrainingRun(Problem):
         ('maximize', 0.95)
     """
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, levels: int | None = None):
         one_of(RUNS, name=name)
+        whole(2, levels=levels)
         self.name = name
         run = RUNS[name]
-        self.space = SearchSpace(dict(run.model.parameters))
+        parameters = dict(run.model.parameters)
+        if levels is not None:
+            parameters = {name: on_levels(each, levels) for name, each in parameters.items()}
+        self.space = SearchSpace(parameters)
         self.directions = (METRICS[run.metric].direction,)
         self._x, self._y = DATA[run.data].load()
         self._splits = DATA[run.data].splits(self._x, self._y)
