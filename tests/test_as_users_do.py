@@ -25,14 +25,8 @@ from deepbore.cli.load import load_run
 from deepbore.cli.main import main
 from deepbore.errors import NeverLogged, ObjectiveError, SettingError, SpaceError
 from deepbore.problems import LightningCLIProblem
+from trainers import QUIET, quiet_trainer
 
-QUIET = {
-    "accelerator": "cpu",
-    "logger": False,
-    "enable_checkpointing": False,
-    "enable_progress_bar": False,
-    "enable_model_summary": False,
-}
 SPACE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 LINKED = """
 from lightning.pytorch.cli import LightningCLI
@@ -109,14 +103,14 @@ def test_a_network_of_ones_own_is_tried_before_any_work(head, network, says):
 
 
 def test_a_trainer_that_says_nothing_of_epochs_ends_no_run():
-    trainer = Trainer(**QUIET)
+    trainer = Trainer(accelerator="cpu", **QUIET)
     Study(SPACE, seed=0).optimize(value, 12, trainer=trainer)
     assert trainer.max_epochs == -1
 
 
 def test_a_trainer_that_ends_a_run_is_named(caplog):
     study = Study(SPACE, seed=0)
-    study.optimize(value, 20, trainer=Trainer(max_epochs=3, **QUIET))
+    study.optimize(value, 20, trainer=quiet_trainer(max_epochs=3))
     assert len(study.trials) == 13
     assert "ends after 13 of 20 trials, at trainer.max_epochs=3" in caplog.text
 

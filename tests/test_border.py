@@ -5,13 +5,13 @@ import signal
 
 import pytest
 from lightning.pytorch import Callback
-from lightning.pytorch.trainer.trainer import Trainer
 
 from deepbore import KernelPLS, Real, SearchSpace
 from deepbore.data.observations import Observations
 from deepbore.labels import LabelledBatch, LabelledObservations
 from deepbore.loop.lightning import LAUNCHER, detached, listening, new_trainer, quiet, run, run_and_then
 from deepbore.loop.metrics import Metrics
+from trainers import quiet_trainer
 
 SPACE = SearchSpace({"x": Real(0, 1)})
 
@@ -71,8 +71,7 @@ def test_a_fit_that_ctrl_c_ends_leaves_by_an_exit_with_the_interrupt_behind_it(h
 
     before = signal.signal(signal.SIGINT, handler)
     try:
-        plain = dict.fromkeys(["logger", "enable_checkpointing", "enable_progress_bar"], False)
-        trainer = Trainer(callbacks=[Pressing()], max_epochs=2, accelerator="cpu", **plain)
+        trainer = quiet_trainer(callbacks=[Pressing()], max_epochs=2)
         with quiet(), pytest.raises(SystemExit) as ended:  # what Lightning makes of it
             trainer.fit(KernelPLS(), datamodule=data())
         assert isinstance(ended.value.__context__, KeyboardInterrupt)

@@ -14,12 +14,11 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch import Trainer
 
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, Study, minimize
 from deepbore.errors import SettingError
-from deepbore.loop.lightning import quiet
+from trainers import quiet_trainer
 from workers import PLANE, SQUARES, events, levels, outcomes
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
@@ -138,15 +137,8 @@ def test_what_is_outstanding_when_the_trainer_ends_the_run_is_waited_for():
         return objectives.bowl(params)
 
     study = Study(PLANE, n_initial=4)
-    with ThreadPoolExecutor(4) as threads, quiet():
-        trainer = Trainer(
-            max_epochs=2,
-            logger=False,
-            accelerator="cpu",
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-        )
-        study.optimize(ExecutorEvaluator(slow, threads), None, trainer=trainer)
+    with ThreadPoolExecutor(4) as threads:
+        study.optimize(ExecutorEvaluator(slow, threads), None, trainer=quiet_trainer(max_epochs=2))
     assert 4 < len(study.observations) == study.observations.n_complete
 
 

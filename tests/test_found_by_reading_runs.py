@@ -9,7 +9,6 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import EarlyStopping
 
 import deepbore as db
@@ -21,6 +20,7 @@ from deepbore.labels import Labels, ThresholdLabels
 from deepbore.plots import pairs, slices
 from deepbore.space import counting
 from test_found_by_reading import SQUARE, told
+from trainers import quiet_trainer
 
 # --- what goes on, and what is refused -------------------------------------------------------------------------------
 
@@ -132,8 +132,7 @@ def test_a_record_refuses_what_a_study_refuses(tmp_path, settings, told, rule):
 
 def test_a_large_value_that_falls_by_little_is_logged_as_it_is():
     stopping = EarlyStopping("best_value", patience=4)
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = Trainer(max_epochs=-1, accelerator="cpu", callbacks=[stopping], enable_model_summary=False, **quiet)
+    trainer = quiet_trainer(callbacks=[stopping])
     study = db.Study(SQUARE, seed=0, classifier=db.RandomForest(trees=5), n_initial=3)
     study.optimize(lambda params, trial: 2e7 - 0.01 * trial.id, 14, trainer=trainer)
     assert len(study.trials) == 14

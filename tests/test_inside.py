@@ -10,12 +10,13 @@ import nbclient
 import nbformat
 import pytest
 import torch
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import LightningModule
 from torch.utils.data import DataLoader, TensorDataset
 
 import deepbore
 from deepbore import Real, SearchSpace
 from deepbore.loop.lightning import quiet
+from trainers import quiet_trainer
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 ENV = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}  # the package under test
@@ -45,10 +46,8 @@ class Line(LightningModule):
 def test_minimize_inside_a_running_fit_is_the_same_run_and_disturbs_nothing():
     x = torch.linspace(-1, 1, 8)[:, None]
     model = Line()
+    trainer = quiet_trainer(max_epochs=2)
     with quiet():
-        trainer = Trainer(
-            max_epochs=2, logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu"
-        )
         trainer.fit(model, DataLoader(TensorDataset(x, 2 * x), batch_size=2))
     assert model.found == [deepbore.minimize(bowl, PLANE, n_trials=13, seed=3).values.tolist()] * 2
     assert trainer.current_epoch == 2
@@ -71,10 +70,8 @@ def test_an_objective_may_train_with_a_trainer_of_its_own():
             def configure_optimizers(self):
                 return torch.optim.SGD(self.parameters(), lr=params["lr"])
 
+        trainer = quiet_trainer(max_epochs=1)
         with quiet():
-            trainer = Trainer(
-                max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu"
-            )
             trainer.fit(Fit(), DataLoader(TensorDataset(x, 2 * x), batch_size=4))
         return float(trainer.callback_metrics.get("loss", (model(x) - 2 * x).square().mean()))
 

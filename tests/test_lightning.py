@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 
@@ -18,8 +18,8 @@ from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, Study, Threshol
 from deepbore.cli.main import main
 from deepbore.data.observations import Observations, Status
 from deepbore.labels import LabelledBatch
-from deepbore.loop.lightning import quiet
 from deepbore.loop.metrics import ROWS, Metrics
+from trainers import quiet_trainer
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 OURS = {"trials", "failed_trials", "best_value", "tau", "seconds_per_suggestion", "label_flips", "brier_score"}
@@ -38,9 +38,7 @@ def stepped(params):
 def run(objective, callbacks=(), n_trials=None, classifier=None, labels=None, n_initial=5, **settings):
     """One fit of an ordinary trainer; returns trainer, classifier and study."""
     study = Study(PLANE, classifier=classifier, labels=labels, n_initial=n_initial)
-    plain = dict.fromkeys(["logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"], False)
-    with quiet():
-        trainer = Trainer(callbacks=list(callbacks), max_epochs=-1, accelerator="cpu", **{**plain, **settings})
+    trainer = quiet_trainer(callbacks=list(callbacks), **settings)
     study.optimize(objective, n_trials, trainer=trainer)
     return trainer, study.classifier, study
 

@@ -3,26 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from deepbore import DeepEnsemble, KernelPLS, Outcome, Real, SearchSpace, Study, minimize
-from deepbore.loop.lightning import quiet
+from trainers import quiet_trainer
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 
 
 def bowl(params):
     return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
-
-
-def quiet_trainer(**settings):
-    with quiet():
-        return Trainer(
-            **{"max_epochs": -1, "logger": False, "devices": 1, "enable_progress_bar": False, "accelerator": "cpu"}
-            | {"enable_checkpointing": False, "enable_model_summary": False}
-            | settings
-        )
 
 
 @pytest.mark.parametrize("classifier", [KernelPLS, DeepEnsemble])

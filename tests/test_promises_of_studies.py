@@ -30,6 +30,7 @@ from deepbore import (
 from deepbore.errors import JournalError
 from deepbore.loop import lightning
 from deepbore.testing import TOY_SPACES
+from trainers import QUIET
 
 LINE = SearchSpace({"x": Real(0, 1)})
 
@@ -218,7 +219,7 @@ def test_a_study_of_preferences_keeps_its_labels_with_another_gamma(tmp_path):
 
 def test_a_resumed_run_logs_the_brier_score_of_one_without_interruption(tmp_path):
     def trainer():
-        return Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+        return Trainer(accelerator="cpu", **QUIET)
 
     def objective(params):
         return (params["x"] - 0.3) ** 2

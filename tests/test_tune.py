@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import LightningModule
 from torch.utils.data import DataLoader
 
 from deepbore import ProcessEvaluator, Study
@@ -17,6 +17,7 @@ from deepbore.errors import SettingError, SpaceError, TrainingFailed
 from deepbore.integrations.lightning_cli import KeepTrial
 from deepbore.loop.lightning import quiet
 from deepbore.problems import LightningCLIProblem
+from trainers import quiet_trainer
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tune_lightningcli"
 SPACE = {"x": {"type": "real", "low": 0, "high": 1}}
@@ -193,15 +194,8 @@ class Counting(LightningModule):
 @pytest.mark.parametrize(("metric", "seen"), [("val", [0.0, 1.0, 2.0]), ("late", [0.0, 0.0, 10.0, 10.0, 20.0])])
 def test_the_callback_sees_what_is_logged_anywhere_in_an_epoch(tmp_path, metric, seen):
     data = DataLoader(torch.zeros(2, 1))
+    trainer = quiet_trainer(max_epochs=3, callbacks=[KeepTrial(str(tmp_path), metric)])
     with quiet():
-        trainer = Trainer(
-            max_epochs=3,
-            callbacks=[KeepTrial(str(tmp_path), metric)],
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            accelerator="cpu",
-        )
         trainer.fit(Counting(), data, data)
     kept = json.loads((tmp_path / "metrics.json").read_text())
     assert kept["history"] == seen  # of "late", which comes after the validation, that one sees the epoch before
