@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 
+import deepbore as db
 from deepbore import Categorical, Condition, Integer, Ordinal, Outcome, Real, SearchSpace, Study
 from peers import methods
 from peers.variants import ALL as VARIANTS, REPEATED, averaging, former, in_context, noise
@@ -91,6 +93,19 @@ def test_labels_between_value_and_rank():
     z, _ = labels.label(torch.tensor([0.0, 1.0, 4.0, 9.0]).double(), torch.tensor([0.0, 1, 4, 9]).double().numpy(), 4.0)
     assert z[1].tolist() == pytest.approx([3 / 4, (3 / 4 + 2 / 3) / 2, 2 / 3])
     assert z[3].tolist() == [0, 0, 0]
+
+
+def test_with_a_nugget_improvement_is_that_of_a_label_as_it_will_be_seen():
+    classifier = told(Study(REAL, seed=0, n_initial=12, **VARIANTS["deepbore:nugget"]()), 12)
+    posterior = classifier.posterior(REAL.sobol(5, seed=3))
+    deviations = (posterior.std.square() + posterior.model.regularisation).sqrt().tolist()
+    expected = [
+        norm(mean, std).expect(lambda z: z - 1.0, lb=1.0)
+        for mean, std in zip(posterior.mean.tolist(), deviations, strict=True)
+    ]
+    found = noise.ImprovementWithNugget()(posterior, 1.0).exp()
+    assert found.tolist() == pytest.approx(expected, rel=1e-6)
+    assert bool((found > db.LogExpectedImprovement()(posterior, 1.0).exp()).all())
 
 
 def test_names_are_those_of_methods_of_the_page_and_of_the_runs():

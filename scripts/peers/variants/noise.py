@@ -14,7 +14,10 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 import deepbore as db
+from deepbore.acquisition.improvement import CERTAIN, log_h
 from deepbore.classifiers.kernel_pls import FULL_BUDGET
+from deepbore.classifiers.kernel_posterior import KernelPosterior
+from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.graded import graded_by_value
 
@@ -65,6 +68,16 @@ class Scenarios(OverTheBestLabel):
         logged = super().learn(batch)
         self._noiseless = self._drawn() if self._share_of_noise > NOTICED else None
         return logged
+
+
+class ImprovementWithNugget(db.LogExpectedImprovement):
+    """Of a label as it will be seen, lambda and all, in place of its mean: what a configuration adds may be luck."""
+
+    def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
+        assert isinstance(posterior, KernelPosterior)
+        variance = posterior.std.double().square() + posterior.model.regularisation
+        std = variance.sqrt().clamp(min=CERTAIN)
+        return std.log() + log_h((posterior.mean.double() - best) / std)
 
 
 class TwoStarts(OverTheMean):
@@ -182,4 +195,5 @@ VARIANTS: dict[str, Callable[[], dict[str, object]]] = {
 TOLD: dict[str, Callable[[], dict[str, object]]] = {  # with the head of the near rows, as the default
     "deepbore:noisy": lambda: {"classifier": db.KernelPLS(noisy=True)},
     "deepbore:scenarios": lambda: {"classifier": Scenarios()},
+    "deepbore:nugget": lambda: {"classifier": OverTheBestLabel(), "acquisition": ImprovementWithNugget()},
 }
