@@ -1,7 +1,9 @@
 """`deepbore fit`: an optimisation wired up by LightningCLI and kept in a run directory."""
 
 import logging
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -51,7 +53,8 @@ def run_fit(args: Sequence[str]) -> None:
         _set_aside(cli.run / "metrics.csv")
     interrupted = False
     try:
-        _optimize(cli, study, evaluator)
+        with _plain_warnings():
+            _optimize(cli, study, evaluator)
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -217,6 +220,17 @@ def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
     wanted = cli.loop.n_trials
     left = None if wanted is None else max(0, wanted - study.observations.n_asked)
     study.optimize(evaluator, left, trainer=cli.trainer, **_steered(cli))
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings as words alone: who runs a command has no use for the place in deepbore that it was started from."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"{message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def _steered(cli: RunCLI) -> Steered:

@@ -1,12 +1,11 @@
 """`ExecutorEvaluator`: on any engine that speaks `concurrent.futures`."""
 
-import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from uuid import uuid4
 
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import EvaluatorError, SettingError
+from deepbore.errors import EvaluatorError, SettingError, warn
 from deepbore.evaluators.base import check_objective
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.evaluators.process import pickled
@@ -75,11 +74,9 @@ class ExecutorEvaluator(ParallelEvaluator):
         """Counts on the worker again when the call returns. Not cancelled: dask would call a running one done."""
         self._away.append(attempt.future)
         if len(self._away) == self.workers:
-            warnings.warn(
+            warn(
                 "every worker is still busy with an evaluation that has timed out, and the run waits until one "
-                "returns. ProcessEvaluator ends such evaluations.",
-                RuntimeWarning,
-                stacklevel=2,
+                "returns. ProcessEvaluator ends such evaluations."
             )
 
     def _replace(self, executor: Executor) -> None:

@@ -1,10 +1,10 @@
 """`TrialRunner`: from reserved rows to recorded outcomes, by an evaluator."""
 
 import math
-import warnings
 
 from deepbore.data.outcomes import LostWorker
 from deepbore.data.reading import trials_of
+from deepbore.errors import warn
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.loop.engine import Engine
@@ -76,8 +76,7 @@ class TrialRunner:
         recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # all, then who listens
         for trial, outcome in recorded:
             if outcome.has_failed and self.engine.ranks.is_first:
-                message = f"trial {trial.id} failed with {trial.params}: {outcome.reason}"
-                warnings.warn(message, RuntimeWarning, stacklevel=2)
+                warn(f"trial {trial.id} failed with {trial.params}: {outcome.reason}")
             self.steering.told(trial.id, outcome)
         if len(finished) < len(collected):
             raise KeyboardInterrupt

@@ -29,16 +29,20 @@ class ProgressBar:
     ):
         self.observations, self.goal, self.logged, self.shown = observations, goal, logged, shown
         self.bar: Any = None
+        self._shows_warning = warnings.showwarning
 
     def __enter__(self) -> Self:
         if self.shown:
             n_pending = len(self.observations.pending_rows)
             done = self.observations.n_asked - n_pending
             self.bar = _tqdm()(total=self.goal, initial=done, desc="trials", unit="trial", dynamic_ncols=True)
+            self._shows_warning, warnings.showwarning = warnings.showwarning, self._show_warning
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
+            if warnings.showwarning == self._show_warning:  # else somebody has their own by now
+                warnings.showwarning = self._shows_warning
             self._show()
             self.bar.close()
             self.bar = None
@@ -48,6 +52,11 @@ class ProgressBar:
         if self.bar is not None:
             self._show()
             self.bar.update()
+
+    def _show_warning(self, *about: Any, **more: Any) -> None:
+        """A warning on a line of its own, above the bar."""
+        with _tqdm().external_write_mode(file=sys.stderr):
+            self._shows_warning(*about, **more)
 
     def _show(self) -> None:
         observations, logged = self.observations, self.logged()
