@@ -155,6 +155,56 @@ def test_bad_configurations_are_refused_before_any_work(tmp_path, deepbore_here,
     assert not (tmp_path / "runs").exists()
 
 
+KERNEL = "class_path: deepbore.classifiers.KernelPLS"
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        (
+            f"model: {{{KERNEL}, init_args: {{kernle: rbf}}}}",
+            "model: KernelPLS has no setting kernle. Did you mean kernel?",
+        ),
+        (
+            f"model: {{{KERNEL}, init_args: {{colour: red}}}}",
+            "KernelPLS has no setting colour. It has kernel, length_scale",
+        ),
+        (f"model: {{{KERNEL}, init_args: {{rows: many}}}}", "model: rows of KernelPLS must be int, but got many."),
+        (
+            f"model: {{{KERNEL}, init_args: {{length_scale: long}}}}",
+            "model: length_scale of KernelPLS must be float or null, but got long.",
+        ),
+        (
+            "model: {class_path: deepbore.classifiers.KernalPLS}",
+            "model: there is no class deepbore.classifiers.KernalPLS. Did you mean KernelPLS?",
+        ),
+        (
+            f"model: {{class_path: deepbore.Calibrated, init_args: {{base: {{{KERNEL}, init_args: {{rows: x}}}}}}}}",
+            "model: base.init_args.rows of Calibrated does not fit",
+        ),
+        (
+            "model: {class_path: deepbore.classifiers.DeepEnsemble, init_args: {training: {stepz: 3}}}",
+            "model: Training has no setting stepz. Did you mean steps?",
+        ),
+        (
+            "data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gama: 0.3}}}",
+            "data.labels: ThresholdLabels has no setting gama. Did you mean gamma?",
+        ),
+        (
+            "model: {class_path: deepbore.labels.ThresholdLabels}",
+            "model: deepbore.labels.ThresholdLabels is no Classifier.",
+        ),
+    ],
+)
+def test_what_is_wrong_within_a_part_is_said_in_a_line(tmp_path, deepbore_here, part, says):
+    (tmp_path / "part.yaml").write_text(part)
+    done = deepbore_here("fit", "--config", "branin.yaml", "--config", "part.yaml")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
