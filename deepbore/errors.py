@@ -1,21 +1,8 @@
-"""The errors that deepbore raises on purpose: one tree, each class also one of Python's own; and `warn`.
+"""The errors that deepbore raises on purpose: one tree, each class also one of Python's own.
 
 Catch `DeepBoreError` for all of them, or `ValueError`, `RuntimeError`, ... as usual. Every message names the rule, the
 value that broke it and the way out.
 """
-
-import sys
-import warnings
-
-INSIDE = ("deepbore", "lightning", "torch")  # packages whose lines say nothing to who has called them
-
-
-def warn(message: str) -> None:
-    """A RuntimeWarning, at the line of the user's own program that the run was started from."""
-    frame, level = sys._getframe(1), 2
-    while (above := frame.f_back) and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
-        frame, level = above, level + 1
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
 
 
 class DeepBoreError(Exception):

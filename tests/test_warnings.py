@@ -7,6 +7,7 @@ import pytest
 
 import deepbore as db
 from commands import deepbore
+from deepbore.evaluators.warning import EvaluationWarning
 from trainers import quiet_trainer
 
 LINE = db.SearchSpace({"x": db.Real(0, 1)})
@@ -25,7 +26,7 @@ def lines_of(warned):
 @pytest.mark.parametrize("trainer", [None, quiet_trainer])
 def test_a_failed_trial_is_said_to_be_at_the_users_line(trainer):
     study = db.Study(LINE, seed=0)
-    with pytest.warns(RuntimeWarning, match="ValueError: too high") as warned:
+    with pytest.warns(EvaluationWarning, match="ValueError: too high") as warned:
         study.optimize(fails_high, 6, trainer=trainer and trainer())
     here = test_a_failed_trial_is_said_to_be_at_the_users_line.__code__
     ((file, line),) = lines_of(warned)

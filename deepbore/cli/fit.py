@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from jsonargparse import ArgumentError
 
@@ -22,6 +23,7 @@ from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 from deepbore.evaluators import Evaluator, Timed
+from deepbore.evaluators.warning import EvaluationWarning
 from deepbore.loop.lightning import quiet
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.study import Study
@@ -224,9 +226,13 @@ def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Warnings as words alone: who runs a command has no use for the place in deepbore that it was started from."""
+    """Our warnings as words alone: who runs a command has no use for the line in deepbore that it begins at."""
     before = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_, **__: f"{message}\n"
+
+    def formatted(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
+        return f"{message}\n" if issubclass(category, EvaluationWarning) else before(message, category, *place, **line)
+
+    warnings.formatwarning = formatted
     try:
         yield
     finally:

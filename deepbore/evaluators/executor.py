@@ -5,10 +5,11 @@ from uuid import uuid4
 
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import EvaluatorError, SettingError, warn
+from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import check_objective
 from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
 from deepbore.evaluators.process import pickled
+from deepbore.evaluators.warning import warn
 from deepbore.worker.objective import Objective, evaluate
 
 
