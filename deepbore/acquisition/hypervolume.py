@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from deepbore.acquisition.base import Acquisition
-from deepbore.acquisition.improvement import CERTAIN, log_h
+from deepbore.acquisition.improvement import CERTAIN, log_h, log_improvement
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
 from deepbore.compute.imports import import_quietly
@@ -147,9 +147,7 @@ def over_thresholds(reference: Tensor, front: Tensor) -> Gain:
         columns = zip(mean.mT[..., None], std.mT[..., None], thresholds.mT, best, extent, strict=True)
         for m, s, t, b, width in columns:
             reached = torch.special.log_ndtr((m - t.clamp(max=b)) / s) + width.log()
-            total = total + torch.where(
-                t.isfinite(), reached, s.log() + log_h((m - b) / s) - torch.tensor(BEYOND).log()
-            )
+            total = total + torch.where(t.isfinite(), reached, log_improvement(m, s, b) - torch.tensor(BEYOND).log())
         return total.logsumexp(-1)
 
     return gain

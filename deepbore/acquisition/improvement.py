@@ -37,14 +37,18 @@ class LogExpectedImprovement(Acquisition):
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         scenarios = posterior.noiseless
         if scenarios is not None:
-            std = scenarios.std.double().clamp(min=CERTAIN)[:, None]
-            each = std.log() + log_h((scenarios.mean.double() - scenarios.shift - best) / std)
+            each = log_improvement(scenarios.mean.double() - scenarios.shift, scenarios.std[:, None], best)
             return each.logsumexp(-1) - math.log(each.shape[-1])
-        mean, std = posterior.mean.double(), posterior.std.double().clamp(min=CERTAIN)
-        return std.log() + log_h((mean - best) / std)
+        return log_improvement(posterior.mean, posterior.std, best)
 
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         return self(posterior, best)
+
+
+def log_improvement(mean: Tensor, std: Tensor, best: Tensor | float) -> Tensor:
+    """log E[max(z - best, 0)] of normal z; in double precision."""
+    std = std.double().clamp(min=CERTAIN)
+    return std.log() + log_h((mean.double() - best) / std)
 
 
 def log_h(u: Tensor) -> Tensor:

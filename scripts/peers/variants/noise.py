@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 import deepbore as db
-from deepbore.acquisition.improvement import CERTAIN, log_h
+from deepbore.acquisition.improvement import log_improvement
 from deepbore.classifiers.kernel_pls import FULL_BUDGET
 from deepbore.classifiers.kernel_posterior import KernelPosterior
 from deepbore.classifiers.posterior import Posterior
@@ -76,8 +76,7 @@ class ImprovementWithNugget(db.LogExpectedImprovement):
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         assert isinstance(posterior, KernelPosterior)
         variance = posterior.std.double().square() + posterior.model.regularisation
-        std = variance.sqrt().clamp(min=CERTAIN)
-        return std.log() + log_h((posterior.mean.double() - best) / std)
+        return log_improvement(posterior.mean, variance.sqrt(), best)
 
 
 class TwoStarts(OverTheMean):
