@@ -120,7 +120,7 @@ DESIGNS: dict[str, Callable[[], Problem]] = {
     "digits-under-limit": DigitsUnderLimit,
 }
 BATCH_BORE = ["camel", "hartmann3", "branin", "hartmann6", "rosenbrock5", "ackley10"]
-HALVED = {"tables": TABLES, "training": TRAINING}
+HALVED = {"tables": TABLES, "training": TRAINING, "levels": LEVELS}
 WHOLE = {
     "noisy": [name for name, (function, _, _) in NOISY.items() if function not in CENTRED],
     "functions": [name for name in FUNCTIONS if name not in CENTRED],
@@ -129,7 +129,7 @@ WHOLE = {
     "designs": list(DESIGNS),
 }
 HELD_OUT = {"control": list(CONTROL)}
-SUITES = (*Coco.DIMENSIONS, *HALVED, "levels", *WHOLE, *HELD_OUT)
+SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE, *HELD_OUT)
 
 
 def problem(name: str, seed: int = 0) -> Problem:
@@ -153,7 +153,7 @@ def problem(name: str, seed: int = 0) -> Problem:
         return Noisy(FUNCTIONS[function](), share * SPREADS[function], kind, seed)
     if name in PAPERS:
         return PAPERS[name](seed)
-    for makers in (FUNCTIONS, DESIGNS, CONTROL, LEVELS, *HALVED.values()):
+    for makers in (FUNCTIONS, DESIGNS, CONTROL, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -198,14 +198,15 @@ def suite(
         return [] if half == "held_out" else list(WHOLE[name])
     if name in HELD_OUT:
         return [] if half == "development" else list(HELD_OUT[name])
-    if name == "levels":
-        return [each.replace("training", name, 1) for each in halves(TRAINING)[half]]
     return halves(HALVED[name])[half]
 
 
 def halves(names: Iterable[str]) -> dict[Half, list[str]]:
-    """Names sorted by their SHA-256, cut in the middle; of an odd number, one more is for development."""
-    drawn = sorted(names, key=lambda name: sha256(name.encode()).hexdigest())
+    """Names sorted by their SHA-256, cut in the middle; of an odd number, one more is for development.
+
+    A run on levels is drawn by the name of the run without.
+    """
+    drawn = sorted(names, key=lambda name: sha256(name.replace("levels/", "training/").encode()).hexdigest())
     middle = (len(drawn) + 1) // 2
     return {"development": drawn[:middle], "held_out": drawn[middle:], "all": drawn}
 

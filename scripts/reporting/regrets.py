@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reporting.facts import COCO, CONSTRAINED, TRAINING, Fact, suite_of
+from reporting.facts import COCO, CONSTRAINED, Fact, suite_of
 from reporting.rows import Run
 
 FLOOR = 1e-8  # COCO's final target
@@ -63,7 +63,7 @@ def _scale(runs: list[Run], optimum: float | None) -> Scale:
     suite = suite_of(runs[0].problem)
     resolved = _last_digit(best, FEW if optimum is None or suite == CONSTRAINED else DIGITS)
     floor = max(FLOOR, resolved)
-    if optimum is None or suite in ("tables", *TRAINING):
+    if optimum is None or suite == "tables":
         positive = [value - best for value in values if value > best]
         floor = max(min(positive, default=FLOOR) / 10, resolved)
     worst = max(max(values) - best, floor)
