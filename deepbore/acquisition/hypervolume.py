@@ -127,12 +127,14 @@ def over_thresholds(reference: Tensor, front: Tensor) -> Gain:
     """The gain over a front (f x k) and a reference (k), averaged over vectors of thresholds that no row reaches.
 
     A coordinate u of a vector is the threshold r + u (b - r) for u < 1, with b the best label of the column. The rest,
-    up to 1 + BEYOND, stands for all thresholds above b, whose share together is E[max(z - b, 0)].
+    up to 1 + BEYOND, stands for all thresholds above b, whose share together is E[max(z - b, 0)]. Where no row exceeds
+    the reference all thresholds are above b = r.
     """
     best = torch.cat([reference[None] + TINY, front]).max(0).values
     extent = best - reference
+    least = 1.0 - (front > reference).any(0).to(front)
     sobol = torch.quasirandom.SobolEngine(len(reference), scramble=True, seed=0)
-    u = (1 + BEYOND) * sobol.draw(DRAWN, dtype=front.dtype).to(front.device)
+    u = torch.lerp(least, torch.full_like(least, 1 + BEYOND), sobol.draw(DRAWN, dtype=front.dtype).to(front.device))
     vectors = torch.where(u < 1, reference + u * extent, torch.inf)
     kept: list[Tensor] = []
     for some in vectors.split(KEPT):
@@ -140,7 +142,7 @@ def over_thresholds(reference: Tensor, front: Tensor) -> Gain:
         if sum(map(len, kept)) >= KEPT:
             break
     thresholds = torch.cat(kept)
-    scale = len(reference) * math.log(1 + BEYOND) - math.log(len(kept) * KEPT)
+    scale = float((1 + BEYOND - least).log().sum()) - math.log(len(kept) * KEPT)
 
     def gain(mean: Tensor, std: Tensor) -> Tensor:
         total = mean.new_zeros(len(mean), len(thresholds)) + scale

@@ -34,7 +34,7 @@ class ExpectedProbability(Acquisition):
 
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         if self.by == "samples":
-            return score_of_mean(self._members(posterior), posterior.link)
+            return posterior.link.score_of_mean(self._members(posterior), 0)
         if posterior.link is Link.IDENTITY:  # the deviation does not matter
             return posterior.mean
         return posterior.link.expected_score(posterior.mean, posterior.std)
@@ -81,14 +81,3 @@ def members_of(posterior: Posterior, who: str) -> Tensor:
     if posterior.members is None:
         raise SettingError(f"{who} needs members of the scores, but the classifier has none. Use {WITH_MEMBERS}.")
     return posterior.members
-
-
-def score_of_mean(members: Tensor, link: Link) -> Tensor:
-    """The logit of the mean probability over the members, or their mean label (m x n -> n).
-
-    It never leaves the scale of logarithms, so it keeps values and gradients where a probability is 0 or 1 in floating
-    point. The links are symmetric: log(1 - p(f)) = log p(-f).
-    """
-    if link is Link.IDENTITY:
-        return members.mean(0)
-    return link.log_probability(members).logsumexp(0) - link.log_probability(-members).logsumexp(0)

@@ -111,13 +111,17 @@ class SVGDCandidates(Candidates):
         return pool[(density + gumbel).argsort(descending=True)]
 
     def _metropolis(self, search: Search, points: Tensor) -> Tensor:
-        """Particles after a few random moves, each accepted with probability min(1, p(new) / p(old)) (q x d)."""
+        """Particles after a few random moves from x to y (q x d).
+
+        Each is accepted with probability min(1, p(y) q(x | y) / (p(x) q(y | x))), so that p is what they settle on
+        (Hastings, Monte Carlo sampling methods using Markov chains, 1970).
+        """
         value = search.log_densities(points)
         for _ in range(self.sweeps):
             proposed = search.space.neighbour_of_each(points, search.stream)
             proposed_value = search.log_densities(proposed)
             u = torch.empty_like(value).uniform_(generator=search.stream)
-            accepted = u.log() < proposed_value - value
+            accepted = u.log() < proposed_value - value + search.space.likelier_back(points, proposed)
             points = torch.where(accepted[:, None], proposed, points)
             value = torch.where(accepted, proposed_value, value)
         return points

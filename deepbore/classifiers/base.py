@@ -141,6 +141,11 @@ class Classifier(Part, LightningModule, ABC):
             raise SettingError("a classifier learns one space, but this one is bound to another. Make a new one.")
         return self
 
+    def become(self, other: "Classifier") -> None:
+        """Takes the place of another classifier of its class, such as a copy of what it was before."""
+        vars(self).clear()
+        vars(self).update(vars(other))
+
     def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
         """The labels that it learns where nobody says otherwise; see `deepbore.labels.default_labels`."""
         return default_labels(self.link is Link.IDENTITY, gamma, objectives, "columns" in self.capabilities)

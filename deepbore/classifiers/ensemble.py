@@ -58,9 +58,9 @@ class DeepEnsemble(NetworkClassifier):
     def _scores(self, x: Tensor) -> Tensor:
         """Features (n x e) -> logits of every member or sample (m x n)."""
         outputs = self._outputs(x)
-        if outputs.shape[-1] == 1:
+        if outputs.shape[-1] == 1:  # to the last digit, and sooner
             return outputs.squeeze(-1)
-        return outputs.sigmoid().mean(-1).logit(eps=1e-6)
+        return self.link.score_of_mean(outputs, -1)
 
 
 class MLPClassifier(DeepEnsemble):

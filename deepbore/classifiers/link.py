@@ -52,6 +52,16 @@ class Link(StrEnum):
             return mean
         return mean / (1 + (math.pi / 8 if self is Link.LOGIT else 1.0) * std.square()).sqrt()
 
+    def score_of_mean(self, scores: Tensor, dim: int) -> Tensor:
+        """The logit of the mean probability of scores along a dimension, or their mean label.
+
+        It never leaves the scale of logarithms, so it keeps values and gradients where a probability is 0 or 1 in
+        floating point. The links are symmetric: log(1 - p(s)) = log p(-s).
+        """
+        if self is Link.IDENTITY:
+            return scores.mean(dim)
+        return self.log_probability(scores).logsumexp(dim) - self.log_probability(-scores).logsumexp(dim)
+
 
 def log_softplus(t: Tensor) -> Tensor:
     """log(log(1 + e^t)), stable for all t."""

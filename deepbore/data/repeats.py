@@ -13,7 +13,6 @@ from deepbore.data.outcomes import Status
 if TYPE_CHECKING:
     from deepbore.data.view import ObservationsView
 
-LEAST = 1e-30  # a value may be told to have no noise at all
 MOST = 100.0  # evaluations of usual noise that a row is worth: none drowns all others
 
 
@@ -227,8 +226,8 @@ def _worth(noise: Tensor | None, tasks: Tensor) -> Tensor | None:
     """
     if noise is None:
         return None
-    sd = noise.clamp(min=LEAST)
-    return (torch.where(tasks == 0, sd, torch.nan).nanmedian() / sd).square().clamp(1 / MOST, MOST).nan_to_num(nan=1.0)
+    usual = torch.where(tasks == 0, noise, torch.nan).nanmedian()
+    return (usual / noise).square().nan_to_num(nan=1.0).clamp(1 / MOST, MOST)
 
 
 def _groups(observations: "ObservationsView") -> Tensor:

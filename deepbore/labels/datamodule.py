@@ -122,6 +122,9 @@ class LabelledObservations(LightningDataModule):
         self.labels = labels
         self.latest: LabelledBatch | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"trainer": None}  # a copy is in no run, as one of a LightningModule is in none
+
     @property
     def space(self) -> SearchSpace:
         """The search space; a classifier learns all of it, whatever stands still."""

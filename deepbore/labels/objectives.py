@@ -40,7 +40,8 @@ class ObjectiveLabels(Labelling):
     Args:
         objectives: k, how many values are graded, >= 1.
         reference: k values, in the order and sign of the objectives, from which on a gain counts, if they are known: a
-            trial that is worse in one of them is worth nothing. None for the r_j.
+            trial that is worse in one of them is worth nothing. They may be better than all values so far. None for
+            the r_j.
 
     Raises:
         SettingError: for a number outside its range, or anything but k finite numbers as a reference.
@@ -68,13 +69,13 @@ class ObjectiveLabels(Labelling):
             return Labels.none(observations, self.outputs)
         front, told = front_rows(observations), values[complete]
         low, bend = told.min(0).values, reference_values(values[front], told)
-        graded = graded_by_value(torch.cat([self._start(observations, bend)[None], values]), low, bend, TAIL)
-        z = graded[1:]
+        z = graded_by_value(values, low, bend, TAIL)
+        start = on_the_line(self._start(observations, bend), low, bend)
         feasible = front[observations.feasible[front]]  # all of it, or nothing
         return Labels(
             z.float(),
             lighten_pending(torch.ones_like(z[:, 0]), observations).float(),
-            best=torch.cat([graded[:1], z[feasible]]),
+            best=torch.cat([start[None], z[feasible]]),
             separable=len(z[complete].unique(dim=0)) > 1 or bool((observations.status == Status.FAILED).any()),
             metrics={"front_size": float(len(feasible))},
             constraints=graded_constraints(observations),
@@ -86,6 +87,18 @@ class ObjectiveLabels(Labelling):
             return behind
         signs = map(sign_of, observations.directions)
         return behind.new_tensor([sign * each for sign, each in zip(signs, self.reference, strict=True)])
+
+
+def on_the_line(values: Tensor, low: Tensor, bend: Tensor) -> Tensor:
+    """The labels of a value of each column (k), linear beyond the best ones as the Gaussian of the labels is.
+
+    Args:
+        values: k.
+        low: the best value of each column, whose label is 1, k.
+        bend: the threshold of each column, from which on labels bend, k.
+    """
+    line = ((bend - values) / (bend - low) + TAIL) / (1 + TAIL)
+    return torch.where((values < low) & (low < bend), line, graded_by_value(values, low, bend, TAIL))
 
 
 def checked_reference(reference: Sequence[float], k: int) -> tuple[float, ...]:

@@ -29,6 +29,7 @@ class Asker:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
         state = self.state
+        state.unclaimed = self.engine.still_pending(state.unclaimed)  # they are in `Study.pending`, and can be told
         # before anything is reserved, so that no trial is left pending that nobody was given
         self.engine.require_room(q - len(state.unclaimed))
         for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):

@@ -1,6 +1,7 @@
 """`RunState`: all that a run knows."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,6 +131,11 @@ class RunState:
     def bind(self) -> None:
         """Makes the classifier's weights, if it has none yet."""
         self.classifier.bind(self.space.released, self.recipe.labels.outputs)
+
+    def copy_of_classifier(self) -> Classifier:
+        """A copy of the classifier that draws from this run's stream, too."""
+        shared = (self.generator, self.earlier)
+        return deepcopy(self.classifier, {id(each): each for each in shared})
 
     def check_classifier(self) -> None:
         """Raises SettingError if another run has taken the classifier since: it would learn of both."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deepbore.errors import PointError
 from deepbore.space.conditions import Conditions
+from deepbore.space.parameters.choice import is_missing
 from deepbore.space.runs import run_by_run
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def encode(space: "SearchSpace", configurations: Sequence[Mapping[str, Any]]) ->
         if not isinstance(params, Mapping):
             raise PointError(f"a configuration must map names to values, but got {params!r}. Give a list of dicts.")
         _check_names(space, params)
+    if space.is_conditional:
+        configurations = [_without_gaps(space, params) for params in configurations]
     points = np.zeros((len(configurations), len(space)))
     given = np.zeros(points.shape, dtype=bool)
     for column, name in enumerate(space.names):
@@ -50,6 +53,20 @@ def decode(space: "SearchSpace", points: Tensor) -> list[Params]:
     if not space.is_conditional:
         return [dict(row) for row in rows]
     return [dict(compress(row, on)) for row, on in zip(rows, space.active(points).tolist(), strict=True)]
+
+
+def _without_gaps(space: "SearchSpace", params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A configuration without the parameters that have None or NaN, as inactive ones have in a row of a table.
+
+    Those stay that are always active, or have None among their choices.
+    """
+
+    def is_gap(name: str, value: Any) -> bool:
+        parameter = space.parameters[name]
+        is_nothing = value is None or is_missing(value)
+        return is_nothing and bool(parameter.conditions) and None not in getattr(parameter, "choices", ())
+
+    return {name: value for name, value in params.items() if not is_gap(name, value)}
 
 
 def _check_names(space: "SearchSpace", names: Iterable[Any]) -> None:

@@ -43,6 +43,15 @@ def moved(space: "SearchSpace", points: Tensor, generator: torch.Generator) -> T
     return run_by_run(space.runs, lambda parameter, *columns: parameter.moved(*columns), points, *draws)
 
 
+def likelier_back(space: "SearchSpace", points: Tensor, neighbours: Tensor) -> Tensor:
+    """How much likelier it is to come back from a neighbour, as a logarithm (n).
+
+    Of what a move switches on or off each value is as likely as any other, by which a density is measured.
+    """
+    each = run_by_run(space.runs, lambda parameter, *columns: parameter.likelier_back(*columns), points, neighbours)
+    return torch.where(space.active(points) & space.active(neighbours), each, 0.0).sum(-1)
+
+
 def _changed(shape: torch.Size, generator: torch.Generator, free: Sequence[int]) -> Tensor:
     """One or two random columns of each row, among the free ones: n x d booleans on the generator's device."""
     (n, d), device = shape, generator.device

@@ -17,7 +17,7 @@ from deepbore.space.declaration import split
 from deepbore.space.encoding import Params
 from deepbore.space.enumeration import every_point
 from deepbore.space.features import Features
-from deepbore.space.neighbours import neighbour_of_each
+from deepbore.space.neighbours import likelier_back, neighbour_of_each
 from deepbore.space.parameters import Parameter
 from deepbore.space.permitted import first_permitted, permitted_neighbours, permitted_sample, permitted_sobol
 from deepbore.space.runs import run_by_run
@@ -220,6 +220,13 @@ class SearchSpace(SpaceStructure):
         self.check_points(points)
         once = partial(neighbour_of_each, self, generator=generator)
         return permitted_neighbours(self, points, once) if self._constraints else once(points)
+
+    def likelier_back(self, points: Tensor, neighbours: Tensor) -> Tensor:
+        """log q(neighbour -> point) - log q(point -> neighbour) of each point and its `neighbour_of_each` (n).
+
+        What balances the moves of a Metropolis-Hastings step. Constraints that forbid neighbours are left out of it.
+        """
+        return likelier_back(self, points, neighbours)
 
     def enumerate(self) -> Tensor:
         """Every point of a finite space (cardinality x d), sorted by the columns.

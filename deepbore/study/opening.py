@@ -77,11 +77,12 @@ def opened(
         if journal is not None and if_exists == "load" and holds_run(journal):
             return _same_run(journal, observations, as_seed(seed), check, parts)
         recipe = Recipe.resolve(space, observations.k, **parts, budget=budget, by_preference=preferences)
+        has_learned = recipe.classifier.has_learned_in_a_run  # asked before it belongs to this run
         state = _state(observations, recipe, seed)
         check(state)
         if journal is not None:
             observations.journal = Journal.begin(journal, state.header())
-    if recipe.classifier.has_learned_in_a_run:
+    if has_learned:
         log.warning(
             "this %s has learned in another run, and goes on from there. Make a new one for each run, unless that is "
             "what you want.",

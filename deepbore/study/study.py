@@ -109,9 +109,9 @@ class Study(Reporting):
 
     def _begin(self, run: Opened, device: torch.device) -> Self:
         self._state, self._history = run  # the history of what was loaded, until it is restored
-        self._device = device
-        self._asker = Asker(Engine(self._state), self._device)
-        self.observations.to(self._device)
+        self._unlearned: Classifier | None = None  # what was loaded, before a look at it made the classifier learn
+        self._device, self._asker = device, Asker(Engine(self._state), device)
+        self.observations.to(device)
         self._recommended: tuple[tuple[int, ...], int | None] | None = None  # by what was known then
         self._lock, self._steering = threading.RLock(), None
         if self.observations.journal is not None:
@@ -224,6 +224,8 @@ class Study(Reporting):
             generator = self._state.generator
             stream = generator.get_state()  # the run's stream stays as it is
             self._recommended = None
+            if self._history is not None and self._unlearned is None:
+                self._unlearned = self._state.copy_of_classifier()
             try:
                 generator.manual_seed(self._state.seed)
                 run(new_trainer(self._device), self.classifier, self._state.data, epochs)
@@ -292,5 +294,7 @@ class Study(Reporting):
     def _restore(self) -> None:
         """Brings the state where the journal ended, before a loaded study goes on."""
         if self._history is not None:
+            if self._unlearned is not None:  # a snapshot of the design has no weights
+                self.classifier.become(self._unlearned)
             restore(self._state, self._history)
             self._history = None  # now: a call that is interrupted leaves the next one to do it

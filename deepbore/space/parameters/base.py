@@ -12,7 +12,7 @@ from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import Condition, When, as_when, conditions_of, plain
-from deepbore.space.parameters.moves import any_other, near_or_any, reflected
+from deepbore.space.parameters.moves import any_other, likelier_back, near_or_any, reflected
 from deepbore.space.parameters.readings import Reading, along, reached, scaled
 from deepbore.space.parameters.scale import Scale
 
@@ -159,6 +159,17 @@ class Parameter(ABC):
         if self.is_ordered:
             return self.from_level(near_or_any(level, self.levels, u, v))
         return self.from_level(any_other(level, self.levels, u))
+
+    def likelier_back(self, column: Tensor, moved: Tensor) -> Tensor:
+        """Logarithm of how much likelier `moved` goes back than it went, for each entry; 0 where moves are symmetric.
+
+        Args:
+            column: entries of points.
+            moved: where `moved` took them.
+        """
+        if self.levels is None or self.levels < 2 or not self.is_ordered:
+            return torch.zeros_like(column)
+        return likelier_back(self.to_level(column), self.to_level(moved), self.levels)
 
     @property
     def alike(self) -> Hashable:

@@ -84,7 +84,7 @@ class _Choice(Parameter):
         """The level of one value, which may be an array without dimensions."""
         try:
             native = value.item() if hasattr(value, "item") else value
-            missing = None in self.choices and _is_missing(native)  # as a frame has it for None
+            missing = None in self.choices and is_missing(native)  # as a frame has it for None
             return self._level_of[_key(None if missing else native)]
         except (KeyError, TypeError, ValueError, RuntimeError):
             raise PointError(f"values must be among {_some(self.choices)}, but got {value!r}.") from None
@@ -193,6 +193,6 @@ def _is_written(choice: Scalar, text: str) -> bool:
         return False
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether a value is a frame's for nothing: NaN, or pandas' NA."""
     return type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))

@@ -41,3 +41,21 @@ def near_or_any(level: Tensor, count: int, u: Tensor, v: Tensor) -> Tensor:
     outside = (level + up_or_down < 0) | (level + up_or_down >= count)
     near = torch.where(outside, level - up_or_down, level + up_or_down)
     return torch.where(v < 0.5, near, any_other(level, count, u))
+
+
+def likelier_back(level: Tensor, moved: Tensor, count: int) -> Tensor:
+    """How much likelier `near_or_any` moves back: log q(moved -> level) - log q(level -> moved).
+
+    The first and the last level have one next level, all others two, so that moves from an end are likelier than back.
+
+    Args:
+        level: where a move starts, indices 0 ... count - 1.
+        moved: where it ends.
+        count: how many levels there are, at least 2.
+    """
+
+    def chance(start: Tensor) -> Tensor:
+        next_ones = torch.where((start == 0) | (start == count - 1), 1.0, 2.0)
+        return 0.5 * ((level - moved).abs() == 1) / next_ones + 0.5 / (count - 1)
+
+    return (chance(moved) / chance(level)).log()
