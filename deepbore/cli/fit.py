@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -88,19 +89,25 @@ def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
         raise SettingError(f"a run goes on where it is, but beside --resume stands {surplus[0]}. Leave it out.")
     if not parts[at + 1 :]:
         raise JournalError("--resume needs the directory of a run, but none is named.")
-    run = Path(parts[at + 1])
+    run = Path(parts[at + 1]).expanduser()
     if not (run / CONFIG).exists() or not (run / JOURNAL).exists():
         raise JournalError(f"--resume needs the directory of a run, with {CONFIG} and {JOURNAL}, but got {run}.")
     return ["--config", str(run / CONFIG), *others, "--run", str(run)], True
 
 
 def _parsed(args: Sequence[str]) -> RunCLI:
+    shown = [part for part in args if part.split("=")[0] == "--print_config"]  # it shows what stands before it
     try:
         with quiet():
-            return RunCLI(args)
+            return RunCLI([part for part in args if part not in shown] + shown)
     except ArgumentError as error:
         said = explained(str(error), fit_help.OPTIONS)
         raise SettingError(f"{said}\n`deepbore fit --help-all` lists every setting.") from None
+    except UnicodeDecodeError as error:
+        files = [path for option, path in pairwise(args) if option == "--config"]
+        raise SettingError(
+            f"a configuration must be a text in UTF-8, but of {' and '.join(files)} not all are: {error}. Save them anew."
+        ) from None
     except ValueError as error:
         raise _ours(error) from None
 

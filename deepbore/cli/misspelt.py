@@ -61,7 +61,7 @@ def _explained_inside(key: str, message: str) -> str | None:
         if "." in missing[1]:  # of a part within: jsonargparse says the same of a value that does not fit
             return f"{key}: {missing[1]} of {name} does not fit: there is no such setting, or its value is wrong."
         known = _settings(path)
-        meant = _like(missing[1], known) or f" It has {', '.join(known)}."
+        meant = _like(missing[1], known) or (f" It has {', '.join(known)}." if known else " It has none: name a class.")
         return f"{key}: {name} has no setting {missing[1]}.{meant}"
     if (setting := _KEY.match(said)) and (wrong := _KIND.search(said)):
         kinds = re.sub(r"<class '(?:[\w.]+\.)?(\w+)'>", r"\1", wrong[1] or wrong[3]).replace("NoneType", "null")

@@ -18,6 +18,7 @@ from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.cli.yaml_file import MODE, dump_yaml, load_yaml, with_texts
 from deepbore.data.budget import Budget
+from deepbore.data.files import replace_file
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
@@ -180,7 +181,7 @@ class RunCLI(LightningCLI):
         """The trainer with a CSV logger in the run directory, and without Lightning's bar, which counts batches."""
         self.problem: Problem = self.config_init.problem
         named = self.config_init.run
-        self.run = new_run(type(self.problem).__name__.lower()) if named is None else Path(named)
+        self.run = new_run(type(self.problem).__name__.lower()) if named is None else Path(named).expanduser()
         settings = self.config_init.trainer
         refuse_steps(settings)
         if settings.get("logger") in (None, True):
@@ -198,15 +199,13 @@ class RunCLI(LightningCLI):
 
     def save_config(self) -> None:
         """Writes config.yaml into the run directory, whole or not at all."""
-        half = self.run / f"{CONFIG}.part"
         try:
             self.run.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(
                 f"{self.run} can't be the directory of a run ({error}). Name another by --run."
             ) from error
-        self.parser.save(self.config, half, skip_none=False, overwrite=True, multifile=False)
-        half.replace(self.run / CONFIG)
+        replace_file(self.run / CONFIG, self.parser.dump(self.config, skip_none=False).encode())
 
 
 def dumped(dump: Callable[..., str], config: Namespace, **settings: Any) -> str:

@@ -4,10 +4,11 @@ import json
 from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any, get_args
 
 from deepbore.checks import one_of
-from deepbore.cli.run_directory import new_run
+from deepbore.cli.run_directory import CONFIG, Run, new_run
 from deepbore.data.directions import Direction
 from deepbore.errors import SettingError
 
@@ -60,8 +61,9 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
     arguments = list(args[end + 1 :])
     if given.resume is not None:
         _check_nothing_else(given, arguments)
+        _check_is_of_tune(Path(given.resume).expanduser())
         return ["--resume", given.resume, "--problem.init_args.folder", str(Path(given.resume, TRIALS)), *others]
-    run = Path(given.run or new_run("tune"))
+    run = Path(given.run or new_run("tune")).expanduser()
     return ["--problem", json.dumps(_problem(given, arguments, run)), "--run", str(run), *others]
 
 
@@ -84,6 +86,12 @@ def _refuse_limits(others: Sequence[str]) -> None:
                 f"before -- {name} is of deepbore's own trainer, whose epochs are its proposals. For your program give "
                 f"it behind --, as in: -- {name} 3. How many trials there are says --n_trials."
             )
+
+
+def _check_is_of_tune(run: Path) -> None:
+    """Raises SettingError for the run of another problem than a program's; what is no run `deepbore fit` says."""
+    if (run / CONFIG).exists() and "folder" not in Run(run).settings.get("problem", {}).get("init_args", {}):
+        raise SettingError(f"{run} is no run of `deepbore tune`. Go on with: deepbore fit --resume {quote(str(run))}")
 
 
 def _check_nothing_else(given: Namespace, arguments: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from deepbore.space.parameters import Parameter
 from deepbore.space.parameters.base import NOTHING, number
 
 Columns = dict[str, list[Any]]
+VALUE = "value"  # the column that `Study.to_frame` writes values to, unless a parameter is named so
 OURS = ("budget", "noise", "task")  # columns that `Study.to_frame` writes, beside those of constraints
 CONSTRAINT = re.compile(r"constraint_\d+_*")
 
@@ -47,7 +48,7 @@ class EarlierResults:
 def read_csv(
     path: str | os.PathLike[str],
     space: SearchSpace,
-    value: str = "value",
+    value: str = VALUE,
     *,
     objectives: int = 1,
     task: str | None = None,
@@ -62,6 +63,7 @@ def read_csv(
         space: each of its parameters needs a column. A choice is recognised by how it is written (True, 1e-3 for 0.001,
             nothing for None); a cell of an inactive parameter may hold anything.
         value: name of the column of values, an empty one, or NaN, is a failed trial; of k values those of value_0, ...
+            Where a parameter has a name that `to_frame` gives a column of its own, that column is value_, budget_, ...
         objectives: k.
         task: name of the task of rows that name none; None for this run.
         has_budget: whether the results are for a study with budgets.
@@ -69,10 +71,10 @@ def read_csv(
     Raises:
         TableError: naming line and column, for a cell that does not belong there, or for a file that is no such table.
     """
-    if objectives == 1 and value in space.names:
+    if objectives == 1 and value in space.names and value != VALUE:
         raise TableError(f"{value!r} is a parameter, so the values need another column. Name it with value=.")
     names = [value] if objectives == 1 else [f"{value}_{j}" for j in range(objectives)]
-    values = names if objectives == 1 else [own_column(name, space.names) for name in names]
+    values = [own_column(name, space.names) for name in names]
     table = _Table.read(path, space.names, values)
     read = {name: _natives(space.parameters[name], table.columns[name]) for name in space.names}
     columns = {name: natives for name, (natives, _) in read.items()}
@@ -87,7 +89,7 @@ def read_csv(
         row, name, says = min(wrong)
         raise table.error(row, name, says)
     budgets = table.single(own_column("budget", space.names))
-    told = table.single(value) if objectives == 1 else table.numbers(values)
+    told = table.single(*values) if objectives == 1 else table.numbers(values)
     constraints = table.numbers(table.constraints) if table.constraints else None
     noise = table.single(own_column("noise", space.names))
     everything = EarlierResults(columns, told or [], constraints, budgets, noise, task)

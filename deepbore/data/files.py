@@ -13,7 +13,7 @@ def replace_file(path: Path, content: bytes) -> None:
     Raises:
         JournalError: if the folder can't be written, or a folder stands there.
     """
-    half = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    half = path.parent / f".{path.name}.{uuid.uuid4().hex}"
     try:
         with half.open("xb") as file:  # refuses whatever is there already, a link as well
             file.write(content)

@@ -48,7 +48,7 @@ class FunctionProblem(Problem):
     def __init__(
         self,
         function: str | Callable[..., float | Outcome],
-        space: SearchSpace | dict[str, Any],
+        space: dict[str, Any] | SearchSpace,
         direction: Direction = "minimize",
         optimum: float | None = None,
     ):

@@ -73,7 +73,7 @@ class LightningCLIProblem(Problem):
 
     def __init__(
         self,
-        space: SearchSpace | dict[str, Any],
+        space: dict[str, Any] | SearchSpace,
         metric: str,
         program: Sequence[str] = ("train.py", "fit"),
         config: Sequence[str] = (),

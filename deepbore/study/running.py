@@ -47,6 +47,7 @@ STEPS = {  # settings of a Trainer that a classifier, which takes its own steps,
     "gradient_clip_val": (None, 0),
     "accumulate_grad_batches": (None, 1),
     "precision": (None, 32, "32", "32-true"),
+    "val_check_interval": (None, 1, 1.0),
 }
 
 
