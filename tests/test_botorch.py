@@ -82,7 +82,7 @@ def members(classifier, x):
 # --- posteriors ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(1,), (5,), (4, 3), (2, 3, 2), (200, 2)])
+@pytest.mark.parametrize("shape", [(1,), (5,), (0, 2), (4, 3), (2, 3, 2), (200, 2)])
 def test_posteriors_have_botorchs_shapes_and_the_classifiers_moments(classifier, shape):
     x = points(*shape)
     posterior = BoTorchClassifier(classifier).posterior(x)

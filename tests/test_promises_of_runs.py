@@ -67,10 +67,12 @@ def test_a_worker_that_comes_later_and_cannot_load_the_objective_ends_the_run(tm
 
 
 def test_no_improvement_counts_from_when_the_best_trial_was_told():
-    told, others = [], threading.Event()
+    told, others, first = [], threading.Event(), threading.Event()
 
     def objective(params):
         if params["x"] != 0.5:
+            if others.is_set():
+                first.wait(60)  # the others do not run ahead on a busy machine
             return 1 + params["x"]
         others.wait(60)  # the first trial is told late
         return 0.0
@@ -79,6 +81,8 @@ def test_no_improvement_counts_from_when_the_best_trial_was_told():
         told.append(trial.id)
         if len(told) == 3:
             others.set()
+        if trial.id == 0:
+            first.set()
 
     study = Study(LINE, seed=0, n_initial=30)
     study.enqueue({"x": 0.5})

@@ -122,7 +122,7 @@ class BoTorchClassifier(Model):
     def _members(self, X: Tensor) -> EnsemblePosterior:
         parts = X.reshape(-1, X.shape[-1]).to(self.classifier.device).split(CHUNK)
         scores = torch.cat([_scores(self.classifier, part) for part in parts], dim=-1)  # m x bq
-        return EnsemblePosterior(scores.view(-1, *X.shape[:-1]).movedim(0, -2).unsqueeze(-1).to(X))
+        return EnsemblePosterior(scores.view(len(scores), *X.shape[:-1]).movedim(0, -2).unsqueeze(-1).to(X))
 
     def _gaussian(self, X: Tensor) -> GPyTorchPosterior:
         q, d = X.shape[-2:]
@@ -141,7 +141,7 @@ class BoTorchClassifier(Model):
 
 def _jitter(covariance: Tensor, kept_as: torch.dtype) -> Tensor | float:
     """What is added to the diagonal of covariances that are kept, in the end, as numbers of this type."""
-    if covariance.dtype == kept_as == torch.float64:
+    if covariance.dtype == kept_as == torch.float64 or not covariance.numel():
         return JITTER
     return SINGLE_JITTER * covariance.detach().diagonal(dim1=-2, dim2=-1).max()
 
