@@ -106,7 +106,7 @@ def _parsed(args: Sequence[str]) -> RunCLI:
     except UnicodeDecodeError as error:
         files = [path for option, path in pairwise(args) if option == "--config"]
         raise SettingError(
-            f"a configuration must be a text in UTF-8, but of {' and '.join(files)} not all are: {error}. Save them anew."
+            f"a configuration must be a text in UTF-8, but not all of {' and '.join(files)} is: {error}. Save it anew."
         ) from None
     except ValueError as error:
         raise _ours(error) from None
