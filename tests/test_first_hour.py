@@ -50,9 +50,10 @@ def test_a_folder_that_can_not_be_written_is_said_in_one_line(here, capsys):
     assert "\n" not in said
 
 
-def test_a_configuration_in_another_encoding_is_said_in_one_line(here, capsys):
+@pytest.mark.parametrize("given", [["--config", "latin.yaml"], ["--config=latin.yaml"]])
+def test_a_configuration_in_another_encoding_is_said_in_one_line(here, capsys, given):
     Path("latin.yaml").write_bytes("# gr\u00f6\u00dfe\n".encode("latin-1") + Path("mine.yaml").read_bytes())
-    assert main(["fit", "--config", "latin.yaml"]) == 2
+    assert main(["fit", *given]) == 2
     said = capsys.readouterr().err.strip()
     assert "must be a text in UTF-8, but not all of latin.yaml is" in said
     assert "\n" not in said

@@ -80,7 +80,7 @@ def _is_done(cli: RunCLI, study: Study) -> bool:
 
 def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
     """The arguments with a run's own configuration in the place of --resume RUN, and whether there was one."""
-    parts = [part for arg in args for part in (arg.split("=", 1) if arg.startswith("--resume=") else [arg])]
+    parts = _apart(args, "--resume")
     if "--resume" not in parts:
         return parts, False
     at = parts.index("--resume")
@@ -95,6 +95,11 @@ def _resumed(args: Sequence[str]) -> tuple[list[str], bool]:
     return ["--config", str(run / CONFIG), *others, "--run", str(run)], True
 
 
+def _apart(args: Sequence[str], option: str) -> list[str]:
+    """The arguments with an option and its value as two, where they are one: --resume=RUN."""
+    return [part for arg in args for part in (arg.split("=", 1) if arg.startswith(f"{option}=") else [arg])]
+
+
 def _parsed(args: Sequence[str]) -> RunCLI:
     shown = [part for part in args if part.split("=")[0] == "--print_config"]  # it shows what stands before it
     try:
@@ -104,7 +109,7 @@ def _parsed(args: Sequence[str]) -> RunCLI:
         said = explained(str(error), fit_help.OPTIONS)
         raise SettingError(f"{said}\n`deepbore fit --help-all` lists every setting.") from None
     except UnicodeDecodeError as error:
-        files = [path for option, path in pairwise(args) if option == "--config"]
+        files = [path for option, path in pairwise(_apart(args, "--config")) if option == "--config"]
         raise SettingError(
             f"a configuration must be a text in UTF-8, but not all of {' and '.join(files)} is: {error}. Save it anew."
         ) from None
