@@ -61,8 +61,9 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
     arguments = list(args[end + 1 :])
     if given.resume is not None:
         _check_nothing_else(given, arguments)
-        _check_is_of_tune(Path(given.resume).expanduser())
-        return ["--resume", given.resume, "--problem.init_args.folder", str(Path(given.resume, TRIALS)), *others]
+        run = Path(given.resume).expanduser()
+        _check_is_of_tune(run)
+        return ["--resume", str(run), "--problem.init_args.folder", str(run / TRIALS), *others]
     run = Path(given.run or new_run("tune")).expanduser()
     return ["--problem", json.dumps(_problem(given, arguments, run)), "--run", str(run), *others]
 
