@@ -4,6 +4,7 @@ import copy
 import logging
 import pickle
 import shutil
+import threading
 
 import optuna
 import pytest
@@ -146,3 +147,19 @@ def test_a_look_at_a_study_that_was_loaded_in_its_design_changes_nothing(classif
             loaded.fit(looks)
         proposed.append([loaded.ask()[0].params for _ in range(2)])
     assert proposed[0] == proposed[1]
+
+
+class Locked(KernelPLS):
+    """Can't be copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+def test_a_loaded_study_may_be_looked_at_whatever_its_classifier_holds(tmp_path):
+    study = Study(LINE, seed=0, n_initial=4, journal=tmp_path / "run.jsonl", classifier=Locked())
+    for trial in study.ask(4):
+        study.tell(trial, trial.params["x"] ** 2)
+    study.close()
+    assert Study.load(tmp_path / "run.jsonl", classifier=Locked()).fit().ready

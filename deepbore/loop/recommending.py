@@ -13,11 +13,10 @@ from deepbore.data.repeats import evaluated
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
 from deepbore.loop.lightning import detached, new_trainer, run_and_then
-from deepbore.loop.state import RunState
+from deepbore.loop.state import UNCOPIED, RunState
 
 CONSIDERED = 1000  # trials of the best values, and as many of the newest: what a look costs does not grow with n
 TIE = 3e-3  # expected labels that differ by less than this share of the greatest are as good as equal
-UNCOPIED = (RuntimeError, TypeError, AttributeError, copy.Error)  # what `deepcopy` raises of what it can't copy
 
 
 def recommend(state: RunState) -> int | None:

@@ -1,7 +1,7 @@
 """`RunState`: all that a run knows."""
 
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import Error as CopyError, deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,8 @@ from deepbore.labels import LabelledObservations, ValueGradedLabels
 from deepbore.loop.metrics import Metrics
 from deepbore.loop.recipe import Recipe
 from deepbore.space import SearchSpace
+
+UNCOPIED = (RuntimeError, TypeError, AttributeError, CopyError)  # what `deepcopy` raises of what it can't copy
 
 
 @dataclass
@@ -132,10 +134,13 @@ class RunState:
         """Makes the classifier's weights, if it has none yet."""
         self.classifier.bind(self.space.released, self.recipe.labels.outputs)
 
-    def copy_of_classifier(self) -> Classifier:
-        """A copy of the classifier that draws from this run's stream, too."""
+    def copy_of_classifier(self) -> Classifier | None:
+        """A copy of the classifier that draws from this run's stream, too; None of one that can't be copied."""
         shared = (self.generator, self.earlier)
-        return deepcopy(self.classifier, {id(each): each for each in shared})
+        try:
+            return deepcopy(self.classifier, {id(each): each for each in shared})
+        except UNCOPIED:
+            return None
 
     def check_classifier(self) -> None:
         """Raises SettingError if another run has taken the classifier since: it would learn of both."""
