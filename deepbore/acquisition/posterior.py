@@ -9,7 +9,7 @@ from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import UNCERTAIN, Posterior
 from deepbore.errors import SettingError
 
-WITH_MEMBERS = "DeepEnsemble, HyperDeepEnsemble, MCDropout or LaplaceGGN"
+WITH_MEMBERS = "DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN or RandomForest"
 
 
 class ExpectedProbability(Acquisition):

@@ -216,13 +216,14 @@ class Classifier(Part, LightningModule, ABC):
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
         """Accuracy, calibration error and AUROC on the training data, of up to 512 rows; labels >= 1/2 are class 1.
 
-        Where there is one class only, the AUROC is NaN.
+        Rows that weigh next to nothing, such as pending trials, are no training data. Where there is one class only, the AUROC is NaN.
 
         Raises:
             Diverged: for scores that are no finite numbers.
         """
-        step = math.ceil(len(batch) / QUALITY_ROWS)
-        points, good = batch.points[::step], (batch.z[::step].mean(-1) >= 0.5).long()
+        told = batch.told
+        step = math.ceil(len(told) / QUALITY_ROWS)
+        points, good = told.points[::step], (told.z[::step].mean(-1) >= 0.5).long()
         posterior = self.posterior(points)
         if not bool(posterior.mean.isfinite().all()):
             raise Diverged("its scores are no finite numbers. A smaller learning rate may help.")

@@ -32,7 +32,7 @@ class NearbyHead(KernelPLS):
     length_scale_bounds = (-2.0, 5.0)
 
     def learn_along(self, axes: LocalAxes, rows: LabelledBatch) -> float:
-        """Fits rows in these axes; minus the log evidence of their labels."""
+        """Fits rows in these axes; minus the log evidence of their labels, and of the prior of what is learned."""
         self.coordinates = axes
         learned = self.learn(rows)
         return float(learned["loss"] * learned["rows"])

@@ -10,7 +10,10 @@ from torch import Tensor
 from deepbore.classifiers.link import Link
 from deepbore.errors import SettingError
 
-UNCERTAIN = "DeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, DeepPLS, GPClassifier or FourierLogistic"
+UNCERTAIN = (
+    "KernelPLS, DeepPLS, DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN, FourierLogistic, GPClassifier or "
+    "RandomForest"
+)
 JITTER = 1e-6  # of the variance's scale: among many points close together a covariance has no full rank
 
 

@@ -39,9 +39,9 @@ class Labels:
 
     @classmethod
     def none(cls, observations: Observations, outputs: int = 1) -> "Labels":
-        """Of observations that nothing can be told from: class 0 for all."""
+        """Of observations that nothing can be told from: class 0 for all; pending ones weigh next to nothing."""
         z = torch.zeros(len(observations), outputs, device=observations.points.device)
-        return cls(z, torch.ones_like(z[:, 0]), separable=False)
+        return cls(z, lighten_pending(torch.ones_like(z[:, 0]), observations), separable=False)
 
 
 class Labelling(Part, ABC):

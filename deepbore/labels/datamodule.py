@@ -67,6 +67,11 @@ class LabelledBatch:
         """How many rows there is something to learn from."""
         return len(self) - len(self.light)
 
+    @property
+    def told(self) -> "LabelledBatch":
+        """The batch of the rows that there is something to learn from."""
+        return self.take((self.weight > NEGLIGIBLE).nonzero().squeeze(-1)) if len(self.light) else self
+
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows only, given by number."""
         optional = {"constraints": self.constraints, "budgets": self.budgets}
@@ -89,7 +94,7 @@ class LabelledBatch:
             The batch itself if it is small enough; else rows by age, their weights times those of the coreset.
         """
         if self.n_told <= size:
-            return self.take((self.weight > NEGLIGIBLE).nonzero().squeeze(-1)) if len(self.light) else self
+            return self.told
         score = self.z[:, 0] if self.z.shape[1] == 1 else self.z.sum(-1)
         rows, weight = coreset(score, self.light, size, generator)
         chosen = self.take(rows)
