@@ -19,8 +19,8 @@ class Ambitious(WrappedSearch):
     Worth a try where a run on a space with conditions stands still. It is not the default: over many spaces it gained
     nothing (docs/ablation.md), and on real parameters alone "elsewhere" is the far corners.
 
-    It changes expected improvement only: bounds and probabilities know no label to improve on. The head of the near rows
-    has no turns here: it looks nowhere else.
+    It changes expected improvement only: bounds and probabilities know no label to improve on. The head of the near
+    rows has no turns here: it looks nowhere else.
 
     Args:
         base: the search; default `GreedyBatch()`.

@@ -216,7 +216,8 @@ class Classifier(Part, LightningModule, ABC):
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
         """Accuracy, calibration error and AUROC on the training data, of up to 512 rows; labels >= 1/2 are class 1.
 
-        Rows that weigh next to nothing, such as pending trials, are no training data. Where there is one class only, the AUROC is NaN.
+        Rows that weigh next to nothing, such as pending trials, are no training data. Where there is one class only,
+        the AUROC is NaN.
 
         Raises:
             Diverged: for scores that are no finite numbers.

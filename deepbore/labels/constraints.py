@@ -72,7 +72,7 @@ def _reach(column: Tensor) -> float:
 
 
 def best_feasible(z: Tensor, observations: Observations) -> float:
-    """The best label (of n, or n x k: the mean of a row) of a feasible row; of any row, where none is known to be one."""
+    """The best label (of n, or means of n x k) of a feasible row; of any where there are no constraints, or none is."""
     z = z.reshape(len(z), -1).mean(-1)
     if observations.constraints.shape[1]:
         feasible = observations.feasible
