@@ -41,6 +41,18 @@ def test_a_process_pool_evaluates_every_trial_once():
     assert outcomes(result.study) == SQUARES
 
 
+def test_no_worker_waits_for_the_end_of_the_design():
+    together = threading.Barrier(16)
+
+    def meet(params):
+        together.wait(timeout=30)  # all sixteen, though a design of ten is all that the classifier needs
+        return params["k"]
+
+    with ThreadPoolExecutor(16) as threads:
+        result = minimize(ExecutorEvaluator(meet, threads), levels(40), n_trials=16, n_initial=10, batch_size=16)
+    assert not any(trial.status == "failed" for trial in result.study.trials)
+
+
 def test_own_processes_are_reused_and_differ_from_this_one():
     study = Study(PLANE, seed=0)
     evaluator = ProcessEvaluator(objectives.pid, workers=2)
