@@ -26,6 +26,7 @@ HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration is an
   --evaluation.workers N   evaluations at the same time, each in a process of its own (default 1, in this process)
   --evaluation.timeout S   seconds that one may take before it counts as failed (default: no limit)
   --evaluation.retries N   how many times a failed one is tried again (default 0)
+  --evaluation.devices GPUS  such as [0, 1, 2, 3]: each worker sees one of these GPUs alone (default: all)
   --evaluator CLASS        an evaluator of your own, in place of --evaluation.*
   --model CLASS            the classifier: KernelPLS (default), DeepPLS, DeepEnsemble, MLPClassifier, ...
   --data.labels CLASS      ValueGradedLabels, ThresholdLabels, ... (default: what suits the model)

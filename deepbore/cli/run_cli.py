@@ -82,17 +82,19 @@ class Evaluation:
         workers: how many at the same time, each in a process of its own if there are several.
         timeout: seconds that one attempt may take.
         retries: how many times a trial is tried again that raised, timed out or lost its worker.
+        devices: GPUs, of which each worker sees one.
     """
 
     workers: int = 1
     timeout: float | None = None
     retries: int = 0
+    devices: list[int | str] | None = None
 
     def evaluator(self, problem: Problem) -> Evaluator:
         """The evaluator that these settings describe."""
         if self == Evaluation() and not problem.isolated:
             return SerialEvaluator(problem)
-        return ProcessEvaluator(problem, self.workers, self.timeout, self.retries)
+        return ProcessEvaluator(problem, self.workers, self.timeout, self.retries, self.devices)
 
 
 class RunCLI(LightningCLI):

@@ -43,8 +43,8 @@ space.yaml names what is tuned as train.py's command line does, for instance
   --resume RUN             go on with a run that was interrupted, from the same folder
   -- ARGUMENTS             all that follows goes to the program: -- --trainer.max_epochs 3
 
-Everything else is as in `deepbore fit`, which does the work: --evaluation.workers, .timeout and .retries, --loop.*,
---model (deepbore's classifier), --trainer.* (deepbore's own), ...
+Everything else is as in `deepbore fit`, which does the work: --evaluation.* (workers, timeout, retries,
+devices), --loop.*, --model (deepbore's classifier), --trainer.* (deepbore's own), ...
 """
 
 

@@ -1,7 +1,10 @@
 """`ProcessEvaluator`: processes of our own, which can be killed and replaced."""
 
+import os
 import pickle
+from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from time import monotonic, sleep
 
@@ -14,6 +17,7 @@ from deepbore.worker import process as worker
 from deepbore.worker.objective import Objective
 
 GRACE = 5.0  # seconds that an idle worker has to exit
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # the GPUs that CUDA and ROCm let a process see
 
 
 class ProcessEvaluator(ParallelEvaluator):
@@ -29,6 +33,8 @@ class ProcessEvaluator(ParallelEvaluator):
         workers: how many trials are evaluated at the same time, each in a process.
         timeout: seconds that one attempt may take; None for no limit.
         retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
+        devices: GPUs, by number or name as in CUDA_VISIBLE_DEVICES. Each worker sees one of them alone, as "cuda" or
+            "cuda:0", in turn where there are fewer than workers. None: all workers see what this process sees.
 
     Raises:
         SettingError: for a setting outside its range, or an objective that can't be sent to a process.
@@ -40,9 +46,17 @@ class ProcessEvaluator(ParallelEvaluator):
             result = deepbore.minimize(evaluator, space, n_trials=100)
     """
 
-    def __init__(self, objective: Objective, workers: int = 2, timeout: float | None = None, retries: int = 0):
+    def __init__(
+        self,
+        objective: Objective,
+        workers: int = 2,
+        timeout: float | None = None,
+        retries: int = 0,
+        devices: Sequence[int | str] | None = None,
+    ):
         check_objective(objective)
         super().__init__(workers, timeout, retries)
+        self.devices = _device_names(devices)
         self.objective, self._pickled = objective, pickled(objective)
         self._processes: list[_Process] = []
 
@@ -54,8 +68,8 @@ class ProcessEvaluator(ParallelEvaluator):
         """
         if self._processes:
             return
-        for _ in range(self.workers):
-            self._processes.append(self._new())
+        for k in range(self.workers):
+            self._processes.append(self._new(k))
         try:
             self._processes[0].ready.result()
         except Exception as error:
@@ -90,10 +104,11 @@ class ProcessEvaluator(ParallelEvaluator):
     def _replace(self, executor: Executor) -> None:
         (k,) = (k for k, process in enumerate(self._processes) if process.executor is executor)
         self._processes[k].end()
-        self._processes[k] = self._new()
+        self._processes[k] = self._new(k)
 
-    def _new(self) -> "_Process":
-        process = _Process(self._pickled, threads=max(1, _threads() // self.workers))
+    def _new(self, k: int) -> "_Process":
+        device = self.devices[k % len(self.devices)] if self.devices else None
+        process = _Process(self._pickled, max(1, _threads() // self.workers), device)
         self._away.append(process.ready)
         return process
 
@@ -104,12 +119,14 @@ class _Process:
     Args:
         pickled: the objective.
         threads: for numeric libraries.
+        device: the GPU that it sees; None for those that this process sees.
     """
 
-    def __init__(self, pickled: bytes, threads: int):
+    def __init__(self, pickled: bytes, threads: int, device: str | None):
         spawn = get_context("spawn")
         self.executor = ProcessPoolExecutor(1, spawn, initializer=worker.begin, initargs=(threads,))
-        self.ready: Future[None] = self.executor.submit(worker.load, pickled)
+        with _visible(device):  # from its first line on: CUDA counts devices once, often while modules are imported
+            self.ready: Future[None] = self.executor.submit(worker.load, pickled)
         (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
 
     def end(self, grace: float = 0.0) -> None:
@@ -129,6 +146,34 @@ class _Process:
         while self._process.exitcode is None and monotonic() < deadline:
             sleep(0.005)
         return self._process.exitcode
+
+
+@contextmanager
+def _visible(device: str | None) -> Iterator[None]:
+    """Processes that are started within see this GPU alone, if one is given."""
+    before = os.environ.get(VISIBLE)
+    if device is not None:
+        os.environ[VISIBLE] = device
+    try:
+        yield
+    finally:
+        if device is not None:
+            os.environ.pop(VISIBLE)
+            os.environ.update({VISIBLE: before} if before is not None else {})
+
+
+def _device_names(devices: Sequence[int | str] | None) -> list[str]:
+    """The names of GPUs.
+
+    Raises:
+        SettingError: for what is no list of numbers and names, or an empty one.
+    """
+    if devices is None:
+        return []
+    listed = isinstance(devices, Sequence) and not isinstance(devices, str) and len(devices) > 0
+    if not listed or any(isinstance(each, bool) or not isinstance(each, int | str) for each in devices):
+        raise SettingError(f"devices must be a list of GPUs, such as [0, 1], but got devices={devices!r:.100}.")
+    return [str(each) for each in devices]
 
 
 def _cannot_load(error: Exception) -> SettingError:
