@@ -46,7 +46,7 @@ class SpaceExhausted(DeepBoreError, RuntimeError):
 
 
 class EvaluatorError(DeepBoreError, RuntimeError):
-    """Trials can't be evaluated any more: what evaluates them is broken for good."""
+    """Trials can't be evaluated: what evaluates them is broken for good, or at work for another run."""
 
 
 class ObjectiveError(DeepBoreError, RuntimeError):

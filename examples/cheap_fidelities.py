@@ -43,7 +43,7 @@ class Training:
         optimizer = torch.optim.Adam(network.parameters(), params["learning_rate"])
         done = 0
         if trial.resume_from is not None:
-            kept = torch.load(trial.resume_from.attributes["checkpoint"])
+            kept = torch.load(trial.resume_from.attributes["checkpoint"])  # `.get` where earlier results were added
             network.load_state_dict(kept["network"])
             optimizer.load_state_dict(kept["optimizer"])
             done = kept["epochs"]

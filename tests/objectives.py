@@ -6,12 +6,14 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 from deepbore.data.outcomes import Outcome
 
 VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES")  # as CUDA sees it, which looks once
+OPENMP = os.environ.get("OMP_NUM_THREADS")  # as numeric libraries see it, when they are loaded
 
 
 def square(params):
@@ -37,6 +39,16 @@ def gpu_after_a_crash(params, folder):
         (Path(folder) / f"{os.getpid()}").touch()
         kills_itself()
     return gpu(params)
+
+
+def openmp_at_first(params):
+    return float(OPENMP or "nan")
+
+
+def dies_later(params):
+    """Gives its value first, as a process does that the kernel kills between two trials."""
+    threading.Timer(0.1, os._exit, (1,)).start()
+    return params["x"]
 
 
 def threads(params):

@@ -158,6 +158,18 @@ def test_a_job_that_returns_no_value_has_failed_and_the_others_of_its_batch_are_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_job_that_ends_its_process_has_failed_and_no_other(tmp_path, batch):
+    body = "__import__('sys').exit(3) if config.n == 2 else None; return config.n"
+    (tmp_path / "program.py").write_text(PROGRAM.format(body=body))
+    settings = ["hydra/sweeper=deepbore", "hydra.sweeper.n_trials=6", f"hydra.sweeper.batch_size={batch}"]
+    done = swept(*settings, "+n=range(0, 6)", cwd=tmp_path, program="program.py")
+    assert done.returncode == 0, done.stderr
+    outcomes = {trial.params["+n"]: trial.value for trial in Study.load(tmp_path / "sweep" / "journal.jsonl").trials}
+    assert outcomes == {n: None if n == 2 else n for n in range(6)}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "setting", "says"),
     [

@@ -104,6 +104,8 @@ def as_usual() -> Iterator[None]:
 def as_found() -> Iterator[None]:
     """Within `as_usual`, the caller's own modes: for an objective, and for callbacks.
 
+    What these set for good, a default device or dtype, is taken back.
+
     Example:
         >>> with torch.no_grad(), as_usual(), as_found():
         ...     torch.is_grad_enabled()
@@ -113,10 +115,13 @@ def as_found() -> Iterator[None]:
         yield
         return
     levels, FOUND.modes = FOUND.modes, []
+    device = torch.get_default_device()
     DTYPE.leave(len(levels))
     try:
         with levels[0].entered():
             yield
     finally:
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device == CPU else device)
         DTYPE.take(len(levels))
         FOUND.modes = levels

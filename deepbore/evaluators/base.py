@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from deepbore.checks import above, refusal, required, whole
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import SettingError
+from deepbore.errors import EvaluatorError, SettingError
 from deepbore.worker.objective import beside_params
 
 
@@ -33,9 +33,24 @@ class Evaluator(ABC):
 
     Attributes:
         workers: how many trials are evaluated at the same time.
+        run: whose trials it evaluates now; None between runs.
     """
 
     workers: int = 1
+    run: object = None
+
+    def claim(self, run: object) -> None:
+        """Takes the trials of one run only, until its `run` is None again.
+
+        Raises:
+            EvaluatorError: while it evaluates for another: outcomes of both would get mixed.
+        """
+        if self.run is not None:
+            raise EvaluatorError(
+                f"this {type(self).__name__} evaluates for another run, which has not ended. Give each run an "
+                "evaluator of its own."
+            )
+        self.run = run
 
     def open(self) -> None:  # most have nothing to make ready
         """Makes the workers ready; the first `submit` does it, too."""
@@ -60,6 +75,11 @@ class Evaluator(ABC):
     def free(self) -> int:
         """How many trials could start at once; negative while some wait for their turn."""
         return self.workers - self.outstanding
+
+    @property
+    def lost(self) -> int:
+        """How many workers nobody can count on: they go on with evaluations that were given up."""
+        return 0
 
     def withdraw(self) -> Sequence[Trial]:
         """Gives back the trials that wait for their turn; those that run go on. An evaluator may keep all of them."""

@@ -67,6 +67,10 @@ class ExecutorEvaluator(ParallelEvaluator):
         self.objective, self.executor = objective, executor
         self._given = executor
 
+    @property
+    def lost(self) -> int:
+        return sum(not future.done() for future in self._away)
+
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         future = submitted(self.executor, evaluate, self.objective, trial, uuid4().hex)
         return self.executor, future

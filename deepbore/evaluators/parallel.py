@@ -13,6 +13,8 @@ from deepbore.errors import EvaluatorError
 from deepbore.evaluators.base import Evaluator, Finished, check_settings
 from deepbore.worker.objective import in_words
 
+LOOK = 0.5  # seconds that are waited for a worker to come back before somebody asks whether the run is over
+
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
@@ -68,8 +70,8 @@ class ParallelEvaluator(Evaluator):
     # --- what an engine must say -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
-        """Begins an evaluation on a free worker."""
+    def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]] | None":
+        """Begins an evaluation on a free worker; None if that had died, and another will take its place."""
 
     @abstractmethod
     def _give_up(self, attempt: Attempt) -> None:
@@ -125,12 +127,14 @@ class ParallelEvaluator(Evaluator):
 
     def _fill(self) -> None:
         while self._queue and self._idle > 0:
-            trial, number = self._queue.popleft()
-            self._running.append(Attempt(trial, number, *self._start(trial), time.monotonic()))
+            trial, number = self._queue[0]
+            if (started := self._start(trial)) is not None:
+                self._queue.popleft()
+                self._running.append(Attempt(trial, number, *started, time.monotonic()))
 
     def _wait(self) -> None:
-        """Until an attempt is done or out of time, or a worker is back."""
-        patience = None
+        """Until an attempt is done or out of time, or a worker is back; without attempts, for a moment at most."""
+        patience = None if self._running else LOOK
         if self.timeout is not None and self._running:
             patience = max(0.0, self.timeout - max(attempt.seconds() for attempt in self._running))
         wait([*self._away, *(attempt.future for attempt in self._running)], patience, FIRST_COMPLETED)

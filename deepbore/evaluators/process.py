@@ -2,7 +2,7 @@
 
 import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -17,6 +17,8 @@ from deepbore.worker import process as worker
 from deepbore.worker.objective import Objective
 
 GRACE = 5.0  # seconds that an idle worker has to exit
+TOLERATED = 3  # workers in a row that die before a trial has begun, from which on the trial is to blame
+THREADS = "OMP_NUM_THREADS"  # which OpenMP, OpenBLAS and MKL read
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # the GPUs that CUDA and ROCm let a process see
 
 
@@ -59,6 +61,7 @@ class ProcessEvaluator(ParallelEvaluator):
         self.devices = _device_names(devices)
         self.objective, self._pickled = objective, pickled(objective)
         self._processes: list[_Process] = []
+        self._died_idle = 0  # workers in a row
 
     def open(self) -> None:
         """Starts the processes and waits for the first.
@@ -90,13 +93,19 @@ class ProcessEvaluator(ParallelEvaluator):
         self._away.clear()
         self._processes.clear()
 
-    def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
+    def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]] | None":
         busy = {attempt.executor for attempt in self._running}
         idle = next(p for p in self._processes if p.ready.done() and p.executor not in busy)
         error = idle.ready.exception()
         if isinstance(error, Exception) and not isinstance(error, BrokenExecutor):
             raise _cannot_load(error)
-        return idle.executor, submitted(idle.executor, worker.call, trial)
+        future = submitted(idle.executor, worker.call, trial)
+        died_idle = future.done() and isinstance(future.exception(), BrokenExecutor)  # the trial had not begun
+        self._died_idle = self._died_idle + 1 if died_idle else 0
+        if 0 < self._died_idle < TOLERATED:
+            self._replace(idle.executor)
+            return None
+        return idle.executor, future
 
     def _give_up(self, attempt: Attempt) -> None:
         self._replace(attempt.executor)
@@ -107,8 +116,9 @@ class ProcessEvaluator(ParallelEvaluator):
         self._processes[k] = self._new(k)
 
     def _new(self, k: int) -> "_Process":
-        device = self.devices[k % len(self.devices)] if self.devices else None
-        process = _Process(self._pickled, max(1, _threads() // self.workers), device)
+        environment = {THREADS: os.environ.get(THREADS, str(max(1, _threads() // self.workers)))}
+        environment |= {VISIBLE: self.devices[k % len(self.devices)]} if self.devices else {}
+        process = _Process(self._pickled, environment)
         self._away.append(process.ready)
         return process
 
@@ -118,14 +128,14 @@ class _Process:
 
     Args:
         pickled: the objective.
-        threads: for numeric libraries.
-        device: the GPU that it sees; None for those that this process sees.
+        environment: variables that it has beside this process's from its first line on: numeric libraries look when
+            they are loaded, which the script of the run may do.
     """
 
-    def __init__(self, pickled: bytes, threads: int, device: str | None):
+    def __init__(self, pickled: bytes, environment: Mapping[str, str]):
         spawn = get_context("spawn")
-        self.executor = ProcessPoolExecutor(1, spawn, initializer=worker.begin, initargs=(threads,))
-        with _visible(device):  # from its first line on: CUDA counts devices once, often while modules are imported
+        self.executor = ProcessPoolExecutor(1, spawn, initializer=worker.begin)
+        with _inherited(environment):
             self.ready: Future[None] = self.executor.submit(worker.load, pickled)
         (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
 
@@ -149,17 +159,18 @@ class _Process:
 
 
 @contextmanager
-def _visible(device: str | None) -> Iterator[None]:
-    """Processes that are started within see this GPU alone, if one is given."""
-    before = os.environ.get(VISIBLE)
-    if device is not None:
-        os.environ[VISIBLE] = device
+def _inherited(environment: Mapping[str, str]) -> Iterator[None]:
+    """Processes that are started within have these variables."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
     try:
         yield
     finally:
-        if device is not None:
-            os.environ.pop(VISIBLE)
-            os.environ.update({VISIBLE: before} if before is not None else {})
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _device_names(devices: Sequence[int | str] | None) -> list[str]:

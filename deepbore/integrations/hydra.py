@@ -15,7 +15,7 @@ from deepbore.space import Categorical, Integer, Ordinal, Params, Real, SearchSp
 from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
 from deepbore.study.opening import holds_run
-from deepbore.worker.objective import read
+from deepbore.worker.objective import in_words, read
 
 try:
     from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -137,10 +137,20 @@ class HydraJobs(Evaluator):
 
     def collect(self) -> list[Finished]:
         trials = self._next()
+        finished = self._launched(trials) if trials else []
+        self._queue = self._queue[len(trials) :]
+        return finished
+
+    def _launched(self, trials: list[Trial]) -> list[Finished]:
+        """What a batch of jobs gives; where one ends its process, which ends the batch, what each gives by itself."""
         batch = [self.plan.overrides(trial.params) for trial in trials]
         self.sweeper.validate_batch_is_legal(batch)
-        jobs = self.sweeper.launcher.launch(batch, initial_job_idx=trials[0].id) if trials else ()
-        self._queue = self._queue[len(trials) :]
+        try:
+            jobs = self.sweeper.launcher.launch(batch, initial_job_idx=trials[0].id)
+        except SystemExit as error:
+            if len(trials) > 1:
+                return [one for trial in trials for one in self._launched([trial])]
+            return [Finished(trials[0], Outcome.failure(in_words(error)))]
         return [Finished(trial, outcome_of(job)) for trial, job in zip(trials, jobs, strict=True)]
 
     def _next(self) -> list[Trial]:

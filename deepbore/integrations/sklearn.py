@@ -27,8 +27,10 @@ class DeepBoreSearchCV(BaseSearchCV):
     """Cross-validated search by deepbore, with everything that scikit-learn's own searches have.
 
     `fit`, `predict`, `best_params_`, `best_estimator_`, `cv_results_`, `n_jobs`, pipelines (`"svc__C"`) and parameters
-    that depend on others are as there; the study behind it is `study_`. A configuration whose fits raise is a failed
-    trial (with `error_score=np.nan`, the default); of a batch where all do, `cv_results_` has no rows.
+    that depend on others are as there; the study behind it is `study_`. Choices are what a journal can keep: strings,
+    numbers, booleans and None. For others, such as steps of a pipeline or tuples, give the estimator a parameter that
+    names them. A configuration whose fits raise is a failed trial (with `error_score=np.nan`, the default); of a batch
+    where all do, `cv_results_` has no rows.
 
     Args:
         estimator: what is tuned.

@@ -66,7 +66,8 @@ class LoopController(Callback):
         self._own, self._leave, self._began = evaluator, evaluator.close, time.perf_counter()
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Finds the other ranks, if the Trainer has any: others are somebody else's."""
+        """Finds the other ranks, if the Trainer has any: others are somebody else's. The evaluator must be free."""
+        self._own.claim(self)
         self.engine = Engine(self.state, Ranks.found() if trainer.world_size > 1 else None)
         self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.steering)
         self._leave = self.runner.leave
@@ -122,11 +123,17 @@ class LoopController(Callback):
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Lets go of the workers."""
-        self._own.close()
+        self._release(self._own.close)
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Drops what is outstanding, Ctrl-C included; its trials stay pending, and the next run begins with them."""
-        self._leave()
+        self._release(self._leave)
+
+    def _release(self, leave: Callable[[], None]) -> None:
+        """Leaves the evaluator to others, if it was this run's."""
+        if self._own.run is self:
+            leave()
+            self._own.run = None
 
     def _known(self, trainer: Trainer) -> list[int]:
         """Rows that need no classifier, reserved: what is enqueued or promoted, and then the initial design."""

@@ -65,7 +65,8 @@ class TrialRunner:
     def _must_wait(self) -> bool:
         if self.room < 1:
             return self.evaluator.outstanding > 0
-        return self.evaluator.free < min(self.batch_size, self.evaluator.workers)
+        there = max(1, self.evaluator.workers - self.evaluator.lost)
+        return self.evaluator.free < min(self.batch_size, there)
 
     def _collect(self) -> None:
         with self.steering.unlocked(), as_called():

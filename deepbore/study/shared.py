@@ -42,7 +42,7 @@ class SharedStudy(StudyView):
                     "run; `enqueue` has a configuration tried next, and `stop` ends the run."
                 )
             if restored:
-                self._restore()
+                self._go_on()
             yield
 
     @contextmanager

@@ -109,7 +109,8 @@ class Study(Reporting):
 
     def _begin(self, run: Opened, device: torch.device) -> Self:
         self._state, self._history = run  # the history of what was loaded, until it is restored
-        self._unlearned: Classifier | None = None  # what was loaded, before a look at it made the classifier learn
+        self._is_as_loaded = self._history is not None  # nothing has been proposed since
+        self._unlearned: Classifier | None = None  # what it was then, before a look at it made the classifier learn
         self._device, self._asker = device, Asker(Engine(self._state), device)
         self.observations.to(device)
         self._recommended: tuple[tuple[int, ...], int | None] | None = None  # by what was known then
@@ -224,7 +225,7 @@ class Study(Reporting):
             generator = self._state.generator
             stream = generator.get_state()  # the run's stream stays as it is
             self._recommended = None
-            if self._history is not None and self._unlearned is None:
+            if self._is_as_loaded and self._unlearned is None:
                 self._unlearned = self._state.copy_of_classifier()
             try:
                 generator.manual_seed(self._state.seed)
@@ -292,9 +293,19 @@ class Study(Reporting):
             self.observations.journal.close()
 
     def _restore(self) -> None:
-        """Brings the state where the journal ended, before a loaded study goes on."""
+        """Brings the state where the journal ended."""
         if self._history is not None:
-            if self._unlearned is not None:  # a snapshot of the design has no weights
-                self.classifier.become(self._unlearned)
+            self._unlearn()  # a snapshot of the design has no weights
             restore(self._state, self._history)
             self._history = None  # now: a call that is interrupted leaves the next one to do it
+
+    def _go_on(self) -> None:
+        self._restore()
+        self._unlearn()
+        self._is_as_loaded = False
+
+    def _unlearn(self) -> None:
+        """Takes back what looks at a loaded study have taught the classifier."""
+        if self._unlearned is not None:
+            self.classifier.become(self._unlearned)
+            self._unlearned = None

@@ -96,7 +96,7 @@ class Suggester:
         suggester = cls.__new__(cls)
         suggester.ranks = Ranks.found()
         study = Study.load(journal, space=space, device=device, **parts)
-        study._restore()
+        study._go_on()
         suggester._agree(study._state.header())  # nobody writes before all have read, the snapshot included
         suggester._drive(study)
         return suggester

@@ -163,7 +163,11 @@ class StudyView(ABC):
 
     @abstractmethod
     def _restore(self) -> None:
-        """Brings the state where the journal ended, before a loaded study goes on."""
+        """Brings the state where the journal ended."""
+
+    @abstractmethod
+    def _go_on(self) -> None:
+        """Brings the state where the journal ended, whatever looks have taught the classifier since."""
 
     @abstractmethod
     def _recommended_row(self) -> int | None:

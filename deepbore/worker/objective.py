@@ -38,7 +38,9 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
         return read("the objective", objective(dict(trial.params), **beside_params(objective, trial)))
     except (NeverLogged, ValueTypeError) as error:  # no failure of this configuration: there are no values at all
         return WrongReturn.failure(str(error))
-    except (Exception, SystemExit) as error:  # whatever the user's code raises is a failed trial
+    except BaseException as error:  # whatever the user's code raises is a failed trial, but for what ends programs
+        if not isinstance(error, (Exception, SystemExit)) and type(error).__name__ != "CancelledError":  # asyncio's
+            raise
         return replace(Outcome.failure(in_words(error)), attributes={"traceback": _last_lines(error)})
 
 

@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import sys
 import threading
 
 from deepbore.data.outcomes import Outcome
@@ -15,8 +14,8 @@ _WORKER = os.getpid()
 _HELD: dict[str, Objective] = {}  # this process's objective: sent once, so what it caches lasts from call to call
 
 
-def begin(threads: int) -> None:
-    """Sets a new worker up: a process group of its own, an end that comes with the parent's, its share of threads.
+def begin() -> None:
+    """Sets a new worker up: a process group of its own, and an end that comes with the parent's.
 
     In its own group a worker hears no Ctrl-C, and can be killed together with the processes that the objective starts.
     SIGTERM, which clusters send to all processes of a job, is the parent's business, too: it ends the run when the
@@ -26,10 +25,6 @@ def begin(threads: int) -> None:
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if "OMP_NUM_THREADS" not in os.environ:
-        os.environ["OMP_NUM_THREADS"] = str(threads)  # for libraries that are still to be loaded
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(threads)
 
 
 def load(pickled: bytes) -> None:
