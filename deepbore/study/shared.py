@@ -8,10 +8,10 @@ from typing import Any
 from deepbore.compute.neutral import as_usual
 from deepbore.errors import StudyRunning
 from deepbore.loop.steering import Steering
-from deepbore.study.view import StudyView
+from deepbore.study.restored import RestoredStudy
 
 
-class SharedStudy(StudyView):
+class SharedStudy(RestoredStudy):
     """A study with one lock: calls come one at a time, whichever thread they come from.
 
     A run holds the lock, too, but for the time in which it waits for trials; what would disturb it is refused.

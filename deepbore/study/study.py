@@ -25,7 +25,6 @@ from deepbore.loop.asking import Asker
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import new_trainer, run
 from deepbore.loop.recommending import recommend
-from deepbore.loop.resume import restore
 from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
 from deepbore.study.opening import IfExists, Opened, loaded, opened
@@ -108,9 +107,7 @@ class Study(Reporting):
         self._begin(opened(space, direction, directions, seed, journal, if_exists, budget, preferences, **parts), where)
 
     def _begin(self, run: Opened, device: torch.device) -> Self:
-        self._state, self._history = run  # the history of what was loaded, until it is restored
-        self._is_as_loaded = self._history is not None  # nothing has been proposed since
-        self._unlearned: Classifier | None = None  # what it was then, before a look at it made the classifier learn
+        self._take(run)
         self._device, self._asker = device, Asker(Engine(self._state), device)
         self.observations.to(device)
         self._recommended: tuple[tuple[int, ...], int | None] | None = None  # by what was known then
@@ -225,8 +222,7 @@ class Study(Reporting):
             generator = self._state.generator
             stream = generator.get_state()  # the run's stream stays as it is
             self._recommended = None
-            if self._is_as_loaded and self._unlearned is None:
-                self._unlearned = self._state.copy_of_classifier()
+            self._keep_unlearned()
             try:
                 generator.manual_seed(self._state.seed)
                 run(new_trainer(self._device), self.classifier, self._state.data, epochs)
@@ -291,21 +287,3 @@ class Study(Reporting):
         """Leaves the journal to another writer; the end of the study or of the process does so, too."""
         if self.observations.journal is not None:
             self.observations.journal.close()
-
-    def _restore(self) -> None:
-        """Brings the state where the journal ended."""
-        if self._history is not None:
-            self._unlearn()  # a snapshot of the design has no weights
-            restore(self._state, self._history)
-            self._history = None  # now: a call that is interrupted leaves the next one to do it
-
-    def _go_on(self) -> None:
-        self._restore()
-        self._unlearn()
-        self._is_as_loaded = False
-
-    def _unlearn(self) -> None:
-        """Takes back what looks at a loaded study have taught the classifier."""
-        if self._unlearned is not None:
-            self.classifier.become(self._unlearned)
-            self._unlearned = None

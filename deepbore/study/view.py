@@ -162,14 +162,6 @@ class StudyView(ABC):
         return None if row is None else self.observations.trial(row)
 
     @abstractmethod
-    def _restore(self) -> None:
-        """Brings the state where the journal ended."""
-
-    @abstractmethod
-    def _go_on(self) -> None:
-        """Brings the state where the journal ended, whatever looks have taught the classifier since."""
-
-    @abstractmethod
     def _recommended_row(self) -> int | None:
         """The row of the recommended trial; None while there is none."""
 
