@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from deepbore import (
-    Ambitious,
     Budget,
     KernelPLS,
     Outcome,
@@ -71,11 +70,6 @@ def test_what_is_logged_of_the_training_leaves_out_pending_trials():
     with_pending = head.quality(LabelledBatch.of(study.observations, ValueGradedLabels()))
     assert with_pending["accuracy"] == alone["accuracy"]
     assert with_pending["auroc"] == alone["auroc"]
-
-
-def test_an_ambitious_search_leaves_no_turn_to_the_head_of_the_near_rows():
-    study = Study(SQUARE, candidates=Ambitious(share=1.0), seed=0)
-    assert not study.recipe.candidates.nearby
 
 
 def test_a_head_with_deviations_is_among_those_that_errors_name():

@@ -19,8 +19,7 @@ class Ambitious(WrappedSearch):
     Worth a try where a run on a space with conditions stands still. It is not the default: over many spaces it gained
     nothing (docs/ablation.md), and on real parameters alone "elsewhere" is the far corners.
 
-    It changes expected improvement only: bounds and probabilities know no label to improve on. The head of the near
-    rows has no turns here: it looks nowhere else.
+    It changes expected improvement only: bounds and probabilities know no label to improve on.
 
     Args:
         base: the search; default `GreedyBatch()`.
@@ -35,7 +34,7 @@ class Ambitious(WrappedSearch):
         super().__init__(GreedyBatch() if base is None else base)
         within(0, 1, share=share)
         above(0, margin=margin)
-        self.share, self.margin, self.nearby = share, margin, False
+        self.share, self.margin = share, margin
 
     def ranked(self, search: Search, q: int) -> Tensor:
         chosen = int((torch.rand(q, generator=search.generator) < self.share).sum())
