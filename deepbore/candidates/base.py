@@ -44,6 +44,7 @@ class Search:
         ranks: the processes that search together.
         ambition: by how much an improvement must exceed the best label to count, >= 0.
         feasibility: how likely points keep the black-box constraints; None where none has been violated.
+        around: rows, best first, whose neighbours are looked at; None for the best of all.
     """
 
     acquisition: Acquisition
@@ -53,6 +54,7 @@ class Search:
     ranks: Ranks = field(default_factory=Ranks)
     ambition: float = 0.0
     feasibility: Feasibility | None = None
+    around: Tensor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "acquisition", self.acquisition.resolved(self.classifier))
@@ -105,7 +107,7 @@ class Search:
 
     def near_best(self, n: int, centres: int) -> Tensor:
         """n random neighbours of so many best observed points (n x d); none where nothing has a value yet."""
-        best = self.points(self.observations.best_rows(centres))
+        best = self.points(self.observations.best_rows(centres) if self.around is None else self.around[:centres])
         return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
 
     def allowed(self, points: Tensor) -> Tensor:
@@ -199,10 +201,12 @@ class Candidates(Part, ABC):
     Attributes:
         needs: which of `Classifier.capabilities` it uses.
         nearby: whether every other proposal may be by a head of the rows near the best one (`NearbyHead`).
+        elsewhere: whether every other proposal may leave out the branches that are known in detail (`Elsewhere`).
     """
 
     needs: frozenset[str] = frozenset()
     nearby: bool = False
+    elsewhere: bool = False
 
     @abstractmethod
     def ranked(self, search: Search, q: int) -> Tensor:
@@ -262,7 +266,7 @@ class WrappedSearch(Candidates):
     def __init__(self, base: Candidates):
         required(base=base)
         of_kind(Candidates, base=base)
-        self.base, self.nearby = base, base.nearby
+        self.base, self.nearby, self.elsewhere = base, base.nearby, base.elsewhere
 
 
 def sorted_by_value(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

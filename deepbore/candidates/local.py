@@ -31,6 +31,9 @@ class LocalSearch(Candidates):
     Under black-box constraints the best point of all goes on by L-BFGS-B. The acquisition is a ridge along the border
     then, as narrow as what is uncertain of the constraints, and Adam's steps leap over it.
 
+    In spaces with conditions every other proposal is made as if the branches that are known in detail were not there
+    (`deepbore.classifiers.elsewhere`).
+
     Several ranks share the points, and then the climbing from the best points of all.
 
     Args:
@@ -42,6 +45,7 @@ class LocalSearch(Candidates):
         focus: probability of looking only at neighbours of the best, in [0, 1].
         iterations: of L-BFGS-B under black-box constraints, at most; 0 for none.
         nearby: whether every other proposal may be by a head of the near rows, where `KernelPLS` is the classifier.
+        elsewhere: whether every other proposal may leave out branches that are known in detail, there, too.
 
     Raises:
         SettingError: for a number outside its range.
@@ -57,14 +61,15 @@ class LocalSearch(Candidates):
         focus: float = 0.25,
         iterations: int = 100,
         nearby: bool = True,
+        elsewhere: bool = True,
     ):
         whole(1, samples=samples, centres=centres)
         whole(0, neighbours=neighbours, climbers=climbers, steps=steps, iterations=iterations)
         within(0, 1, focus=focus)
-        one_of((True, False), nearby=nearby)
+        one_of((True, False), nearby=nearby, elsewhere=elsewhere)
         self.samples, self.neighbours, self.centres = samples, neighbours, centres
         self.climbers, self.steps, self.focus, self.iterations = climbers, steps, focus, iterations
-        self.nearby = nearby
+        self.nearby, self.elsewhere = nearby, elsewhere
 
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()

@@ -1,6 +1,7 @@
 """The posterior of probabilistic least squares, and what labels may be without their noise."""
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,6 +83,12 @@ class KernelPosterior(GaussianPosterior):
     @cached_property
     def _explained(self) -> Tensor:
         return self._k @ self.model.root.mT
+
+    def lowered(self, by: Tensor) -> "KernelPosterior":
+        """The same, but for a mean that is less (n)."""
+        lowered = copy(self)
+        lowered._mean = self._mean - by
+        return lowered
 
     @property
     def scale(self) -> Tensor:

@@ -82,7 +82,7 @@ class LoopController(Callback):
         runner.evaluator.open()
         left, state.unfinished, state.unclaimed = [*state.unfinished, *state.unclaimed], [], []
         runner.evaluate(self.engine.still_pending(left))
-        while not self._stopped(trainer) and (rows := self._known(trainer)):
+        while not self._stop_if_over(trainer) and (rows := self._reserve_known(trainer)):
             runner.evaluate(rows)
         self._before = deepcopy(state.state_dict())
 
@@ -102,19 +102,19 @@ class LoopController(Callback):
         """One iteration: propose, evaluate, record."""
         if self.state.rehearsals > 0:
             self.state.rehearsals -= 1
-        elif not self._stopped(trainer):
-            rows = self.engine.reserve_queued(self.runner.room) or self._proposed(trainer)
+        elif not self._stop_if_over(trainer):
+            rows = self.engine.reserve_queued(self.runner.room) or self._reserve_proposed(trainer)
             if not rows:  # whoever goes on proposes anew, as a study does that is loaded
                 self.state.load_state_dict(self._before)
                 return
             seconds = time.perf_counter() - self._began
             self.runner.evaluate(rows)
-            while not self._stopped(trainer) and (rows := self.engine.reserve_promoted(self.runner.room)):
+            while not self._stop_if_over(trainer) and (rows := self.engine.reserve_promoted(self.runner.room)):
                 self.runner.evaluate(rows)  # needs no classifier
             if self.logs:
                 measured = {**progress(self.state.observations), "seconds_per_suggestion": seconds}
                 pl_module.log_dict(exact({**measured, **self.state.metrics.known}))
-            self._stopped(trainer)
+            self._stop_if_over(trainer)
         self._before = deepcopy(self.state.state_dict())
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -135,7 +135,7 @@ class LoopController(Callback):
             leave()
             self._own.run = None
 
-    def _known(self, trainer: Trainer) -> list[int]:
+    def _reserve_known(self, trainer: Trainer) -> list[int]:
         """Rows that need no classifier, reserved: what is enqueued or promoted, and then the initial design."""
         known = self.engine.reserve_queued(self.runner.room) or self.engine.reserve_promoted(self.runner.room)
         if known or not self.state.n_missing:
@@ -143,14 +143,14 @@ class LoopController(Callback):
         points = self._new(trainer, self.engine.design, self.runner.room)  # no worker waits for the design's end
         return [] if points is None else self.engine.reserve(points)
 
-    def _proposed(self, trainer: Trainer) -> list[int]:
+    def _reserve_proposed(self, trainer: Trainer) -> list[int]:
         """Rows of the classifier's proposals, reserved; none if they are not worth it, or the time is over."""
         with as_usual():
             points = self._new(trainer, self.engine.propose, self.runner.room)
             if points is None:
                 return []
             self.steering.proposed(points)  # the snapshot knows of it
-            if self._stopped(trainer):
+            if self._stop_if_over(trainer):
                 return []
             expected = self.engine.expected_labels(points) if self.logs else None
             with self.state.metrics.forecast(len(self.state.observations), expected):  # which the snapshot knows
@@ -165,7 +165,7 @@ class LoopController(Callback):
             trainer.should_stop = True
         return points
 
-    def _stopped(self, trainer: Trainer) -> bool:
+    def _stop_if_over(self, trainer: Trainer) -> bool:
         """Stops the trainer when all trials are done, or the space is exhausted; whether it is stopped."""
         trainer.should_stop = trainer.should_stop or self.runner.room < 1
         return trainer.should_stop

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from deepbore.candidates import Search, distinct
 from deepbore.candidates.walk import fresh_rows, require_room
-from deepbore.classifiers import Classifier
+from deepbore.classifiers import KernelPLS
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.linalg import LinAlgError
 from deepbore.compute.threads import one_thread
@@ -20,6 +20,7 @@ from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status, WrongReturn
 from deepbore.data.repeats import evaluated
 from deepbore.errors import ValueTypeError
+from deepbore.labels import ValueGradedLabels
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.snapshot import save
 from deepbore.loop.state import RunState
@@ -111,7 +112,7 @@ class Engine:
             RankError: if a rank has died.
         """
         state, recipe = self.state, self.state.recipe
-        ready, learned = all(self.ranks.gather(state.classifier.ready)), self._knows_feasibility()
+        ready, learned = all(self.ranks.gather(state.classifier.ready)), self._learn_feasibility()
         if not learned or not (ready or state.feasibility.is_alone):
             return self.design(q)
         search = Search(
@@ -122,15 +123,15 @@ class Engine:
             self.ranks,
             feasibility=state.feasibility if state.feasibility.is_needed else None,
         )
-        head = self._head_in_turn(q)
+        other = self._in_turn(search, q)
         with one_thread():
-            if head is None:
+            if other is None:
                 return recipe.candidates.propose(search, q)
-            near = recipe.candidates.propose(replace(search, classifier=head), math.ceil(q / 2))
-            others = recipe.candidates.propose(search, q) if q > 1 else near[:0]
-            return distinct(torch.cat([near, others]), state.own, q, state.generator)
+            half = recipe.candidates.propose(other, math.ceil(q / 2))
+            rest = recipe.candidates.propose(search, q) if q > 1 else half[:0]
+            return distinct(torch.cat([half, rest]), state.own, q, state.generator)
 
-    def _knows_feasibility(self) -> bool:
+    def _learn_feasibility(self) -> bool:
         """Lets the state learn the constraints of the latest labels, if any; whether that was possible on all ranks."""
         state, labelled = self.state, self.state.data.latest
         if labelled is None or labelled.constraints is None:
@@ -142,20 +143,33 @@ class Engine:
 
         return self._on_all_ranks(learn, "the constraints could not be learned, exploring instead: %s")
 
-    def _head_in_turn(self, q: int) -> Classifier | None:
-        """The head of the rows near the best one if the next point, or half of the next q, is by it; else None."""
+    def _in_turn(self, search: Search, q: int) -> Search | None:
+        """Another search than the classifier's if the next point, or half of the next q, is by it; else None."""
         state, labelled = self.state, self.state.data.latest
-        if labelled is None or not state.may_look_nearby:
+        if labelled is None:
             return None
 
-        def take_turn() -> bool:
+        def nearby() -> bool:
             values = evaluated(state.own).values[: len(labelled)]  # a trial may have been asked for since
             return state.nearby.take_turn(labelled, values, q) and state.nearby.knows(
                 labelled, values, state.space.released
             )
 
-        failure = "the rows near the best one could not be learned, going on without them: %s"
-        return state.nearby.head if self._on_all_ranks(take_turn, failure) else None
+        def elsewhere() -> bool:
+            labels, classifier = state.recipe.labels, state.classifier
+            assert isinstance(labels, ValueGradedLabels)  # or it may not look elsewhere
+            assert isinstance(classifier, KernelPLS)
+            return state.elsewhere.take_turn(labelled, state.own, labels, classifier, q)
+
+        failure = "the rows %s could not be learned, going on without them: %%s"
+        if state.may_look_nearby and self._on_all_ranks(nearby, failure % "near the best one"):
+            assert state.nearby.head is not None
+            return replace(search, classifier=state.nearby.head)
+        if state.may_look_elsewhere and self._on_all_ranks(elsewhere, failure % "of other branches"):
+            assert state.elsewhere.head is not None
+            assert state.elsewhere.rest is not None
+            return replace(search, classifier=state.elsewhere.head, around=state.elsewhere.rest.ranked)
+        return None
 
     def _on_all_ranks(self, learn: Callable[[], bool], failure: str) -> bool:
         """Whether learning says yes on all ranks; where a matrix has no factor, there is a warning, and no."""

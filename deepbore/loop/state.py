@@ -11,6 +11,7 @@ from torch import Tensor
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.classifiers.base import optimizers_of
 from deepbore.classifiers.earlier_tasks import EarlierTasks
+from deepbore.classifiers.elsewhere import Elsewhere
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.nearby import Nearby
 from deepbore.data import writing
@@ -42,6 +43,7 @@ class RunState:
         metrics: what is logged of labels and forecasts.
         feasibility: what is known of black-box constraints, learned anew before each proposal.
         nearby: what proposes in turn with the classifier where it knows the rows near the best one.
+        elsewhere: what proposes in turn with the classifier where that knows a branch of the space in detail.
         earlier: what earlier tasks forecast, a function of their rows; the classifier looks at it, and so the design.
         data: the observations as Lightning takes them, labelled anew in each epoch.
     """
@@ -59,6 +61,7 @@ class RunState:
     metrics: Metrics = field(default_factory=Metrics)
     feasibility: Feasibility = field(default_factory=Feasibility)
     nearby: Nearby = field(default_factory=Nearby)
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
 
     def __post_init__(self) -> None:
         self.data = LabelledObservations(self.observations, self.recipe.labels)
@@ -102,11 +105,32 @@ class RunState:
         """
         return (
             self.recipe.candidates.nearby
-            and isinstance(self.recipe.labels, ValueGradedLabels)
-            and isinstance(self.classifier, KernelPLS)
-            and self.classifier.learns_all
+            and self._learns_grades
             and self.space.is_continuous
             and not self.space.is_fixed
+        )
+
+    @property
+    def may_look_elsewhere(self) -> bool:
+        """Whether branches that are known in detail may be left out in turn (`deepbore.classifiers.elsewhere`).
+
+        So it is in a space with conditions, for labels graded by one value, and a classifier that learns its kernel and
+        is not told of noise; with constraints, budgets or earlier tasks it is not.
+        """
+        return (
+            self.recipe.candidates.elsewhere
+            and self._learns_grades
+            and self.space.is_conditional
+            and not getattr(self.classifier, "noisy", False)
+        )
+
+    @property
+    def _learns_grades(self) -> bool:
+        """Whether a kernel, all of which is learned, learns labels graded by one value, and nothing beside these."""
+        return (
+            isinstance(self.recipe.labels, ValueGradedLabels)
+            and isinstance(self.classifier, KernelPLS)
+            and self.classifier.learns_all
             and not self.observations.constraints.shape[1]
             and not self.earlier
         )
@@ -174,7 +198,8 @@ class RunState:
         Tensors are the run's own, not copies.
         """
         bound = self.classifier.space is not None
-        feasibility, nearby = self.feasibility.state_dict(), self.nearby.state_dict()
+        turns = {"nearby": self.nearby.state_dict(), "elsewhere": self.elsewhere.state_dict()}
+        feasibility = self.feasibility.state_dict()
         return {
             "asked": self.observations.n_asked,
             "seed": self.seed,
@@ -188,7 +213,7 @@ class RunState:
             "candidates": self.recipe.candidates.state_dict(),
             "metrics": self.metrics.state_dict(),
             **({"feasibility": feasibility} if feasibility else {}),
-            **({"nearby": nearby} if nearby else {}),
+            **{name: turn for name, turn in turns.items() if turn},
             **({"promised": list(self.promised)} if self.promised else {}),
             **({"disappointed": dict(self.disappointed)} if self.disappointed else {}),
         }
@@ -206,6 +231,8 @@ class RunState:
         self.metrics.load_state_dict(state["metrics"])
         self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.released)
         self.nearby.load_state_dict(state.get("nearby", {}), self.space.released)
+        if isinstance(self.classifier, KernelPLS):
+            self.elsewhere.load_state_dict(state.get("elsewhere", {}), self.classifier)
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.promised = list(state.get("promised", []))
         self.disappointed = dict(state.get("disappointed", {}))

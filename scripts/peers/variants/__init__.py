@@ -14,6 +14,7 @@ quantile    labels that are spread over more of the values
 additive    kernels that add what single parameters do to what all do together
 near_axes   which axes the head of the near rows has, and when its turns begin
 repeat      whether values are noisy, by the best configuration once more
+elsewhere   without the proposals that leave out the branches known in detail
 """
 
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from peers.variants import (
     additive,
     averaging,
     design,
+    elsewhere,
     ends,
     former,
     heads,
@@ -49,5 +51,6 @@ ALL: dict[str, Callable[[], Settings]] = {
     **ends.VARIANTS,
     **quantile.VARIANTS,
     **additive.VARIANTS,
+    **elsewhere.VARIANTS,
 }
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default

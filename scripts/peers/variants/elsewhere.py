@@ -1,0 +1,13 @@
+"""The default with no proposals that leave out what is known in detail, in spaces with conditions.
+
+docs/ablation.md has what that head brings ("Branches that are known in detail").
+"""
+
+from collections.abc import Callable
+
+import deepbore as db
+from peers.variants.settings import Settings
+
+VARIANTS: dict[str, Callable[[], Settings]] = {
+    "deepbore:without-elsewhere": lambda: {"candidates": db.GreedyBatch(db.LocalSearch(elsewhere=False))},
+}
