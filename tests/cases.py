@@ -85,6 +85,7 @@ PARAMETERS = {
 }
 PROBLEMS = {
     "Branin": problems.Branin,
+    "Branches": problems.Branches,
     "Hartmann": lambda: problems.Hartmann(6),
     "Rosenbrock": lambda: problems.Rosenbrock(4),
     "SineParabola": problems.SineParabola,

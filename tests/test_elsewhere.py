@@ -114,7 +114,7 @@ def test_one_branch_after_another_is_left_out_and_the_rest_is_graded_by_itself()
     expected = graded_by_value(torch.from_numpy(values), 1.0, threshold(np.sort(values), 0.5), 0.5)
     torch.testing.assert_close(found.batch.z[:, 0].double(), torch.cat([expected, torch.zeros(1)]).double())
     assert found.batch.best == 1.0
-    assert found.ranked.tolist() == [0, 1, 2, 20, *range(3, 10), 21]
+    assert found.ranked.tolist() == [0, 1, 2, 10 + 2 * ENOUGH, *range(3, 10), 11 + 2 * ENOUGH]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_one_branch_after_another_is_left_out_and_the_rest_is_graded_by_itself()
         [("a", 0.01 * k, 1e-4 * k) for k in range(40)],
         [
             *(("a", 0.01 * k, 1.0 + k) for k in range(10)),
-            *(("a", 0.5 + 0.01 * k, 0.0) for k in range(9)),
+            *(("a", 0.5 + 0.01 * k, 0.0) for k in range(ENOUGH)),
             ("b", 0.1, None),
         ],
     ],

