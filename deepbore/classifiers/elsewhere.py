@@ -136,17 +136,18 @@ def rest_of(batch: LabelledBatch, observations: Observations, labels: ValueGrade
     """
     detail = DETAIL * way_of_the_first(observations, labels)
     newest = torch.arange(max(0, len(batch) - LOOKED_AT), len(batch), device=batch.points.device)
-    rows = torch.cat([observations.best_rows(LOOKED_AT).to(newest), newest]).unique()
+    best = observations.best_rows(LOOKED_AT).to(newest)
+    rows = torch.cat([best[best < len(batch)], newest]).unique()  # what was told since has no weight yet
     rows = rows[batch.weight[rows] > NEGLIGIBLE]
     values, here = evaluated(observations).values[rows], branches(observations.space.released, batch.points[rows])
     left_out = here[:0]
     while bool((known := ~values.isnan()).any()):
         merit = values.nan_to_num(nan=math.inf)
-        best = here[merit.argmin()][None]
-        same = is_among(here, best)
+        first = here[merit.argmin()][None]  # the branch of the best row that is left
+        same = is_among(here, first)
         if int((merit[same] < merit.min() + detail).sum()) < ENOUGH:
             break
-        left_out = torch.cat([left_out, best])
+        left_out = torch.cat([left_out, first])
         rows, values, here = rows[~same], values[~same], here[~same]
     if not len(left_out) or not bool(known.any()):
         return None
