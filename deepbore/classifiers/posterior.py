@@ -11,7 +11,7 @@ from deepbore.classifiers.link import Link
 from deepbore.errors import SettingError
 
 UNCERTAIN = (
-    "KernelPLS, DeepPLS, DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN, FourierLogistic, GPClassifier or "
+    "DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, DeepPLS, GPClassifier, FourierLogistic or "
     "RandomForest"
 )
 JITTER = 1e-6  # of the variance's scale: among many points close together a covariance has no full rank

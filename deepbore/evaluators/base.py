@@ -45,7 +45,7 @@ class Evaluator(ABC):
         Raises:
             EvaluatorError: while it evaluates for another: outcomes of both would get mixed.
         """
-        if self.run is not None:
+        if self.run not in (None, run):
             raise EvaluatorError(
                 f"this {type(self).__name__} evaluates for another run, which has not ended. Give each run an "
                 "evaluator of its own."
