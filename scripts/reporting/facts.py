@@ -18,7 +18,11 @@ TABLES = ("hpolib", "nasbench201")
 TRAINING = ("training", "levels")  # nobody knows their optima
 NOISY = ("bbob-noisy", "noisy")
 DESIGNS = ("pressure-vessel", "welded-beam", "digits-under-limit")
-ORDER = (*COCO[:4], "tables", "training", "levels", "noisy", "functions", "bbob-constrained", "designs", "control")
+ORDER = (
+    *COCO[:4],
+    *("tables", "training", "levels", "branches"),
+    *("noisy", "functions", "bbob-constrained", "designs", "control"),
+)
 INSTANCES_OF_DEVELOPMENT = range(1, 6)
 
 

@@ -41,7 +41,8 @@ Every method has the same problems, seeds, number of initial evaluations and cor
   together. Those of a mean of several suites take these for independent, though some have the same functions in other
   dimensions.
 - **Halves.** Only the development half was looked at while deepbore's defaults were chosen: COCO's instances 1 to 5,
-  and half of the tables and training runs, drawn by a hash of their names.
+  and half of the tables, training runs and branches, drawn by a hash of their names. After a change of a default the
+  runs that it touches are made anew, those held out, too ([what was tried](ablation.md) says when).
 """
 
 

@@ -1,6 +1,6 @@
-"""The default with no proposals that leave out what is known in detail, in spaces with conditions.
+"""The default without the proposals that leave out the branches known in detail, in spaces with conditions.
 
-docs/ablation.md has what that head brings ("Branches that are known in detail").
+docs/ablation.md has what these bring ("Branches that are known in detail").
 """
 
 from collections.abc import Callable
