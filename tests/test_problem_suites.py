@@ -265,6 +265,16 @@ def test_the_seed_of_a_run_is_that_of_its_noise():
 # --- names -----------------------------------------------------------------------------------------------------------
 
 DEVELOPMENT = {
+    "branches": [
+        "branches/12x2-3",
+        "branches/12x2-6",
+        "branches/12x2-0",
+        "branches/6x3-0",
+        "branches/6x3-1",
+        "branches/6x3-2",
+        "branches/12x2-5",
+        "branches/6x3-7",
+    ],
     "tables": [
         "hpolib/slice_localization",
         "nasbench201/cifar10",
