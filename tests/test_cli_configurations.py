@@ -99,7 +99,7 @@ loop: {n_trials: 12}
     assert len(pids) == 12
     assert os.getpid() not in pids
     config = yaml.safe_load((tmp_path / "mine" / "config.yaml").read_text())
-    assert config["evaluation"] == {"workers": 2, "timeout": 60.0, "retries": 1}
+    assert config["evaluation"] == {"workers": 2, "timeout": 60.0, "retries": 1, "devices": None}
 
 
 def test_a_run_starts_from_earlier_results(tmp_path, deepbore_here):

@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 class LoopController(Callback):
     """Proposes, evaluates and records at the end of each training epoch.
 
-    The first trials are a Sobol design, of `n_initial` or, as with `ask`, as many more as fill its last batch. An
-    iteration begins as soon as `batch_size` workers of the evaluator are free, and proposes for every free one, while
-    the others go on: with batches of one all workers are always busy, with batches of all workers the run is
-    batch-synchronous. At the end everything outstanding is waited for.
+    The first trials are a Sobol design, of `n_initial` or of a whole batch, if that is more. An iteration begins as
+    soon as `batch_size` workers of the evaluator are free, and proposes for every free one, while the others go on:
+    with batches of one all workers are always busy, with batches of all workers the run is batch-synchronous. At the
+    end everything outstanding is waited for.
 
     Under DDP all ranks hold the same state and train the same weights. Each searches its share of the candidates and
     evaluates its share of the batch, which has one trial at least for each worker of each rank.
@@ -138,9 +138,11 @@ class LoopController(Callback):
     def _reserve_known(self, trainer: Trainer) -> list[int]:
         """Rows that need no classifier, reserved: what is enqueued or promoted, and then the initial design."""
         known = self.engine.reserve_queued(self.runner.room) or self.engine.reserve_promoted(self.runner.room)
-        if known or not self.state.n_missing:
+        room, missing = self.runner.room, self.state.n_missing
+        if known or not missing:
             return known
-        points = self._new(trainer, self.engine.design, self.runner.room)  # no worker waits for the design's end
+        q = min(room, missing) if self.state.n_begun else room  # no worker of the first batch waits for results
+        points = self._new(trainer, self.engine.design, q)
         return [] if points is None else self.engine.reserve(points)
 
     def _reserve_proposed(self, trainer: Trainer) -> list[int]:
