@@ -99,12 +99,15 @@ class ProcessEvaluator(ParallelEvaluator):
         error = idle.ready.exception()
         if isinstance(error, Exception) and not isinstance(error, BrokenExecutor):
             raise _cannot_load(error)
-        future = submitted(idle.executor, worker.call, trial)
-        died_idle = future.done() and isinstance(future.exception(), BrokenExecutor)  # the trial had not begun
-        self._died_idle = self._died_idle + 1 if died_idle else 0
-        if 0 < self._died_idle < TOLERATED:
-            self._replace(idle.executor)
-            return None
+        try:
+            future = idle.executor.submit(worker.call, trial)
+        except BrokenExecutor:  # it had died before, and the trial has not begun
+            self._died_idle += 1
+            if self._died_idle < TOLERATED:
+                self._replace(idle.executor)
+                return None
+            future = submitted(idle.executor, worker.call, trial)
+        self._died_idle = 0
         return idle.executor, future
 
     def _give_up(self, attempt: Attempt) -> None:
