@@ -154,7 +154,7 @@ def rest_of(batch: LabelledBatch, observations: Observations, labels: ValueGrade
     ranked = values[known].sort().values.cpu().numpy()
     z, _ = labels.label(values, ranked, threshold(ranked, labels.proportion(len(ranked))))
     regraded = replace(batch.take(rows), z=z[:, None], best=1.0)
-    return Rest(regraded, rows[values.nan_to_num(nan=math.inf).argsort(stable=True)], left_out)
+    return Rest(regraded, rows[merit.argsort(stable=True)], left_out)
 
 
 def way_of_the_first(observations: Observations, labels: ValueGradedLabels) -> float:
