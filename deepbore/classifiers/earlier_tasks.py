@@ -135,6 +135,7 @@ class EarlierTasks:
             weight=torch.cat([part.weight.to(device) for part in parts]),
             constraints=grades if grades is None else pad(grades, (0, 0, n_earlier, 0), value=math.nan),
             n_earlier=n_earlier,
+            failed=torch.cat([part.failures.to(device) for part in parts]),
         )
 
     def weights(self, batch: LabelledBatch) -> Tensor:

@@ -97,7 +97,9 @@ class Elsewhere:
         """The head, made when it is first needed."""
         if self.head is None:
             assert like.space is not None
-            self.head = ElsewhereHead(rows=like.rows, iterations=like.iterations, prior=like.prior, alike=like.alike)
+            self.head = ElsewhereHead(
+                rows=like.rows, iterations=like.iterations, prior=like.prior, alike=like.alike, crashes=like.crashes
+            )
             self.head.bind(like.space)
         self.head.generator = like.generator
         return self.head

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.crashes import without_crashes
 from deepbore.classifiers.kernel_posterior import (
     JITTER,
     KernelModel,
@@ -17,6 +18,7 @@ from deepbore.classifiers.kernel_posterior import (
     NoiselessRows,
     drawn_without_noise,
 )
+from deepbore.classifiers.kernel_prior import LAMBDA, LENGTH_SCALE, correlated, penalty, prior_of
 from deepbore.classifiers.kernels import KERNELS, ScaledKernel
 from deepbore.classifiers.link import Link
 from deepbore.labels.datamodule import LabelledBatch
@@ -26,12 +28,10 @@ from deepbore.space.coordinates import Coordinates
 MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains where the best label is taken for luck
 ROWS = 200  # that a kernel learns from, at most: what that takes grows with their cube
 FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
-# log-normal priors (mean and standard deviation of the logarithm) and bounds of the logarithm
-LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
-ALIKE = 0.75  # prior correlation of the logarithms of any two length scales in wide spaces
-LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
+CRASH_ITERATIONS = 30  # of the kernel of failures, which is fitted anew each time
 NOISE_START = -2.5  # log lambda where most of what labels vary by is noise
 NOISE_COUNTS = 0.01  # the share of the labels' variance that lambda explains from which on noise counts
+# bounds of the logarithms
 LENGTH_SCALE_BOUNDS, AMPLITUDE_BOUNDS, LAMBDA_BOUNDS = (-4.6, 4.6), (-6.0, 4.0), (-20.0, 1.0)
 
 
@@ -56,6 +56,11 @@ class KernelPLS(Classifier):
     scales. And `LogExpectedImprovement` is averaged over what the labels of the rows may be without their noise (Letham
     et al. 2019), so that no lucky label is what must be beaten. Where values are rough but not noisy it is worse.
 
+    A failure has label 0, as if it were worse than any value. That holds a search off a region which fails; but a crash
+    beside the best row, which has nothing to do with where it happened, is a hole that no smooth kernel explains. So of
+    each failure it is asked what a second kernel, of which rows have failed, expects there by all other rows. Where a
+    success is likelier nothing is learned of it: it counts as a crash by chance, until another one nearby confirms it.
+
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
     log-normal priors keep what is learned within reason; `prior=False` leaves them out. Of ten real parameters or more
     the logarithms of any two length scales have a correlation of 3/4: a few observations tell how far all of them reach
@@ -71,6 +76,7 @@ class KernelPLS(Classifier):
         noisy: whether values are known to be noisy.
         alike: whether length scales are expected to be alike, in spaces of ten real parameters or more; if not, their
             priors are independent there, too.
+        crashes: whether failures may be crashes by chance; if not, nothing is learned but that they are bad.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -105,6 +111,7 @@ class KernelPLS(Classifier):
         prior: bool = True,
         noisy: bool = False,
         alike: bool = True,
+        crashes: bool = True,
     ):
         super().__init__()
         one_of(KERNELS, kernel=kernel)
@@ -113,8 +120,9 @@ class KernelPLS(Classifier):
         whole(0, iterations=iterations)
         self.function = KERNELS[kernel]
         self.length_scale, self.regularisation = length_scale, regularisation
-        one_of((True, False), prior=prior, noisy=noisy, alike=alike)
+        one_of((True, False), prior=prior, noisy=noisy, alike=alike, crashes=crashes)
         self.rows, self.iterations, self.prior, self.noisy, self.alike = rows, iterations, prior, noisy, alike
+        self.crashes = crashes
         self._noiseless: NoiselessRows | None = None
 
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
@@ -133,9 +141,7 @@ class KernelPLS(Classifier):
     def build(self, space: SearchSpace, outputs: int) -> None:
         d = len(space)
         self.coordinates = Coordinates(space)
-        scales = [self.length_scale_prior if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
-        self._prior = np.array([*scales, AMPLITUDE, self.lambda_prior if space.continuous_columns else LEVEL_LAMBDA])
-        self._prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
+        self._prior = prior_of(space, self.length_scale_prior, self.lambda_prior)
         self._prior_precision = self._precision(space)
         self._bounds = [self.length_scale_bounds] * d + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
         start = self._prior[:, 0].copy()
@@ -183,8 +189,10 @@ class KernelPLS(Classifier):
         """Fits the batch, as `fit` does, without a trainer."""
         # light rows stay out: to the evidence a row is a row, however little it weighs, and makes lambda smaller
         batch = batch.coreset(self.rows, self.generator)
+        if self.crashes:
+            batch = without_crashes(batch, self._expected_by_others)
         labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
-        self._keep(_x=self.coordinates(batch.points), _data=labels, _may_be_best=may_be_best(batch))
+        self._keep(_x=self.coordinates(batch.points), _data=labels, _may_be_best=batch.may_be_best)
         starts = [self.theta.cpu().numpy()]
         if self.noisy and len(batch) <= FULL_BUDGET:
             starts.append(np.append(self._prior[:-1, 0], NOISE_START).clip(*np.transpose(self._bounds)))
@@ -194,6 +202,18 @@ class KernelPLS(Classifier):
         if self.noisy:
             self._noiseless = self._drawn() if self._share_of_noise > NOISE_COUNTS else None
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
+
+    def _expected_by_others(self, batch: LabelledBatch) -> Tensor:
+        """What a kernel that learns a batch expects of each of its labels by all other rows (n).
+
+        z_i - a_i / (K^-1)_ii, of the coefficients a (Rasmussen & Williams, Gaussian processes for machine learning,
+        2006, eq. 5.12).
+        """
+        assert self.space is not None
+        head = KernelPLS(rows=len(batch), iterations=CRASH_ITERATIONS, alike=self.alike, crashes=False)
+        head.bind(self.space).to(batch.points.device)
+        head.learn(batch)
+        return head._data[:, 0] - head._coefficients / head._root.square().sum(0)
 
     def _most_evident(self, start: np.ndarray) -> OptimizeResult:
         """The maximum of the evidence that L-BFGS finds from a start."""
@@ -226,9 +246,8 @@ class KernelPLS(Classifier):
         value = float(z @ a / 2 + factor.diagonal().log().sum())
         if not self.prior:
             return value, gradient.cpu().numpy()
-        score = (theta_array - self._prior[:, 0]) / self._prior[:, 1]
-        pull = self._prior_precision @ score
-        return value + float(score @ pull / 2), gradient.cpu().numpy() + pull / self._prior[:, 1]
+        paid, pull = penalty(theta_array, self._prior, self._prior_precision)
+        return value + paid, gradient.cpu().numpy() + pull
 
     def _covariance(self, theta: Tensor) -> Tensor:
         """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
@@ -277,17 +296,3 @@ class KernelPLS(Classifier):
         # both until it learns again, as it does before it is told a best label
         self._keep(_may_be_best=torch.ones_like(self._x[:, 0], dtype=torch.bool))
         self._noiseless = None
-
-
-def may_be_best(batch: LabelledBatch) -> Tensor:
-    """Which rows improvement may be over (n booleans): those of this run, only feasible ones if there are any."""
-    own = torch.arange(len(batch), device=batch.points.device) >= batch.n_earlier
-    kept = own if batch.constraints is None else own & (batch.constraints >= 0.5).all(-1)
-    return next((rows for rows in (kept, own) if bool(rows.any())), torch.ones_like(own))
-
-
-def correlated(d: int) -> np.ndarray:
-    """The precision of theta's prior, in units of its deviations, of d length scales that are expected to be alike."""
-    precision = np.eye(d + 2)
-    precision[:d, :d] = np.linalg.inv(ALIKE + (1 - ALIKE) * np.eye(d))
-    return precision

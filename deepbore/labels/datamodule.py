@@ -10,8 +10,9 @@ from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
 from deepbore.compute.large import up_to
-from deepbore.data.observations import Observations
+from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling
+from deepbore.labels.constraints import BORDER
 from deepbore.labels.coreset import NEGLIGIBLE, coreset
 from deepbore.labels.defaults import default_labels
 from deepbore.space import SearchSpace
@@ -31,6 +32,7 @@ class LabelledBatch:
         constraints: grades of the black-box constraints, n x c, or None; see `Labels`.
         budgets: what the trials may spend, n; None where there are no budgets.
         n_earlier: how many rows of earlier tasks stand before those of this run.
+        failed: which trials have failed, n booleans; None where none has.
     """
 
     points: Tensor
@@ -42,12 +44,14 @@ class LabelledBatch:
     constraints: Tensor | None = None
     budgets: Tensor | None = None
     n_earlier: int = 0
+    failed: Tensor | None = None
 
     @classmethod
     def of(cls, observations: Observations, labelling: Labelling) -> "LabelledBatch":
         """Observations, all of them of one task, with their labels as of now."""
         budgets = None if observations.budget is None else observations.budgets
-        return cls(observations.points, **vars(labelling(observations)), budgets=budgets)
+        failed = observations.status == Status.FAILED if observations.n_failed else None
+        return cls(observations.points, **vars(labelling(observations)), budgets=budgets, failed=failed)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -68,13 +72,25 @@ class LabelledBatch:
         return len(self) - len(self.light)
 
     @property
+    def failures(self) -> Tensor:
+        """Which trials have failed, n booleans."""
+        return torch.zeros_like(self.weight, dtype=torch.bool) if self.failed is None else self.failed
+
+    @property
+    def may_be_best(self) -> Tensor:
+        """Which rows improvement may be over (n booleans): those of this run, only feasible ones if there are any."""
+        own = torch.arange(len(self), device=self.points.device) >= self.n_earlier
+        kept = own if self.constraints is None else own & (self.constraints >= BORDER).all(-1)
+        return next((rows for rows in (kept, own) if bool(rows.any())), torch.ones_like(own))
+
+    @property
     def told(self) -> "LabelledBatch":
         """The batch of the rows that there is something to learn from."""
         return self.take((self.weight > NEGLIGIBLE).nonzero().squeeze(-1)) if len(self.light) else self
 
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows only, given by number."""
-        optional = {"constraints": self.constraints, "budgets": self.budgets}
+        optional = {"constraints": self.constraints, "budgets": self.budgets, "failed": self.failed}
         taken: dict[str, Any] = {name: each[rows] for name, each in optional.items() if each is not None}
         taken |= {"n_earlier": int((rows < self.n_earlier).sum())} if self.n_earlier else {}
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)
