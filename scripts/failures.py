@@ -38,7 +38,8 @@ from harness.measuring import Row, grid, measure_or_show
 from reporting.bootstrap import means
 
 COCO = ["bbob/f08/i04/d05", "bbob/f10/i04/d05", "bbob/f15/i04/d05", "bbob/f20/i04/d05"]
-PROBLEMS = ["branin", "hartmann3", "hartmann6", "hpolib/protein_structure", *COCO]
+MIXED = ["bbob-mixint/f08/i04/d05", "bbob-mixint/f15/i04/d05"]
+PROBLEMS = ["branin", "hartmann3", "hartmann6", "hpolib/protein_structure", *COCO, *MIXED]
 SEEDS, TRIALS, SHOWN = 5, 100, (25, 50, 100)
 SHARE, CHANCE, BEFORE = 0.3, 0.1, 0.15  # of the space; of the evaluations; in deviations of w.u
 POOL = 20_000  # points that the region is laid out on

@@ -19,7 +19,7 @@ from deepbore.space import SearchSpace
 POOL = 5 * ROWS  # as many of the best rows, and of the newest, are those that near ones are looked for among
 GOOD, GOOD_PER_PARAMETER = 20, 2  # the rows that axes are found from: 20 + 2 d
 UNKNOWN = 1e-3  # the share of the labels' variance that a head which takes its turn leaves unexplained, at most
-CRASHES = 0.1  # the share of the near rows from which on failures are a wall, and no crashes
+CRASHES = 0.1  # the share of the near rows from which on failures may be a wall, and no crashes
 TAIL = 0.5  # thresholds beyond the median of the near rows, as `ValueGradedLabels` have them
 
 
@@ -58,8 +58,8 @@ def n_good(d: int) -> int:
 def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBatch]:
     """Points of the good rows, best first, and the rows near the best one, graded anew among themselves.
 
-    Failures that are less than a tenth of the near rows are taken for crashes, and say nothing; more are a wall, and
-    count as bad.
+    Failures that are less than a tenth of the near rows are taken for crashes, and say nothing. More may be a wall:
+    then the heads ask of each of them whether chance explains it (`deepbore.classifiers.crashes`).
 
     Args:
         batch: n rows; their labels are not looked at, which are single precision and all alike near the best one.
