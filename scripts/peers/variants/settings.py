@@ -20,12 +20,22 @@ def alone(variant: Callable[[], Settings]) -> Callable[[], Settings]:
 
 def independent(variant: Callable[[], Settings]) -> Callable[[], Settings]:
     """A variant whose kernels have independent priors of their length scales, as all had when it was measured."""
+    return with_kernels(variant, alike=False)
+
+
+def believing(variant: Callable[[], Settings]) -> Callable[[], Settings]:
+    """A variant to whose kernels each failure is bad, as it was to all when it was measured."""
+    return with_kernels(variant, crashes=False)
+
+
+def with_kernels(variant: Callable[[], Settings], **changed: bool) -> Callable[[], Settings]:
+    """A variant all of whose kernels have some settings changed."""
 
     def settings() -> Settings:
         given = {"classifier": db.KernelPLS()} | variant()
         for part in given["classifier"].modules():
             if isinstance(part, db.KernelPLS):
-                part.alike = False
+                vars(part).update(changed)
         return given
 
     return settings
