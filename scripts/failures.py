@@ -2,7 +2,7 @@
 """Runs where evaluations crash, in a region or by chance: deepbore, Optuna's TPE and random search.
 
     python scripts/failures.py docs/results/failures.jsonl            # goes on where it stopped
-    python scripts/failures.py docs/results/failures.jsonl --show     # the tables only
+    python scripts/failures.py docs/results/failures.jsonl --show     # the table only
 
 How evaluations crash, anew for each seed:
 
@@ -15,8 +15,8 @@ How evaluations crash, anew for each seed:
 In encoded points a real parameter spans 1 and one of k levels k - 1. A crash is an exception, as in a training run that
 ends out of memory: a failed trial to deepbore, one that `catch` lets pass to Optuna. `deepbore, all bad` is deepbore
 with `KernelPLS(crashes=False)`, to which each failure is bad, wherever it is. A row says of each run how many of 100
-evaluations crashed, how many of the last 50, and the least regret of the others after 25, 50 and 100; on a cliff it is
-counted from the best value that any run with the same seed has found.
+evaluations crashed, how many of the last 50, and the least regret of the others after 25, 50 and 100. In the table that
+of a cliff is counted from the best value that any run with the same seed has found.
 """
 
 import math
@@ -51,10 +51,10 @@ class CrashError(RuntimeError):
 
 
 class Crashing:
-    """A problem some of whose evaluations raise; keeps the value of each call, to minimise, NaN for a crash."""
+    """A problem some of whose evaluations raise; keeps the regret of each call, NaN for a crash."""
 
     def __init__(self, problem: Problem, how: str, seed: int):
-        self.problem, self.how, self.values = problem, how, list[float]()
+        self.problem, self.how, self.regrets = problem, how, list[float]()
         self.chance = np.random.default_rng(seed)
         generator = torch.Generator().manual_seed(1000 + seed)
         pool = problem.space.sample(POOL, generator)
@@ -72,7 +72,7 @@ class Crashing:
         (point,) = self.problem.space.encode([params])
         crashed = self.chance.random() < CHANCE if self.how == "chance" else bool(point @ self.w > self.t)
         value = self.problem(params)
-        self.values.append(math.nan if crashed else float(self.problem.regret(value)))
+        self.regrets.append(math.nan if crashed else float(self.problem.regret(value)))
         if crashed:
             raise CrashError
         return value
@@ -138,8 +138,8 @@ def run(how: str, problem: str, seed: int, method: str, trials: int) -> Row:
     torch.set_num_threads(1)
     crashing = Crashing(problem_of(problem), how, seed)
     METHODS[method](crashing, trials, seed)
-    crashed = np.isnan(crashing.values)
-    best = np.fmin.accumulate(crashing.values)
+    crashed = np.isnan(crashing.regrets)
+    best = np.fmin.accumulate(crashing.regrets)
     late = int(crashed[trials // 2 :].sum())
     return {
         "crashed": int(crashed.sum()),

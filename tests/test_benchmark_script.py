@@ -230,9 +230,9 @@ def test_a_script_of_one_file_measures_what_is_missing_or_only_shows(tmp_path, m
 def test_lost_evaluations_are_counted(capsys):
     crashing = failures.Crashing(problem_of("branin"), "region", 0)
     failures.by_chance(crashing, 10, 0)
-    assert len(crashing.values) == 10
+    assert len(crashing.regrets) == 10
     row = failures.run("region", "branin", 0, "random", 10)
-    lost = [math.isnan(value) for value in crashing.values]
+    lost = [math.isnan(regret) for regret in crashing.regrets]
     assert (row["crashed"], row["late"]) == (sum(lost), sum(lost[5:]))
     both = [
         {"how": "region", "problem": "branin", "method": method, "seed": 0, **row} for method in ("random", "deepbore")
