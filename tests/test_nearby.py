@@ -19,7 +19,7 @@ from deepbore import (
     ThresholdLabels,
 )
 from deepbore.candidates import Search
-from deepbore.classifiers.kernel_pls import ROWS
+from deepbore.classifiers.kernel_fit import ROWS
 from deepbore.classifiers.local_axes import LocalAxes
 from deepbore.classifiers.nearby import NearbyHead, n_good, near_rows
 from deepbore.data.repeats import evaluated

@@ -98,7 +98,12 @@ class Elsewhere:
         if self.head is None:
             assert like.space is not None
             self.head = ElsewhereHead(
-                rows=like.rows, iterations=like.iterations, prior=like.prior, alike=like.alike, crashes=like.crashes
+                rows=like.rows,
+                iterations=like.iterations,
+                prior=like.prior,
+                alike=like.alike,
+                crashes=like.crashes,
+                additive=like.additive,
             )
             self.head.bind(like.space)
         self.head.generator = like.generator

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.kernels import ScaledKernel
+from deepbore.classifiers.kernels import Kernel
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, Noiseless
 
@@ -31,7 +31,7 @@ class KernelModel:
         noiseless: what labels may be without their noise; None for what does not ask.
     """
 
-    kernel: ScaledKernel
+    kernel: Kernel
     x: Tensor
     root: Tensor
     coefficients: Tensor

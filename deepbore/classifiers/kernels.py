@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from deepbore.space.coordinates import squared_distances
@@ -33,6 +35,16 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+class Kernel(Protocol):
+    """A kernel that is as large at every point: k(x, x) = amplitude, a scalar."""
+
+    @property
+    def amplitude(self) -> Tensor: ...
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m."""
+
+
 @dataclass(frozen=True)
 class ScaledKernel:
     """k(x, y) = amplitude * function(sum_j (scale_j (x_j - y_j))^2).
@@ -50,3 +62,33 @@ class ScaledKernel:
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """n x c and m x c -> n x m."""
         return self.amplitude * self.function(squared_distances(x * self.scale, y * self.scale))
+
+
+@dataclass(frozen=True)
+class PartlyAdditiveKernel:
+    """k(x, y) = (1 - share) k_all(x, y) + share / d sum_j k_j(x_j / ratio, y_j / ratio).
+
+    Attributes:
+        together: k_all, of all d parameters; k_j is the same of the j-th one alone.
+        share: in (0, 1), a scalar.
+        ratio: > 0, the length scales of what is added by those of k_all, a scalar.
+        owner: which parameter each coordinate belongs to, c.
+    """
+
+    together: ScaledKernel
+    share: Tensor
+    ratio: Tensor
+    owner: Tensor
+
+    @property
+    def amplitude(self) -> Tensor:
+        return self.together.amplitude
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m."""
+        scale = self.together.scale / self.ratio
+        parts = [self.owner == parameter for parameter in self.owner.unique()]
+        total = torch.zeros_like(self.amplitude)
+        for own in parts:  # one by one: all at once take d times the memory
+            total = total + ScaledKernel(self.together.function, scale[own], self.amplitude)(x[:, own], y[:, own])
+        return torch.lerp(self.together(x, y), total / len(parts), self.share)

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.kernel_pls import ROWS, KernelPLS
+from deepbore.classifiers.kernel_fit import ROWS
+from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.local_axes import LocalAxes
 from deepbore.compute.large import smallest
 from deepbore.labels.coreset import NEGLIGIBLE
@@ -160,7 +161,7 @@ class Nearby:
     def _make(self, count: int, space: SearchSpace) -> None:
         """Has so many heads; each begins with the kernel of the first."""
         while len(self._heads) < count:
-            head = NearbyHead(alike=False)
+            head = NearbyHead(alike=False, additive=False)
             head.bind(space)
             if self._heads:
                 head.theta.copy_(self._heads[0].theta)

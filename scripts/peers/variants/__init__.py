@@ -15,6 +15,7 @@ additive    kernels that add what single parameters do to what all do together
 near_axes   which axes the head of the near rows has, and when its turns begin
 repeat      whether values are noisy, by the best configuration once more
 elsewhere   without the proposals that leave out the branches known in detail
+rival       without the rival whose kernel adds what each parameter does
 """
 
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from peers.variants import (
     in_context,
     noise,
     quantile,
+    rival,
     scales,
     ties,
     warping,
@@ -53,5 +55,6 @@ LATER: dict[str, Callable[[], Settings]] = {
     **additive.VARIANTS,
     **elsewhere.VARIANTS,
 }
-ALL = {name: believing(make) for name, make in LATER.items()}  # none was measured with crashes by chance
+ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
+ALL |= rival.VARIANTS
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.acquisition.improvement import log_improvement
-from deepbore.classifiers.kernel_pls import FULL_BUDGET
+from deepbore.classifiers.kernel_fit import FULL_BUDGET
 from deepbore.classifiers.kernel_posterior import KernelPosterior
 from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch

@@ -24,8 +24,8 @@ def independent(variant: Callable[[], Settings]) -> Callable[[], Settings]:
 
 
 def believing(variant: Callable[[], Settings]) -> Callable[[], Settings]:
-    """A variant to whose kernels each failure is bad, as it was to all when it was measured."""
-    return with_kernels(variant, crashes=False)
+    """A variant to whose kernels each failure is bad, and which have no rival, as with all when it was measured."""
+    return with_kernels(variant, crashes=False, additive=False)
 
 
 def with_kernels(variant: Callable[[], Settings], **changed: bool) -> Callable[[], Settings]:

@@ -1,0 +1,236 @@
+"""`KernelFit`: a regularised least-squares fit of labels by one kernel, whose settings their evidence chooses."""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.optimize import OptimizeResult, minimize
+from torch import Tensor
+
+from deepbore.checks import above, one_of, whole
+from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.kernel_posterior import (
+    JITTER,
+    KernelModel,
+    KernelPosterior,
+    NoiselessRows,
+    drawn_without_noise,
+)
+from deepbore.classifiers.kernel_prior import LAMBDA, LENGTH_SCALE, correlated, penalty, prior_of
+from deepbore.classifiers.kernels import KERNELS, Kernel, ScaledKernel
+from deepbore.classifiers.link import Link
+from deepbore.labels.datamodule import LabelledBatch
+from deepbore.space import SearchSpace
+from deepbore.space.coordinates import Coordinates
+
+MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains where the best label is taken for luck
+ROWS = 200  # that a kernel learns from, at most: what that takes grows with their cube
+FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
+NOISE_START = -2.5  # log lambda where most of what labels vary by is noise
+NOISE_COUNTS = 0.01  # the share of the labels' variance that lambda explains from which on noise counts
+# bounds of the logarithms
+LENGTH_SCALE_BOUNDS, AMPLITUDE_BOUNDS, LAMBDA_BOUNDS = (-4.6, 4.6), (-6.0, 4.0), (-20.0, 1.0)
+
+
+class KernelFit(Classifier):
+    """What `KernelPLS` says of the labels of a batch by one kernel alone.
+
+    Args:
+        kernel, length_scale, regularisation, rows, iterations, prior, noisy, alike: as of `KernelPLS`.
+
+    Raises:
+        SettingError: for an unknown kernel, or a number outside its range.
+    """
+
+    link = Link.IDENTITY
+    capabilities = frozenset({"std", "theorem"})
+    distance_aware = True
+    kappa = 2.0
+    length_scale_prior: ClassVar[tuple[float, float]] = LENGTH_SCALE  # of real parameters
+    length_scale_bounds: ClassVar[tuple[float, float]] = LENGTH_SCALE_BOUNDS
+    lambda_prior: ClassVar[tuple[float, float]] = LAMBDA  # where there are real parameters
+
+    def __init__(
+        self,
+        kernel: str = "matern",
+        length_scale: float | None = None,
+        regularisation: float | None = None,
+        rows: int = ROWS,
+        iterations: int = 15,
+        prior: bool = True,
+        noisy: bool = False,
+        alike: bool = True,
+    ):
+        super().__init__()
+        one_of(KERNELS, kernel=kernel)
+        above(0, length_scale=length_scale, regularisation=regularisation)
+        whole(1, rows=rows)
+        whole(0, iterations=iterations)
+        self.function = KERNELS[kernel]
+        self.length_scale, self.regularisation = length_scale, regularisation
+        one_of((True, False), prior=prior, noisy=noisy, alike=alike)
+        self.rows, self.iterations, self.prior, self.noisy, self.alike = rows, iterations, prior, noisy, alike
+        self._noiseless: NoiselessRows | None = None
+
+    theta: Tensor  # logarithms of d length scales, the amplitude and lambda
+    _x: Tensor  # rows as coordinates, n x c
+    _data: Tensor  # their labels and weights, n x 2
+    _may_be_best: Tensor  # which of them improvement may be over, n booleans
+    _root: Tensor
+    _coefficients: Tensor
+    _information: Tensor
+
+    @property
+    def learns_all(self) -> bool:
+        """Whether length scales, amplitude and lambda are all learned, those of the default kernel."""
+        return self.function is KERNELS["matern"] and self.length_scale is None and self.regularisation is None
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        self.coordinates = Coordinates(space)
+        self.register_buffer("theta", torch.from_numpy(self._start(space)))
+        self._remember(
+            torch.zeros(0, self.coordinates.size, dtype=torch.float64), torch.zeros(0, 2, dtype=torch.float64)
+        )
+
+    def _start(self, space: SearchSpace) -> np.ndarray:
+        """Theta as it begins, the middle of its prior; sets that, and bounds."""
+        d = len(space)
+        self._prior = prior_of(space, self.length_scale_prior, self.lambda_prior)
+        self._prior_precision = self._precision(space)
+        self._bounds = [self.length_scale_bounds] * d + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
+        start = self._prior[:, 0].copy()
+        if self.length_scale is not None:
+            start[:-1] = [math.log(self.length_scale)] * d + [0.0]
+            self._bounds[:-1] = [(fixed, fixed) for fixed in start[:-1]]
+        if self.regularisation is not None:
+            start[-1] = math.log(self.regularisation)
+            self._bounds[-1] = (start[-1], start[-1])
+        return start
+
+    def _precision(self, space: SearchSpace) -> np.ndarray:
+        """The precision of theta's prior in units of its deviations, (d + 2) x (d + 2)."""
+        d = len(space)
+        return correlated(d) if self.alike and space.is_wide else np.eye(d + 2)
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        measured = self.learn(batch)
+        self.count_step()
+        return measured
+
+    def keep_best(self, best: float | Tensor) -> None:
+        """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
+        best = torch.as_tensor(best)
+        lucky = best.ndim == 0 and not self.noisy and self._share_of_noise > MOSTLY_CHANCE
+        super().keep_best(best.to(self.theta).minimum(self._fitted[self._may_be_best].max()) if lucky else best)
+
+    @property
+    def _share_of_noise(self) -> float:
+        """How much of what the labels vary by lambda explains."""
+        return float(self.theta[-1].exp() / self._data[:, 0].var()) if len(self._data) > 1 else 0.0
+
+    @property
+    def _fitted(self) -> Tensor:
+        """pi_t at the rows (n): K_t a = z_t - lambda a, of the coefficients a."""
+        return self._data[:, 0] - (self._noise(self.theta) + JITTER) * self._coefficients
+
+    @torch.no_grad()
+    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Fits the batch, as `fit` does, without a trainer."""
+        # light rows stay out: to the evidence a row is a row, however little it weighs, and makes lambda smaller
+        batch = batch.coreset(self.rows, self.generator)
+        labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
+        self._keep(_x=self.coordinates(batch.points), _data=labels, _may_be_best=batch.may_be_best)
+        starts = [self.theta.cpu().numpy()]
+        if self.noisy and len(batch) <= FULL_BUDGET:
+            starts.append(np.append(self._prior[:-1, 0], NOISE_START).clip(*np.transpose(self._bounds)))
+        found = min(map(self._most_evident, starts), key=lambda one: one.fun)
+        self.theta.copy_(torch.tensor(found.x))
+        self._remember(self._x, self._data)
+        if self.noisy:
+            self._noiseless = self._drawn() if self._share_of_noise > NOISE_COUNTS else None
+        return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
+
+    def _most_evident(self, start: np.ndarray) -> OptimizeResult:
+        """The maximum of the evidence that L-BFGS finds from a start."""
+        steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
+        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
+        return minimize(self._negative_evidence, start, **how)
+
+    def _drawn(self) -> NoiselessRows:
+        """The labels of the rows without their noise."""
+        covariance = self._kernel(self.theta)(self._x, self._x)
+        return drawn_without_noise(
+            covariance, self._root, self._data[:, 0], float(self.theta[-1].exp()), self._may_be_best
+        )
+
+    def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
+        """Minus the log marginal likelihood and any log prior, up to a constant, and the gradient in theta.
+
+        The derivative in the Gram matrix is (K^-1 - a a^T) / 2 with a = K^-1 z; autograd only carries it on to theta.
+        """
+        z = self._data[:, 0]
+        with torch.enable_grad():
+            theta = torch.tensor(theta_array).to(self._x).requires_grad_(True)
+            covariance = self._covariance(theta)
+        factor, failed = torch.linalg.cholesky_ex(covariance.detach())
+        if bool(failed):
+            return 1e10, np.zeros_like(theta_array)
+        inverse = torch.cholesky_inverse(factor)
+        a = inverse @ z
+        (gradient,) = torch.autograd.grad(covariance, theta, (inverse - torch.outer(a, a)) / 2)
+        value = float(z @ a / 2 + factor.diagonal().log().sum())
+        if not self.prior:
+            return value, gradient.cpu().numpy()
+        paid, pull = penalty(theta_array, self._prior, self._prior_precision)
+        return value + paid, gradient.cpu().numpy() + pull
+
+    def _covariance(self, theta: Tensor) -> Tensor:
+        """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
+        return self._kernel(theta)(self._x, self._x) + torch.diag(self._noise(theta) + JITTER)
+
+    def _kernel(self, theta: Tensor) -> Kernel:
+        return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.owner], theta[-2].exp())
+
+    def _noise(self, theta: Tensor) -> Tensor:
+        """Lambda divided by each row's weight (n)."""
+        return theta[-1].exp() / self._data[:, 1]
+
+    def _remember(self, x: Tensor, data: Tensor) -> None:
+        """Keeps the rows x (n x c) with labels and weights (n x 2), and what predictions need of them."""
+        self._keep(_x=x, _data=data)
+        factor = torch.linalg.cholesky(self._covariance(self.theta))
+        identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
+        root = torch.linalg.solve_triangular(factor, identity, upper=False)  # root^T root = (K_t + lambda I)^-1
+        information = factor.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
+        self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
+
+    def _keep(self, **tensors: Tensor) -> None:
+        """Tensors that move with the module, and are no part of its state dict: rows are, and the rest follows."""
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor, persistent=False)
+
+    # --- predicting --------------------------------------------------------------------------------------------------
+
+    def posterior(self, points: Tensor) -> KernelPosterior:
+        self.check_points(points)
+        kernel, regularisation = self._kernel(self.theta), self.theta[-1].exp()
+        model = KernelModel(
+            kernel, self._x, self._root, self._coefficients, regularisation, self._information, self._noiseless
+        )
+        return KernelPosterior(model, self.coordinates(points))
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """The rows behind the fit, whose number changes."""
+        return {"x": self._x, "data": self._data}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Takes up the rows of a checkpoint."""
+        self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
+        # both until it learns again, as it does before it is told a best label
+        self._keep(_may_be_best=torch.ones_like(self._x[:, 0], dtype=torch.bool))
+        self._noiseless = None

@@ -1,0 +1,13 @@
+"""The default by a kernel of all parameters alone: without the rival that adds what each of them does.
+
+docs/ablation.md has what that brings ("All parameters together, and each alone").
+"""
+
+from collections.abc import Callable
+
+import deepbore as db
+from peers.variants.settings import Settings
+
+VARIANTS: dict[str, Callable[[], Settings]] = {
+    "deepbore:without-rival": lambda: {"classifier": db.KernelPLS(additive=False)},
+}
