@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, KernelPLS, Real, SearchSpace, Study
 from deepbore.classifiers.crashes import without_crashes
+from deepbore.classifiers.kernel_fit import KernelFit
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, LabelledObservations
@@ -68,9 +69,9 @@ def test_a_second_failure_beside_the_first_confirms_it():
 
 
 def test_what_others_expect_is_the_fit_without_the_row(monkeypatch):
-    points, heads, learn = scattered(15), [], KernelPLS.learn
+    points, heads, learn = scattered(15), [], KernelFit.learn
     failed = np.isin(np.arange(15), [3, 8, 11])
-    monkeypatch.setattr(KernelPLS, "learn", lambda head, rows: heads.append(head) or learn(head, rows))
+    monkeypatch.setattr(KernelFit, "learn", lambda head, rows: heads.append(head) or learn(head, rows))
     classifier, expected = KernelPLS().bind(PLANE), []
     without_crashes(
         data(points, failed).labelled(),
