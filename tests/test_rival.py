@@ -8,7 +8,8 @@ import torch
 from scipy.optimize import check_grad
 from sklearn.gaussian_process.kernels import Matern
 
-from deepbore import Categorical, Condition, Integer, KernelPLS, Real, SearchSpace, Study, ValueGradedLabels
+from deepbore import Categorical, Condition, Integer, KernelPLS, Outcome, Real, SearchSpace, Study, ValueGradedLabels
+from deepbore.classifiers.elsewhere import Elsewhere
 from deepbore.classifiers.kernels import PartlyAdditiveKernel, ScaledKernel, matern52
 from deepbore.classifiers.partly_additive import PartlyAdditiveFit
 from deepbore.data.observations import Observations
@@ -124,6 +125,24 @@ def test_a_loaded_study_goes_on_by_it_bit_for_bit(tmp_path):
     go_on(part, 30)
     part.close()
     assert go_on(Study.load(tmp_path / "b.jsonl"), 4) == expected
+
+
+def test_what_leaves_out_branches_keeps_its_rival_too():
+    space = SearchSpace({"kind": Categorical(["a", "b"]), "x": Real(0, 1, when=Condition("kind", "a"))})
+    like = KernelPLS()
+    like.bind(space)
+    elsewhere, loaded = Elsewhere(), Elsewhere()
+    elsewhere.load_state_dict({"theta": torch.arange(4.0), "rival": torch.arange(6.0)}, like)
+    loaded.load_state_dict(elsewhere.state_dict(), like)
+    assert torch.equal(loaded.head.rival.theta, torch.arange(6.0).double())
+
+
+def test_constraints_have_none():
+    study = Study(CUBE, seed=0)
+    study.optimize(lambda params: Outcome(waves(params), constraints=[params["x"] - 0.5]), n_trials=12, progress=False)
+    heads = study._state.feasibility._heads.values()
+    assert heads
+    assert all(head.rival is None for head in heads)
 
 
 def test_where_there_is_none():

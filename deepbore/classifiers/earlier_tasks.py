@@ -161,7 +161,7 @@ class EarlierTasks:
             return Task(rows)
         stream = torch.Generator().manual_seed(number)
         batch = labelled.coreset(ROWS, stream)
-        head = KernelPLS(iterations=ITERATIONS)
+        head = KernelPLS(iterations=ITERATIONS, additive=False)
         head.generator = stream
         head.bind(self.observations.space.released)
         try:

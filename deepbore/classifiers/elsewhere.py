@@ -113,13 +113,19 @@ class Elsewhere:
 
     def state_dict(self) -> dict[str, Any]:
         """What the next turn goes on from; empty while there was none."""
-        return {} if self.head is None else {"theta": self.head.theta, "is_due": self._is_due}
+        if self.head is None:
+            return {}
+        rival = {} if self.head.rival is None else {"rival": self.head.rival.theta}
+        return {"theta": self.head.theta, "is_due": self._is_due} | rival
 
     def load_state_dict(self, state: Mapping[str, Any], like: KernelPLS) -> None:
         """Takes up what `state_dict` gave."""
         self.head, self._is_due = None, bool(state.get("is_due", True))
         if state:
-            self._made(like).theta.copy_(state["theta"])
+            head = self._made(like)
+            head.theta.copy_(state["theta"])
+            if head.rival is not None and "rival" in state:
+                head.rival.theta.copy_(state["rival"])
 
 
 def branches(space: SearchSpace, points: Tensor) -> Tensor:

@@ -106,7 +106,7 @@ class Feasibility:
         return (-grades).clamp(min=0).sum(0)
 
     def _head(self, key: int, space: SearchSpace) -> ConstraintHead:
-        head = self._heads.setdefault(key, ConstraintHead(alike=False))
+        head = self._heads.setdefault(key, ConstraintHead(alike=False, additive=False))
         head.bind(space)
         return head
 
