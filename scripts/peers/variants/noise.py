@@ -15,7 +15,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.acquisition.improvement import log_improvement
-from deepbore.classifiers.kernel_fit import FULL_BUDGET
+from deepbore.classifiers.kernel_fit import FULL_BUDGET, KernelFit
 from deepbore.classifiers.kernel_posterior import KernelPosterior
 from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch
@@ -38,7 +38,7 @@ class OverTheMean(db.KernelPLS):
         self.deviations, self.by_noise = deviations, by_noise
 
     def keep_best(self, best: float | Tensor) -> None:
-        super(db.KernelPLS, self).keep_best(best)
+        super(KernelFit, self).keep_best(best)
         self.best_label.add_(self.correction())
 
     @torch.no_grad()
