@@ -151,6 +151,7 @@ def test_where_there_is_none():
         (SearchSpace({"x": Real(0, 1)}), {}),
         (wide, {}),
         (CUBE, {"additive": False}),
+        (CUBE, {"noisy": True}),
         (CUBE, {"length_scale": 0.3}),
         (CUBE, {"regularisation": 0.1}),
         (CUBE, {"kernel": "rbf"}),

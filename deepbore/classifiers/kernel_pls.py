@@ -48,7 +48,7 @@ class KernelPLS(KernelFit):
     from a value of one of them about another place that has the same. So a rival learns the same rows, whose kernel
     adds one of each parameter alone, with shorter or longer length scales (Duvenaud et al. 2011). It predicts in the
     place of this one where it makes the labels likelier by more than its two further parameters would by chance:
-    Schwarz's criterion (1978), n^(1/2) for each.
+    Schwarz's criterion (1978), n^(1/2) for each; up to as many rows as are learned at most, all of the same weight.
 
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
     log-normal priors keep what is learned within reason; `prior=False` leaves them out. Of ten real parameters or more
@@ -67,7 +67,7 @@ class KernelPLS(KernelFit):
             priors are independent there, too.
         crashes: whether failures may be crashes by chance; if not, nothing is learned but that they are bad.
         additive: whether there is a rival whose kernel is partly additive; not of ten real parameters or more, nor
-            of another kernel than the default, nor where length scale or regularisation are fixed.
+            with `noisy`, another kernel than the default, or a fixed length scale or regularisation.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -108,10 +108,8 @@ class KernelPLS(KernelFit):
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
         self.rival, self.is_beaten = None, False
-        if self.additive and self.learns_all and len(space) > 1 and not space.is_wide:
-            self.rival = PartlyAdditiveFit(
-                rows=self.rows, iterations=self.iterations, prior=self.prior, noisy=self.noisy
-            )
+        if self.additive and self.learns_all and not self.noisy and len(space) > 1 and not space.is_wide:
+            self.rival = PartlyAdditiveFit(rows=self.rows, iterations=self.iterations, prior=self.prior)
             self.rival.bind(space)
 
     def keep_best(self, best: float | Tensor) -> None:
@@ -129,7 +127,9 @@ class KernelPLS(KernelFit):
         if self.crashes:
             batch = without_crashes(batch, self._expected_by_others)
         learned = super().learn(batch)
-        self.is_beaten = self.rival is not None and self._loses_to(self.rival, batch, learned["loss"])
+        # where rows weigh differently, lambda does, too: sums of next to no length scale pass for noise that does not
+        alike = bool(batch.weight.min() == batch.weight.max())
+        self.is_beaten = self.rival is not None and alike and self._loses_to(self.rival, batch, learned["loss"])
         return learned
 
     def _loses_to(self, rival: PartlyAdditiveFit, batch: LabelledBatch, loss: float) -> bool:
@@ -169,4 +169,4 @@ class KernelPLS(KernelFit):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Takes up the rows of a checkpoint."""
         super().set_extra_state(state)
-        self.is_beaten = bool(state["is_beaten"])
+        self.is_beaten = bool(state.get("is_beaten", False))
