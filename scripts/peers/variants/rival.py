@@ -1,6 +1,6 @@
 """The default by a kernel of all parameters alone: without the rival that adds what each of them does.
 
-docs/ablation.md has what that brings ("All parameters together, and each alone").
+docs/ablation.md has what it brings ("Where parameters add up").
 """
 
 from collections.abc import Callable
