@@ -42,10 +42,10 @@ def data(objective, n=60, space=CUBE, seed=0):
 
 def test_the_kernel_adds_one_of_each_parameter_to_one_of_all():
     x, y = torch.rand(7, 3, dtype=torch.float64), torch.rand(5, 3, dtype=torch.float64)
-    scales, owner = np.array([0.3, 0.7, 0.7]), torch.tensor([0, 1, 1])  # the second parameter has two coordinates
+    scales, groups = np.array([0.3, 0.7, 0.7]), (torch.tensor([0]), torch.tensor([1, 2]))
     together = ScaledKernel(matern52, torch.tensor(1 / scales), torch.tensor(2.0, dtype=torch.float64))
     share, ratio = torch.tensor(0.3, dtype=torch.float64), torch.tensor(0.2, dtype=torch.float64)
-    ours = PartlyAdditiveKernel(together, share, ratio, owner)
+    ours = PartlyAdditiveKernel(together, share, ratio, groups)
     first, second = Matern(0.2 * scales[0], nu=2.5), Matern(0.2 * scales[1:], nu=2.5)
     alone = (first(x[:, :1], y[:, :1]) + second(x[:, 1:], y[:, 1:])) / 2
     assert np.allclose(ours(x, y), 2 * (0.7 * Matern(scales, nu=2.5)(x, y) + 0.3 * alone))

@@ -66,19 +66,19 @@ class ScaledKernel:
 
 @dataclass(frozen=True)
 class PartlyAdditiveKernel:
-    """k(x, y) = (1 - share) k_all(x, y) + share / d sum_j k_j(x_j / ratio, y_j / ratio).
+    """k(x, y) = (1 - share) k_all(x, y) + share / m sum_j k_j(x_j / ratio, y_j / ratio).
 
     Attributes:
-        together: k_all, of all d parameters; k_j is the same of the j-th one alone.
+        together: k_all, of all coordinates; k_j is the same of the j-th of m groups of them alone.
         share: in (0, 1), a scalar.
         ratio: > 0, the length scales of what is added by those of k_all, a scalar.
-        owner: which parameter each coordinate belongs to, c.
+        groups: the coordinates of each: those of a parameter, or of several.
     """
 
     together: ScaledKernel
     share: Tensor
     ratio: Tensor
-    owner: Tensor
+    groups: tuple[Tensor, ...]
 
     @property
     def amplitude(self) -> Tensor:
@@ -87,8 +87,7 @@ class PartlyAdditiveKernel:
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """n x c and m x c -> n x m."""
         scale = self.together.scale / self.ratio
-        parts = [self.owner == parameter for parameter in self.owner.unique()]
         total = torch.zeros_like(self.amplitude)
-        for own in parts:  # one by one: all at once take d times the memory
+        for own in self.groups:  # one by one: all at once take m times the memory
             total = total + ScaledKernel(self.together.function, scale[own], self.amplitude)(x[:, own], y[:, own])
-        return torch.lerp(self.together(x, y), total / len(parts), self.share)
+        return torch.lerp(self.together(x, y), total / len(self.groups), self.share)

@@ -21,6 +21,8 @@ class PartlyAdditiveFit(KernelFit):
 
     def _start(self, space: SearchSpace) -> np.ndarray:
         d, start = len(space), super()._start(space)
+        owner = self.coordinates.owner
+        self.groups = tuple((owner == parameter).nonzero().squeeze(-1) for parameter in owner.unique())
         self._prior = np.insert(self._prior, d, ADDED_PRIOR, axis=0)
         self._prior_precision = np.eye(d + 4)
         self._bounds[d:d] = ADDED_BOUNDS
@@ -31,6 +33,5 @@ class PartlyAdditiveFit(KernelFit):
         self.theta.copy_(torch.cat([theta[:-2], theta.new_tensor(ADDED_PRIOR)[:, 0], theta[-2:]]))
 
     def _kernel(self, theta: Tensor) -> Kernel:
-        owner = self.coordinates.owner
-        together = ScaledKernel(self.function, (-theta[:-4]).exp()[owner], theta[-2].exp())
-        return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), owner)
+        together = ScaledKernel(self.function, (-theta[:-4]).exp()[self.coordinates.owner], theta[-2].exp())
+        return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), self.groups)
