@@ -179,12 +179,13 @@ def test_an_exception_leaves_no_process_and_keeps_trials_pending(tmp_path):
     assert last is Status.PENDING
 
 
-def test_ctrl_c_while_waiting_leaves_no_process(tmp_path):
+def test_ctrl_c_while_waiting_leaves_no_process(tmp_path, capsys):
     def interrupt_when_both_run():
         while len(list(tmp_path.iterdir())) < 2:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.2)
+        while "once more ends it at once" not in capsys.readouterr().err:  # two before it has heard one are one
+            time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)  # once would wait for the running trials
 
     study = Study(PLANE, seed=0)

@@ -147,7 +147,7 @@ def test_workers_share_the_evaluations(tmp_path):
 
 @pytest.mark.slow
 def test_a_failing_region_is_left(tmp_path):
-    shown = said("failing_region.py", "--trials", 40, cwd=tmp_path)
+    shown = said("failing_region.py", "--trials", 60, cwd=tmp_path)
     first, second = re.findall(r"(\d+) in the", shown)
     assert int(second) < int(first)
     assert number(r"loss: (\S+)", shown) < -4

@@ -170,6 +170,7 @@ def test_an_evaluator_is_shared_once_however_often_a_run_is_set_up(monkeypatch):
 OBJECTIVE = """
 import hashlib, os, signal, time
 from pathlib import Path
+import torch
 from lightning.pytorch import Callback
 
 RANK = os.environ.get("LOCAL_RANK", "0")
@@ -197,7 +198,7 @@ class Checksums(Callback):
         sums = hashlib.sha256()
         for _, tensor in sorted(module.state_dict().items()):
             for part in tensor.values() if isinstance(tensor, dict) else [tensor]:
-                sums.update(part.cpu().numpy().tobytes())
+                sums.update(torch.as_tensor(part).cpu().numpy().tobytes())
         with Path(f"sums-{trainer.global_rank}").open("a") as file:
             file.write(sums.hexdigest() + "\\n")
 """

@@ -52,12 +52,24 @@ def test_the_kernel_adds_one_of_each_parameter_to_one_of_all():
     assert np.allclose(ours(x, x).diagonal(), ours.amplitude)
 
 
+def learned(space):
+    """A fit of some rows of a toy space."""
+    rival = PartlyAdditiveFit()
+    rival.bind(TOY_SPACES[space])
+    rival.learn(toy_data(TOY_SPACES[space], 25, ValueGradedLabels()).labelled())
+    return rival
+
+
+@pytest.mark.parametrize("space", TOY_SPACES)
+def test_the_matrix_of_its_evidence_is_that_of_its_kernel(space):
+    rival = learned(space)
+    theta = rival.theta + 0.3
+    assert torch.allclose(rival._differentiable(theta)[0], rival._covariance(theta), rtol=1e-9)
+
+
 @pytest.mark.parametrize("space", TOY_SPACES)
 def test_the_gradient_of_its_evidence_is_right(space):
-    rival = PartlyAdditiveFit()
-    batch = toy_data(TOY_SPACES[space], 25, ValueGradedLabels()).labelled()
-    rival.bind(TOY_SPACES[space])
-    rival.learn(batch)
+    rival = learned(space)
     theta = rival.theta.numpy() + 0.3
     value, gradient = lambda t: rival._negative_evidence(t)[0], lambda t: rival._negative_evidence(t)[1]
     assert check_grad(value, gradient, theta) < 1e-4 * np.abs(gradient(theta)).max()

@@ -22,6 +22,9 @@ class ConstraintHead(KernelPLS):
 
     lambda_prior = (-13.0, 3.0)
 
+    def __init__(self) -> None:
+        super().__init__(alike=False, additive=False)
+
 
 class Feasibility:
     """One head for each constraint that has been violated: a regression of its grade (`Labels.constraints`).
@@ -106,7 +109,7 @@ class Feasibility:
         return (-grades).clamp(min=0).sum(0)
 
     def _head(self, key: int, space: SearchSpace) -> ConstraintHead:
-        head = self._heads.setdefault(key, ConstraintHead(alike=False, additive=False))
+        head = self._heads.setdefault(key, ConstraintHead())
         head.bind(space)
         return head
 

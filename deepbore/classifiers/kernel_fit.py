@@ -1,6 +1,7 @@
 """`KernelFit`: a regularised least-squares fit of labels by one kernel, whose settings their evidence chooses."""
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -169,23 +170,27 @@ class KernelFit(Classifier):
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log marginal likelihood and any log prior, up to a constant, and the gradient in theta.
 
-        The derivative in the Gram matrix is (K^-1 - a a^T) / 2 with a = K^-1 z; autograd only carries it on to theta.
+        The derivative in the Gram matrix is (K^-1 - a a^T) / 2 with a = K^-1 z.
         """
         z = self._data[:, 0]
-        with torch.enable_grad():
-            theta = torch.tensor(theta_array).to(self._x).requires_grad_(True)
-            covariance = self._covariance(theta)
-        factor, failed = torch.linalg.cholesky_ex(covariance.detach())
+        covariance, carried = self._differentiable(torch.tensor(theta_array).to(self._x))
+        factor, failed = torch.linalg.cholesky_ex(covariance)
         if bool(failed):
             return 1e10, np.zeros_like(theta_array)
         inverse = torch.cholesky_inverse(factor)
         a = inverse @ z
-        (gradient,) = torch.autograd.grad(covariance, theta, (inverse - torch.outer(a, a)) / 2)
+        gradient = carried((inverse - torch.outer(a, a)) / 2)
         value = float(z @ a / 2 + factor.diagonal().log().sum())
         if not self.prior:
             return value, gradient.cpu().numpy()
         paid, pull = penalty(theta_array, self._prior, self._prior_precision)
         return value + paid, gradient.cpu().numpy() + pull
+
+    def _differentiable(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The covariance of the rows, and what carries a derivative in it (n x n) on to theta (d + 2)."""
+        with torch.enable_grad():
+            covariance = self._covariance(theta.requires_grad_(True))
+        return covariance.detach(), lambda inner: torch.autograd.grad(covariance, theta, inner)[0]
 
     def _covariance(self, theta: Tensor) -> Tensor:
         """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""

@@ -1,11 +1,16 @@
 """`PartlyAdditiveFit`: a kernel that adds what each parameter does alone to what all do together."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
+from scipy.optimize import OptimizeResult
 from torch import Tensor
 
 from deepbore.classifiers.kernel_fit import KernelFit
+from deepbore.classifiers.kernel_posterior import JITTER
 from deepbore.classifiers.kernels import Kernel, PartlyAdditiveKernel, ScaledKernel
+from deepbore.classifiers.partly_additive_gram import PartlyAdditiveGram
 from deepbore.space import SearchSpace
 
 # the logit of the share of what is added, and the logarithm of the ratio of its length scales to those of the rest
@@ -27,6 +32,19 @@ class PartlyAdditiveFit(KernelFit):
         self._prior_precision = np.eye(d + 4)
         self._bounds[d:d] = ADDED_BOUNDS
         return np.insert(start, d, self._prior[d : d + 2, 0])
+
+    def _most_evident(self, start: np.ndarray) -> OptimizeResult:
+        self._gram = PartlyAdditiveGram.of(self._x, self.coordinates.owner)
+        return super()._most_evident(start)
+
+    def _differentiable(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        gram, carried_by_gram = self._gram(theta[:-1])
+        noise = self._noise(theta)
+
+        def carried(derivative: Tensor) -> Tensor:
+            return torch.cat([carried_by_gram(derivative), (derivative.diagonal() @ noise)[None]])
+
+        return gram + torch.diag(noise + JITTER), carried
 
     def begin_from(self, theta: Tensor) -> None:
         """Takes up the settings of a kernel of all parameters, with the likeliest share and ratio."""
