@@ -1,6 +1,7 @@
 """Where what each parameter does alone adds up, `KernelPLS` predicts by a kernel that says so."""
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -105,6 +106,20 @@ def test_the_chosen_one_is_likelier_by_schwarz_criterion():
     n = len(rows.labelled())
     own, rival = (each._negative_evidence(each.theta.numpy())[0] for each in (classifier, classifier.rival))
     assert own - rival > math.log(n)
+
+
+def test_a_rival_to_which_most_is_chance_does_not_predict():
+    values = random.Random(0)
+    batch = data(lambda params: values.gauss(0, 1), 40).labelled()
+    classifier = KernelPLS()
+    classifier.bind(CUBE)
+    classifier.theta.copy_(torch.tensor([-3.0, -3.0, -3.0, 0.0, -12.0]))  # explains noise by short length scales
+    for _ in range(3):
+        learned = classifier.learn(batch)
+    rival = classifier.rival.learn(batch)
+    assert (learned["loss"] - rival["loss"]) * len(batch) > math.log(len(batch))
+    assert classifier.rival.is_mostly_chance
+    assert not classifier.is_beaten
 
 
 def test_a_run_down_waves_finds_what_one_without_does_not():

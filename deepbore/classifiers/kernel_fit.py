@@ -124,8 +124,13 @@ class KernelFit(Classifier):
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
         best = torch.as_tensor(best)
-        lucky = best.ndim == 0 and not self.noisy and self._share_of_noise > MOSTLY_CHANCE
+        lucky = best.ndim == 0 and not self.noisy and self.is_mostly_chance
         super().keep_best(best.to(self.theta).minimum(self._fitted[self._may_be_best].max()) if lucky else best)
+
+    @property
+    def is_mostly_chance(self) -> bool:
+        """Whether lambda explains more than half of what the labels vary by."""
+        return self._share_of_noise > MOSTLY_CHANCE
 
     @property
     def _share_of_noise(self) -> float:

@@ -48,7 +48,8 @@ class KernelPLS(KernelFit):
     from a value of one of them about another place that has the same. So a rival learns the same rows, whose kernel
     adds one of each parameter alone, with shorter or longer length scales (Duvenaud et al. 2011). It predicts in the
     place of this one where it makes the labels likelier by more than its two further parameters would by chance:
-    Schwarz's criterion (1978), n^(1/2) for each; up to as many rows as are learned at most, all of the same weight.
+    Schwarz's criterion (1978), n^(1/2) for each; up to as many rows as are learned at most, all of the same weight. But
+    not where its lambda explains more than half of what the labels vary by: then it has found chance, and no sum.
 
     Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
     log-normal priors keep what is learned within reason; `prior=False` leaves them out. Of ten real parameters or more
@@ -141,7 +142,7 @@ class KernelPLS(KernelFit):
         enough = math.log(len(batch))  # log(n) / 2 for each of its two further parameters
         if gain < -enough:
             rival.begin_from(self.theta)
-        return gain > enough
+        return gain > enough and not rival.is_mostly_chance  # to which labels are chance, not sums
 
     def _expected_by_others(self, batch: LabelledBatch) -> Tensor:
         """What a kernel that learns a batch expects of each of its labels by all other rows (n).
