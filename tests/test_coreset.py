@@ -48,6 +48,14 @@ def batch(z, weight=None):
     )
 
 
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 20))
+def test_rows_at_even_distances_are_every_kth_of_those_that_weigh(weighs, most):
+    rows = batch(torch.arange(len(weighs)) / len(weighs), torch.tensor(weighs).float())
+    told = np.flatnonzero(weighs)
+    wanted = told[:: max(1, -(-len(told) // most))]
+    assert rows.at_even_distances(most).points.flatten().tolist() == wanted.tolist()
+
+
 @given(st.data(), st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_rows_are_distinct_by_age_and_leave_out_the_light(draw, size, seed):
     n = draw.draw(st.integers(size + 1, 200))

@@ -222,10 +222,9 @@ class Classifier(Part, LightningModule, ABC):
         Raises:
             Diverged: for scores that are no finite numbers.
         """
-        told = batch.told
-        step = math.ceil(len(told) / QUALITY_ROWS)
-        points, good = told.points[::step], (told.z[::step].mean(-1) >= 0.5).long()
-        posterior = self.posterior(points)
+        rows = batch.at_even_distances(QUALITY_ROWS)
+        good = (rows.z.mean(-1) >= 0.5).long()
+        posterior = self.posterior(rows.points)
         if not bool(posterior.mean.isfinite().all()):
             raise Diverged("its scores are no finite numbers. A smaller learning rate may help.")
         probability, score = posterior.probability, posterior.mean.sigmoid()

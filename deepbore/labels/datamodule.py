@@ -1,5 +1,6 @@
 """`LabelledObservations`: the data module that relabels all observations for every epoch."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -94,6 +95,13 @@ class LabelledBatch:
         taken: dict[str, Any] = {name: each[rows] for name, each in optional.items() if each is not None}
         taken |= {"n_earlier": int((rows < self.n_earlier).sum())} if self.n_earlier else {}
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)
+
+    def at_even_distances(self, most: int) -> "LabelledBatch":
+        """The batch of at most so many of the rows that there is something to learn from, every k-th of them."""
+        learned = torch.arange(0, self.n_told, max(1, math.ceil(self.n_told / most)), device=self.points.device)
+        light = self.light
+        before = light - torch.arange(len(light), device=light.device)  # how many rows to learn from come before each
+        return self.take(learned + torch.searchsorted(before, learned, right=True))
 
     def coreset(self, size: int, generator: torch.Generator) -> "LabelledBatch":
         """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
