@@ -87,7 +87,7 @@ class LabelledBatch:
     @property
     def told(self) -> "LabelledBatch":
         """The batch of the rows that there is something to learn from."""
-        return self.take((self.weight > NEGLIGIBLE).nonzero().squeeze(-1)) if len(self.light) else self
+        return self.at_even_distances(len(self)) if len(self.light) else self
 
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows only, given by number."""
