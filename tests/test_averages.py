@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 import deepbore.data.repeats
 from deepbore import Ordinal, SearchSpace, Study
 from deepbore.data.observations import Observations, Status
-from deepbore.data.repeats import evaluated
+from deepbore.data.repeats import evaluated, first_among, regrouped
 
 SPACE = SearchSpace({"x": Ordinal(list(range(6)))})
 VALUES = st.sampled_from([0.1, 1.0, 1.0, 2.5, float("nan")])
@@ -65,6 +65,15 @@ def test_pending_rows_are_those_whose_status_says_so(steps):
         some = torch.arange(0, len(observations), 2)
         for rows in (observations, observations.of_task(0), observations.part(some)):
             assert rows.pending_rows.tolist() == (rows.status == Status.PENDING).nonzero().squeeze(-1).tolist()
+
+
+@given(st.lists(st.integers(0, 4), max_size=12), st.data())
+def test_the_first_row_of_a_configuration_among_some_rows_is_one_of_them(keys, drawn):
+    first = regrouped(torch.tensor(keys, dtype=torch.long))
+    kept = drawn.draw(st.sets(st.sampled_from(range(len(keys))))) if keys else set()
+    rows = torch.tensor(sorted(kept), dtype=torch.long)
+    expected = [next(i for i, row in enumerate(sorted(kept)) if keys[row] == keys[each]) for each in sorted(kept)]
+    assert first_among(rows, first[rows]).tolist() == expected
 
 
 def test_a_trial_that_joins_costs_no_look_at_all_rows(monkeypatch):

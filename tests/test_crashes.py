@@ -69,9 +69,9 @@ def test_a_second_failure_beside_the_first_confirms_it():
 
 
 def test_what_others_expect_is_the_fit_without_the_row(monkeypatch):
-    points, heads, learn = scattered(15), [], KernelFit.learn
+    points, heads, learn = scattered(15), [], KernelFit.learn_all
     failed = np.isin(np.arange(15), [3, 8, 11])
-    monkeypatch.setattr(KernelFit, "learn", lambda head, rows: heads.append(head) or learn(head, rows))
+    monkeypatch.setattr(KernelFit, "learn_all", lambda head, rows: heads.append(head) or learn(head, rows))
     classifier, expected = KernelPLS().bind(PLANE), []
     without_crashes(
         data(points, failed).labelled(),
@@ -159,3 +159,16 @@ def test_failures_of_earlier_tasks_stay_failures():
 def test_crashes_is_a_yes_or_no():
     with pytest.raises(SettingError, match="crashes"):
         KernelPLS(crashes="often")
+
+
+def test_failures_are_looked_at_where_most_is_noise_and_rows_are_many():
+    chance = np.random.default_rng(0)
+    points, noise = scattered(1500), np.where(chance.random(1500) < 0.3, 0.2, 0.01)
+    values = (points[:, 0] - 0.3) ** 2 + (points[:, 1] - 0.6) ** 2 + noise * chance.standard_normal(1500)
+    values[chance.random(1500) < 0.05] = np.nan
+    study = Study(PLANE, seed=0)
+    study.add({"x": points[:, 0], "y": points[:, 1]}, values, noise=noise)  # some of its coreset weigh next to nothing
+    study.ask()
+    learned = study.classifier
+    assert len(learned._x) > 190  # all of the coreset but crashes by chance
+    assert float(learned._data[:, 1].min()) < 1e-3

@@ -5,11 +5,19 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
 from cases import ACQUISITIONS
-from deepbore import DeepEnsemble, FourierLogistic, KernelPLS, Study, Training, candidates as searches
+from deepbore import (
+    DeepEnsemble,
+    ExpectedImprovementBelow,
+    FourierLogistic,
+    KernelPLS,
+    Study,
+    Training,
+    candidates as searches,
+)
 from deepbore.acquisition import LogExpectedImprovement, UpperConfidenceBound, default_acquisition
 from deepbore.candidates import Search
 from deepbore.candidates.climbing import climbed
@@ -18,6 +26,7 @@ from deepbore.candidates.svgd import LBFGS, Adadelta, stein_direction, tail_weig
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior
 from deepbore.compute.neutral import as_usual
+from deepbore.loop.engine import Engine
 from deepbore.space.coordinates import Coordinates, squared_distances
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
@@ -209,3 +218,33 @@ def test_the_callers_mode_is_restored(mode):
             raise KeyError
         assert state() == before
     assert state() == usual
+
+
+def on_fake_cuda(mode, module):
+    """Makes a module what it is on a GPU: the parts of its state, without their entries."""
+    for each in module.modules():
+        for kept in (each._buffers, each._parameters):
+            kept.update({name: mode.from_tensor(t).to("cuda") for name, t in kept.items() if t is not None})
+    module._device = torch.device("cuda", 0)  # as Lightning notes it
+
+
+@pytest.mark.parametrize("ask", ["forecast", "rule"])
+def test_what_is_asked_of_proposals_finds_them_on_the_cpu(ask):
+    study = Study(SPACE, seed=0)
+    study.add(*told_rows())
+    study.fit(1)
+    state, points = study._state, torch.empty(2, D, dtype=torch.float64)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:  # numbers of columns may stay on the CPU
+        on_fake_cuda(mode, study.classifier)
+        points = mode.from_tensor(points)  # as `Candidates.propose` gives them
+        if ask == "forecast":
+            assert Engine(state).expected_labels(points).device.type == "cuda"
+        else:
+            with pytest.raises(DataDependentOutputException):  # it gets as far as the comparison
+                ExpectedImprovementBelow().promises_too_little(state, points)
+
+
+def told_rows():
+    """Columns and values of twenty random configurations."""
+    rows = SPACE.decode(SPACE.sobol(20, seed=0))
+    return {name: [row[name] for row in rows] for name in SPACE.names}, [float(i) for i in range(20)]

@@ -21,10 +21,11 @@ from deepbore import (
     ThresholdLabels,
     ValueGradedLabels,
 )
-from deepbore.classifiers.elsewhere import ENOUGH, ElsewhereHead, branches, is_among, rest_of
+from deepbore.classifiers.elsewhere import ENOUGH, Elsewhere, ElsewhereHead, branches, is_among, rest_of
 from deepbore.data.thresholds import threshold
 from deepbore.labels.grade import graded_by_value
 from deepbore.loop.engine import Engine
+from deepbore.loop.stopping import StopRule
 from thread_ranks import on_ranks
 
 MODELS = "abcd"
@@ -236,3 +237,19 @@ def test_two_ranks_take_turns_alike(q):
     one, other = on_ranks(lambda ranks: Engine(states[ranks.rank], ranks).propose(q))
     assert torch.equal(one, other)
     assert BRANCHES.decode(one)[0]["model"] != "a"
+
+
+def test_a_rule_that_ends_a_run_does_not_count_proposals_of_the_head(monkeypatch):
+    by_head, counted, take_turn = [], [], Elsewhere.take_turn
+    monkeypatch.setattr(Elsewhere, "take_turn", lambda *args: by_head.append(take_turn(*args)) or by_head[-1])
+
+    class Counting(StopRule):
+        def promises_too_little(self, state, points):
+            counted.append(len(state.observations))
+            return False
+
+    study = Study(BRANCHES, seed=0, n_initial=10)
+    study.optimize(loss, 45, stop_when=Counting())
+    turns = [row for row, turn in enumerate(by_head, 10) if turn]
+    assert turns
+    assert counted == [row for row in range(10, 45) if row not in turns]

@@ -9,6 +9,7 @@ import pytest
 
 from commands import deepbore as command, on_ranks_of
 from deepbore import (
+    DeepEnsemble,
     ExecutorEvaluator,
     ExpectedImprovementBelow,
     ImprovementLabels,
@@ -16,10 +17,12 @@ from deepbore import (
     Real,
     SearchSpace,
     Study,
+    Training,
     minimize,
 )
 from deepbore.cli.run_directory import new_run
 from deepbore.errors import EvaluatorError, JournalError, ObjectiveError, SettingError, ValueTypeError
+from deepbore.loop.engine import Engine
 
 LINE = SearchSpace({"x": Real(0, 1)})
 PLANE = SearchSpace({"x": Real(-5, 5), "y": Real(-5, 5)})
@@ -247,3 +250,28 @@ def test_ranks_keep_all_of_a_run_in_one_place_and_its_time(folder):
     told = study.observations.n_complete
     assert 2 <= told < 20
     assert len((run / "journal.jsonl.times").read_text().splitlines()) == told
+
+
+# --- a run that is interrupted ---------------------------------------------------------------------------------------
+
+
+def test_a_study_goes_on_where_it_was_interrupted_as_one_that_is_loaded(tmp_path, monkeypatch):
+    propose, interrupts = Engine.propose, iter([True])
+
+    def interrupted(self, q):
+        points = propose(self, q)
+        if len(self.state.observations) == 10 and next(interrupts, False):
+            raise KeyboardInterrupt
+        return points
+
+    def settings():
+        return {"seed": 0, "n_initial": 6, "classifier": DeepEnsemble(training=Training(steps=5))}
+
+    whole = Study(PLANE, **settings())
+    whole.optimize(bowl, 14)
+    study = Study(PLANE, **settings())
+    monkeypatch.setattr(Engine, "propose", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(bowl, 14)
+    study.optimize(bowl, 14 - len(study.trials))
+    assert [trial.params for trial in study.trials] == [trial.params for trial in whole.trials]

@@ -33,6 +33,12 @@ def test_a_second_writer_is_refused_while_readers_are_welcome(tmp_path):
     assert again.id == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a directory in which no file can be made")
+def test_where_no_file_can_be_made_nobody_is_said_to_write():
+    with pytest.raises(JournalError, match=r"/proc/run\.jsonl can't be written"):
+        Study(SPACE, journal="/proc/run.jsonl")
+
+
 def test_a_dead_writer_leaves_no_lock(tmp_path):
     path = tmp_path / "run.jsonl"
     code = "import os, sys; from deepbore.data.journal import Journal\n"

@@ -230,3 +230,7 @@ def test_pending_trials_weigh_next_to_nothing():
     assert weight[:4].tolist() == [1] * 4
     assert weight[4:].max() < 1e-5
     assert len(pending) == 3
+
+
+def test_a_proportion_may_be_a_number_of_another_library():
+    assert ValueGradedLabels(np.float32(0.25)).proportion(10) == 0.25

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 from scipy.stats import ortho_group
 
-from deepbore import Real, SearchSpace
+from deepbore import KernelPLS, Real, SearchSpace
 from deepbore.classifiers.local_axes import FLOOR, LocalAxes
 from deepbore.classifiers.nearby import Nearby, near_rows
 from deepbore.data.repeats import evaluated
@@ -85,7 +85,7 @@ def test_gradients_find_the_steepest_direction_to_a_thousandth():
     nearby, study = Nearby(), told(100, objective=steep)
     for _ in range(3):
         known = study._state.data.labelled(), evaluated(study.observations).values
-        assert nearby.knows(*known, BOX)
+        assert nearby.knows(*known, KernelPLS().bind(BOX))
         go_on(study, 4, steep)
     assert angle(nearby.head.coordinates) < 1e-3
     assert angle(LocalAxes.principal(near_rows(*known)[0])) > 1e-2
@@ -96,7 +96,7 @@ def test_axes_are_not_turned_by_what_any_turn_of_many_would_fit():
     study = told(100, space=space, objective=bowl)
     for _ in range(2):
         known = study._state.data.labelled(), evaluated(study.observations).values
-        nearby.knows(*known, space)
+        nearby.knows(*known, KernelPLS().bind(space))
     good, _ = near_rows(*known)
     chosen = nearby.head.coordinates.axes
     assert any(torch.equal(chosen, axes(good).axes) for axes in (LocalAxes.principal, LocalAxes.of_parameters))

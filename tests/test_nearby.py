@@ -9,6 +9,7 @@ import torch
 from deepbore import (
     Categorical,
     GreedyBatch,
+    KernelPLS,
     LocalSearch,
     LogExpectedImprovement,
     Outcome,
@@ -213,3 +214,14 @@ def test_values_that_single_precision_does_not_tell_apart_are_graded_apart():
     batch, values = study._state.data.labelled(), evaluated(study.observations).values
     assert len(batch.z[-50:].unique()) == 1
     assert len(near_rows(batch, values)[1].z[-50:].unique()) == 50
+
+
+def test_the_heads_learn_as_the_classifier_does(monkeypatch):
+    heads, original = set(), LocalSearch.ranked
+    monkeypatch.setattr(
+        LocalSearch, "ranked", lambda self, search, q: heads.add(search.classifier) or original(self, search, q)
+    )
+    settings = {"rows": 50, "iterations": 10, "prior": False, "crashes": False}
+    go_on(told(ROWS, objective=slope, classifier=KernelPLS(**settings)), 4, slope)
+    assert any(isinstance(head, NearbyHead) for head in heads)
+    assert all({name: getattr(head, name) for name in settings} == settings for head in heads)

@@ -210,7 +210,7 @@ def test_axes_of_the_good_rows_are_none_of_failed_ones():
 
 def test_turns_begin_once_enough_rows_have_values(monkeypatch):
     known = []
-    monkeypatch.setattr(Nearby, "knows", lambda self, batch, values, space: known.append(len(study.trials)))
+    monkeypatch.setattr(Nearby, "knows", lambda self, batch, values, like: known.append(len(study.trials)))
     study = with_failures(n_good(2) - 2, 60)
     n = len(study.trials)
     go_on(study, 5)

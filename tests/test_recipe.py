@@ -138,6 +138,18 @@ def test_a_snapshot_belongs_to_its_journal_alone(tmp_path, caplog):
     assert "it is of another run" in caplog.text
 
 
+@pytest.mark.parametrize("kept", [0, 3, 100])
+def test_a_snapshot_that_was_cut_off_is_made_anew(tmp_path, caplog, kept):
+    go_on(study := Study(PLANE, n_initial=4, journal=tmp_path / "run.jsonl"), 6)
+    study.close()
+    snapshot = tmp_path / "run.jsonl.ckpt"
+    snapshot.write_bytes(snapshot.read_bytes()[:kept])
+    with caplog.at_level(logging.WARNING, logger="deepbore"):
+        go_on(Study.load(tmp_path / "run.jsonl"), 1)
+    assert "it is damaged" in caplog.text
+    assert snapshot.stat().st_size > 1000
+
+
 def test_a_users_own_file_is_not_overwritten(tmp_path):
     (tmp_path / "model.jsonl.ckpt").write_bytes(b"weights of a week")
     study = Study(PLANE, n_initial=4, journal=tmp_path / "model.jsonl")

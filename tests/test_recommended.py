@@ -259,3 +259,22 @@ def test_a_summary_shows_it_where_it_is_another_than_the_best():
     )
     shown = summary(study.observations, recommended=study.trials[4]).splitlines()
     assert shown == [*best, "recommended if values are noisy: trial 4, value 1", "  c: b"]
+
+
+def test_before_the_end_of_the_design_a_configuration_is_shown_by_its_best_value():
+    study = Study(LEVELS)
+    study.add({"c": ["a", "a", "b"]}, [3.0, 1.0, 5.0])
+    assert (study.recommended.id, study.recommended.value) == (1, 1.0)
+
+
+def test_a_look_leaves_what_labels_remember():
+    weights = []
+    for looks in (False, True):
+        settings = {"labels": EmphasiseChanges(ThresholdLabels()), "classifier": deepbore.MLPClassifier(training=QUICK)}
+        study = told(Study(PLANE, seed=0, n_initial=3, **settings), 6)
+        if looks:
+            study.fit(1)
+        study.ask()
+        weights.append(study._state.data.latest.weight.tolist())
+    assert weights[0][-1] == 2  # what was told last is new
+    assert weights[1] == weights[0]

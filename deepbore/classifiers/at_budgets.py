@@ -1,5 +1,6 @@
 """`AtBudgets`: any classifier, with the budget as one more feature."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -71,7 +72,7 @@ class AtBudgets(OnAnotherSpace):
         """The batch with the place of each budget between the lowest and the highest, in logarithms, as a column."""
         if batch.budgets is None:
             return replace(batch, points=_with_column(batch.points, torch.ones_like(batch.points[:, 0])))
-        spent = (batch.budgets / self.budget.low).log() / torch.tensor(self.budget.top / self.budget.low).log()
+        spent = (batch.budgets / self.budget.low).log() / math.log(self.budget.top / self.budget.low)
         return replace(batch, points=_with_column(batch.points, spent.nan_to_num(nan=1.0)))
 
 

@@ -65,7 +65,7 @@ class Elsewhere:
     def __init__(self) -> None:
         self.head: ElsewhereHead | None = None
         self.rest: Rest | None = None  # of the latest turn
-        self._is_due = True
+        self._is_due = True  # the next turn is its own
 
     def take_turn(
         self, batch: LabelledBatch, observations: Observations, labels: ValueGradedLabels, like: KernelPLS, q: int
@@ -97,14 +97,7 @@ class Elsewhere:
         """The head, made when it is first needed."""
         if self.head is None:
             assert like.space is not None
-            self.head = ElsewhereHead(
-                rows=like.rows,
-                iterations=like.iterations,
-                prior=like.prior,
-                alike=like.alike,
-                crashes=like.crashes,
-                additive=like.additive,
-            )
+            self.head = ElsewhereHead(**like.how_it_learns)
             self.head.bind(like.space)
         self.head.generator = like.generator
         return self.head

@@ -142,11 +142,14 @@ class KernelFit(Classifier):
         """pi_t at the rows (n): K_t a = z_t - lambda a, of the coefficients a."""
         return self._data[:, 0] - (self._noise(self.theta) + JITTER) * self._coefficients
 
-    @torch.no_grad()
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         """Fits the batch, as `fit` does, without a trainer."""
         # light rows stay out: to the evidence a row is a row, however little it weighs, and makes lambda smaller
-        batch = batch.coreset(self.rows, self.generator)
+        return self.learn_all(batch.coreset(self.rows, self.generator))
+
+    @torch.no_grad()
+    def learn_all(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Fits every row of a coreset, in which some may weigh next to nothing."""
         labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
         self._keep(_x=self.coordinates(batch.points), _data=labels, _may_be_best=batch.may_be_best)
         starts = [self.theta.cpu().numpy()]

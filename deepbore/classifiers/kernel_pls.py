@@ -106,6 +106,12 @@ class KernelPLS(KernelFit):
         self.rival: PartlyAdditiveFit | None = None
         self.is_beaten = False  # by the rival, of the rows learned last
 
+    @property
+    def how_it_learns(self) -> dict[str, Any]:
+        """The settings that a head has in common which learns some of the rows beside this one."""
+        names = ("rows", "iterations", "prior", "alike", "crashes", "additive")
+        return {name: getattr(self, name) for name in names}
+
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
         self.rival, self.is_beaten = None, False
@@ -122,12 +128,11 @@ class KernelPLS(KernelFit):
             super().keep_best(best)
 
     @torch.no_grad()
-    def learn(self, batch: LabelledBatch) -> dict[str, Any]:
-        """Fits the batch, as `fit` does, without a trainer."""
-        batch = batch.coreset(self.rows, self.generator)
+    def learn_all(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Fits every row of a coreset but crashes by chance, and lets the rival fit them."""
         if self.crashes:
             batch = without_crashes(batch, self._expected_by_others)
-        learned = super().learn(batch)
+        learned = super().learn_all(batch)
         # where rows weigh differently, lambda does, too: sums of next to no length scale pass for noise that does not
         alike = bool(batch.weight.min() == batch.weight.max())
         self.is_beaten = self.rival is not None and alike and self._loses_to(self.rival, batch, learned["loss"])
@@ -136,7 +141,7 @@ class KernelPLS(KernelFit):
     def _loses_to(self, rival: PartlyAdditiveFit, batch: LabelledBatch, loss: float) -> bool:
         """Whether labels are likelier by a rival, by Schwarz's criterion; one that is behind begins anew from here."""
         try:
-            gain = (loss - float(rival.learn(batch)["loss"])) * len(batch)
+            gain = (loss - float(rival.learn_all(batch)["loss"])) * len(batch)
         except LinAlgError:
             gain = -math.inf
         enough = math.log(len(batch))  # log(n) / 2 for each of its two further parameters
@@ -153,7 +158,7 @@ class KernelPLS(KernelFit):
         assert self.space is not None
         head = KernelFit(rows=len(batch), iterations=CRASH_ITERATIONS, alike=self.alike)
         head.bind(self.space).to(batch.points.device)
-        head.learn(batch)
+        head.learn_all(batch)
         return head._data[:, 0] - head._coefficients / head._root.square().sum(0)
 
     def posterior(self, points: Tensor) -> KernelPosterior:

@@ -81,7 +81,7 @@ class MCDropout(MLPClassifier):
             return
         for layer in self._dropouts():
             layer.drop_row_by_row(stream)
-        self.net.backpropagate(x, loss_gradient)
+        self.net.backpropagate(x, loss_gradient, stream)
 
     def _outputs(self, x: Tensor) -> Tensor:
         if isinstance(self.net, StackedMLP):

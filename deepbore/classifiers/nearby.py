@@ -15,7 +15,6 @@ from deepbore.compute.large import smallest
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value
-from deepbore.space import SearchSpace
 
 POOL = 5 * ROWS  # as many of the best rows, and of the newest, are those that near ones are looked for among
 GOOD, GOOD_PER_PARAMETER = 20, 2  # the rows that axes are found from: 20 + 2 d
@@ -112,7 +111,7 @@ class Nearby:
         self.head: NearbyHead | None = None  # of the latest turn
         self._heads: list[NearbyHead] = []
         self._steepness: Tensor | None = None
-        self._is_due = False
+        self._had_turn = False  # the turn that was taken last
 
     def take_turn(self, batch: LabelledBatch, values: Tensor, q: int) -> bool:
         """Whether the next proposal, or half of the next q, is the head's if it knows the rows; counts the turns.
@@ -122,24 +121,24 @@ class Nearby:
             values: as of `knows`.
             q: how many points are proposed next.
         """
-        in_turn = q > 1 or not self._is_due
-        self._is_due = in_turn and n_known(batch, values) >= n_good(batch.points.shape[1])
-        return self._is_due
+        in_turn = q > 1 or not self._had_turn
+        self._had_turn = in_turn and n_known(batch, values) >= n_good(batch.points.shape[1])
+        return self._had_turn
 
-    def knows(self, batch: LabelledBatch, values: Tensor, space: SearchSpace) -> bool:
+    def knows(self, batch: LabelledBatch, values: Tensor, like: KernelPLS) -> bool:
         """Lets the heads learn the rows near the best one; whether the likeliest then knows them.
 
         Args:
             batch: n rows.
             values: that their labels are grades of, to minimise, NaN where there is none (n).
-            space: that their points are of; all parameters are continuous.
+            like: the classifier of the run, whose settings the heads have; all parameters of its space are continuous.
 
         Raises:
             torch.linalg.LinAlgError: where a matrix has no factor.
         """
         good, rows = near_rows(batch, values)
         several = self.axes(good)
-        self._make(len(several), space)
+        self._make(len(several), like)
         heads = [head.to(batch.points.device) for head in self._heads]
         losses = [head.learn_along(axes, rows) + cost for head, (axes, cost) in zip(heads, several, strict=True)]
         self.head = heads[losses.index(min(losses))]
@@ -158,11 +157,12 @@ class Nearby:
             several.append((principal.turned(self._steepness), float(math.comb(good.shape[1], 2))))
         return several
 
-    def _make(self, count: int, space: SearchSpace) -> None:
+    def _make(self, count: int, like: KernelPLS) -> None:
         """Has so many heads; each begins with the kernel of the first."""
+        assert like.space is not None
         while len(self._heads) < count:
-            head = NearbyHead(alike=False, additive=False)
-            head.bind(space)
+            head = NearbyHead(**like.how_it_learns | {"alike": False, "additive": False})
+            head.bind(like.space)
             if self._heads:
                 head.theta.copy_(self._heads[0].theta)
             self._heads.append(head)
@@ -174,13 +174,13 @@ class Nearby:
         if not self._heads:
             return {}
         thetas = torch.stack([head.theta for head in self._heads])
-        return {"thetas": thetas, "steepness": self._steepness, "is_due": self._is_due}
+        return {"thetas": thetas, "steepness": self._steepness, "is_due": self._had_turn}
 
-    def load_state_dict(self, state: Mapping[str, Any], space: SearchSpace) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], like: KernelPLS) -> None:
         """Takes up what `state_dict` gave."""
         self.head, self._heads, self._steepness = None, [], state.get("steepness")
-        self._is_due = bool(state.get("is_due", False))
+        self._had_turn = bool(state.get("is_due", False))
         if state:
-            self._make(len(state["thetas"]), space)
+            self._make(len(state["thetas"]), like)
             for head, theta in zip(self._heads, state["thetas"], strict=True):
                 head.theta.copy_(theta)

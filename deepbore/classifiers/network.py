@@ -182,7 +182,10 @@ class NetworkClassifier(Classifier):
 
     def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
         """Sets the gradients of all weights; the stream is for what a method draws in each step."""
-        self.net.backpropagate(x, loss_gradient)
+        if isinstance(self.net, Members):
+            self.net.backpropagate(x, loss_gradient, stream)
+        else:
+            self.net.backpropagate(x, loss_gradient)
 
     @torch.no_grad()
     def _loss(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
@@ -207,6 +210,9 @@ class NetworkClassifier(Classifier):
         (group,) = optimizer.param_groups
         moved = [p for p in group["params"] if p.grad is not None]  # the output may not hang on all of them
         states = [optimizer.state[p] for p in moved]
+        if not all(states):  # some of them move for the first time
+            optimizer.step()
+            return
         adam(
             moved,
             [p.grad for p in moved],

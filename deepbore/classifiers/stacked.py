@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from deepbore.checks import one_of
+from deepbore.compute.devices import global_streams_seeded
 from deepbore.errors import SettingError
 
 
@@ -161,11 +162,15 @@ class Members(nn.Module):
         return torch.stack([member(x) for member in self.members])
 
     @torch.enable_grad()
-    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor]) -> None:
-        """Sets the gradients of all weights; as `StackedMLP.backpropagate`, by autograd."""
+    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
+        """Sets the gradients of all weights; as `StackedMLP.backpropagate`, by autograd.
+
+        What the networks draw, such as dropout, follows the stream.
+        """
         self.zero_grad(set_to_none=True)
         self.train()
-        outputs = torch.stack([member(x) for member in self.members])
+        with global_streams_seeded(stream, x.device):
+            outputs = torch.stack([member(x) for member in self.members])
         outputs.backward(loss_gradient(outputs.detach()))
 
 
@@ -188,7 +193,5 @@ def _seeded(
     factory: Callable[[int, int], nn.Module], features: int, outputs: int, generator: torch.Generator
 ) -> nn.Module:
     """A module whose initial weights come from the generator, all global streams left as they were."""
-    seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed every GPU as well
+    with global_streams_seeded(generator, torch.device("cpu")):
         return factory(features, outputs)

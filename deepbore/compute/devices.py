@@ -1,5 +1,8 @@
 """The device that a run computes on, and random numbers there."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from deepbore.errors import SettingError
@@ -36,3 +39,21 @@ def generator_on(device: torch.device, generator: torch.Generator) -> torch.Gene
     if generator.device.type == device.type:
         return generator
     return torch.Generator(device).manual_seed(int(torch.randint(2**62, (), generator=generator)))
+
+
+@contextmanager
+def global_streams_seeded(generator: torch.Generator, device: torch.device) -> Iterator[None]:
+    """Within it torch's own streams follow a generator, which moves on by one draw; then they are as they were.
+
+    Args:
+        generator: the run's stream.
+        device: whose stream it is about, beside that of the CPU.
+    """
+    seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
+    cuda = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed every GPU as well
+        for each in cuda:
+            with torch.cuda.device(each):
+                torch.cuda.manual_seed(seed)
+        yield

@@ -156,6 +156,10 @@ class Journal:
             self._lock.acquire(timeout=PATIENCE)
             self._locked_file = identity(os.stat(self._lock.lock_file))
         except Timeout:
+            if not os.path.exists(self._lock.lock_file):  # where no file can be made, the lock is tried until then, too
+                raise JournalError(
+                    f"the journal {self.path} can't be written (no file can be made beside it). Name another file."
+                ) from None
             raise JournalError(
                 f"another process, or another study in this one, writes the journal {self.path}. Wait for its end, "
                 f"end the other study by its close(), or name another file. {_ONE_WRITER}"

@@ -22,10 +22,11 @@ def non_dominated(values: Array) -> NDArray[np.bool_]:
         >>> non_dominated(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])).tolist()
         [True, True, False, True]
     """
-    if values.shape[1] == 2:
-        return np.equal(_front_numbers(values), 0)
     on_front = np.zeros(len(values), dtype=bool)
     left = np.lexsort(values.T[::-1])  # by the first value, then the second, ...: what beats a row stands before it
+    if values.shape[1] == 2:
+        on_front[left] = _is_least_yet(values[left])
+        return on_front
     while len(left):
         first = values[left[0]]
         on_front[left[0]] = True
@@ -61,6 +62,17 @@ def fronts(values: Array, enough: int) -> list[NDArray[np.intp]]:
         found += len(peeled[-1])
         left = left[~on_front]
     return peeled
+
+
+def _is_least_yet(values: Array) -> NDArray[np.bool_]:
+    """Of rows of two values, in ascending order, which have a second value below those of all rows but equal ones."""
+    first, second = values.T
+    least = np.minimum.accumulate(second)
+    is_new = np.ones(len(values), dtype=bool)
+    is_new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    falls = np.ones(len(values), dtype=bool)
+    falls[1:] = second[1:] < least[:-1]
+    return falls[np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))]
 
 
 def _front_numbers(values: Array) -> NDArray[np.intp]:

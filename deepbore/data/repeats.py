@@ -45,6 +45,15 @@ def regrouped(keys: Tensor) -> Tensor:
     return torch.full_like(groups, len(groups)).scatter_reduce(0, groups, rows, "amin")[groups]
 
 
+def first_among(rows: Tensor, first: Tensor) -> Tensor:
+    """Of some rows, ascending, with the first row of each configuration (both m): the place of that among them (m).
+
+    Where that is none of them, it is the place of the first that is.
+    """
+    places = torch.searchsorted(rows, first).clamp_(max=max(0, len(rows) - 1))
+    return places if bool((rows[places] == first).all()) else regrouped(first)
+
+
 def distinct_rows(rows: Tensor, first: Tensor) -> Tensor:
     """Of some rows (m) the first with each configuration, in their order; `first` has the first row of each (n)."""
     places = {each: place for place, each in reversed(list(enumerate(first[rows].tolist())))}

@@ -19,7 +19,7 @@ from deepbore.data.directions import Direction, sign_of
 from deepbore.data.merit import total_violation
 from deepbore.data.preferences import Pair, check_directions
 from deepbore.data.reading import trials_of
-from deepbore.data.repeats import Averages, distinct_rows, regrouped
+from deepbore.data.repeats import Averages, distinct_rows, first_among
 from deepbore.data.rows import Rows
 from deepbore.data.rungs import best_by_budget
 from deepbore.data.tally import Tally
@@ -221,7 +221,7 @@ class ObservationsView(Rows):
         part = copy(self)
         part._rows = self._rows.take(rows)
         part.tasks.zero_()
-        part.first_rows.copy_(regrouped(part.first_rows))
+        part.first_rows.copy_(first_among(rows, part.first_rows))
         status, values, feasible = (each.cpu().numpy() for each in (part.status, part.values[:, 0], part.feasible))
         part._tally = Tally.of_rows(status, values, feasible, **counted)
         part.averages, part._seen = None, {}  # what comes again is looked for among these rows

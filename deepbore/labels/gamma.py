@@ -1,6 +1,7 @@
 """The proportion gamma: how many values count as good."""
 
 import math
+import numbers
 from dataclasses import dataclass
 
 from deepbore.checks import above, between, required
@@ -48,6 +49,6 @@ def checked_gamma(gamma: Gamma) -> Gamma:
     Raises:
         SettingError: otherwise.
     """
-    if isinstance(gamma, DecayingGamma) or (isinstance(gamma, (int, float)) and 0 < gamma < 1):
+    if isinstance(gamma, DecayingGamma) or (isinstance(gamma, numbers.Real) and 0 < gamma < 1):
         return gamma
     raise SettingError(f"0 < gamma < 1 must hold, but got gamma={gamma!r:.100}. Typical values are 0.1 to 0.5.")

@@ -21,7 +21,7 @@ class RungLabels(WrappedLabels):
     would be labelled as bad, and learned to be worse than what was never promoted. So when the threshold tau of a rung
     is found, all trials of the lowest rung count: those that have no result here as equal to the worst that has.
 
-    Without budgets in the observations this is the base.
+    Without budgets in the observations this is the base; trials without one are graded among themselves.
 
     Args:
         base: the labelling of one rung, which remembers nothing.
@@ -54,7 +54,10 @@ class RungLabels(WrappedLabels):
             return self.base(observations)
         rows = [(budgets == rung).nonzero().squeeze(-1) for rung in rungs]
         n = [int((observations.status[each] == Status.COMPLETE).sum()) for each in rows]
-        parts = [self.base(observations.part(r, n_beaten=max(0, n[0] - k))) for r, k in zip(rows, n, strict=True)]
+        beaten = [max(0, n[0] - k) for k in n]
+        if len(others := budgets.isnan().nonzero().squeeze(-1)):
+            rows, beaten = [others, *rows], [0, *beaten]
+        parts = [self.base(observations.part(r, n_beaten=k)) for r, k in zip(rows, beaten, strict=True)]
         told, z = [part for part in parts if part.metrics], _together([part.z for part in parts], rows)
         return Labels(
             z,

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.checks import between, required
 from deepbore.data.observations import Observations, Status
 from deepbore.data.repeats import evaluated
 from deepbore.data.thresholds import threshold
@@ -115,7 +116,10 @@ class SeveralThresholds(ThresholdFamily):
             raise SettingError(f"gammas must be a list of proportions, as in [0.1, 0.5], but got {gammas!r:.100}.")
         if not gammas:
             raise SettingError("at least one proportion is needed, but gammas is empty.")
-        self.gammas = [float(checked_gamma(gamma)) for gamma in gammas]  # type: ignore[arg-type]  # no schedules here
+        for gamma in gammas:
+            required(gammas=gamma)
+            between(0, 1, gammas=gamma)  # no schedules here
+        self.gammas = [float(gamma) for gamma in gammas]
         super().__init__(max(self.gammas))
         self.outputs = len(self.gammas)
 

@@ -64,6 +64,7 @@ class LoopController(Callback):
         self.state, self.n_trials, self.batch_size, self.logs = state, n_trials, batch_size, logs
         self.steering = steering or Steering()
         self._own, self._leave, self._began = evaluator, evaluator.close, time.perf_counter()
+        self._before: dict[str, Any] | None = None  # the state between two iterations
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Finds the other ranks, if the Trainer has any: others are somebody else's. The evaluator must be free."""
@@ -104,8 +105,8 @@ class LoopController(Callback):
             self.state.rehearsals -= 1
         elif not self._stop_if_over(trainer):
             rows = self.engine.reserve_queued(self.runner.room) or self._reserve_proposed(trainer)
-            if not rows:  # whoever goes on proposes anew, as a study does that is loaded
-                self.state.load_state_dict(self._before)
+            if not rows:
+                self._put_back()
                 return
             seconds = time.perf_counter() - self._began
             self.runner.evaluate(rows)
@@ -128,12 +129,19 @@ class LoopController(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Drops what is outstanding, Ctrl-C included; its trials stay pending, and the next run begins with them."""
         self._release(self._leave)
+        if self._before is not None and self._before["asked"] == self.state.observations.n_asked:
+            self._put_back()
 
     def _release(self, leave: Callable[[], None]) -> None:
         """Leaves the evaluator to others, if it was this run's."""
         if self._own.run is self:
             leave()
             self._own.run = None
+
+    def _put_back(self) -> None:
+        """Undoes an iteration that has asked for nothing: whoever goes on proposes as a study does that is loaded."""
+        assert self._before is not None
+        self.state.load_state_dict({**self._before, "queue": self.state.queue})
 
     def _reserve_known(self, trainer: Trainer) -> list[int]:
         """Rows that need no classifier, reserved: what is enqueued or promoted, and then the initial design."""

@@ -38,10 +38,14 @@ class Engine:
     Args:
         state: of the run.
         ranks: the processes that take the steps together.
+
+    Attributes:
+        is_others_turn: whether the latest proposal was none of the classifier's, but of a second kernel in its turn.
     """
 
     def __init__(self, state: RunState, ranks: Ranks | None = None):
         self.state, self.ranks = state, ranks or Ranks()
+        self.is_others_turn = False
         self._found: tuple[tuple[object, ...], Promotions] | None = None  # at so many trials, and pending ones
         if not self.ranks.is_first:
             state.observations.journal = None
@@ -111,7 +115,7 @@ class Engine:
             SpaceExhausted: if a finite space has fewer than q configurations left.
             RankError: if a rank has died.
         """
-        state, recipe = self.state, self.state.recipe
+        state, recipe, self.is_others_turn = self.state, self.state.recipe, False
         ready, learned = all(self.ranks.gather(state.classifier.ready)), self._learn_feasibility()
         if not learned or not (ready or state.feasibility.is_alone):
             return self.design(q)
@@ -124,12 +128,13 @@ class Engine:
             feasibility=state.feasibility if state.feasibility.is_needed else None,
         )
         other = self._in_turn(search, q)
+        self.is_others_turn = other is not None and q == 1
         with one_thread():
             if other is None:
                 return recipe.candidates.propose(search, q)
             half = recipe.candidates.propose(other, math.ceil(q / 2))
             rest = recipe.candidates.propose(search, q) if q > 1 else half[:0]
-            return distinct(torch.cat([half, rest]), state.own, q, state.generator)
+            return distinct(torch.cat([half, rest]), search.observations, q, state.generator)
 
     def _learn_feasibility(self) -> bool:
         """Lets the state learn the constraints of the latest labels, if any; whether that was possible on all ranks."""
@@ -145,21 +150,18 @@ class Engine:
 
     def _in_turn(self, search: Search, q: int) -> Search | None:
         """Another search than the classifier's if the next point, or half of the next q, is by it; else None."""
-        state, labelled = self.state, self.state.data.latest
-        if labelled is None:
+        state, labelled, classifier = self.state, self.state.data.latest, self.state.classifier
+        if labelled is None or not isinstance(classifier, KernelPLS):
             return None
 
         def nearby() -> bool:
-            values = evaluated(state.own).values[: len(labelled)]  # a trial may have been asked for since
-            return state.nearby.take_turn(labelled, values, q) and state.nearby.knows(
-                labelled, values, state.space.released
-            )
+            values = evaluated(search.observations).values[: len(labelled)]  # a trial may have been asked for since
+            return state.nearby.take_turn(labelled, values, q) and state.nearby.knows(labelled, values, classifier)
 
         def elsewhere() -> bool:
-            labels, classifier = state.recipe.labels, state.classifier
+            labels = state.recipe.labels
             assert isinstance(labels, ValueGradedLabels)  # or it may not look elsewhere
-            assert isinstance(classifier, KernelPLS)
-            return state.elsewhere.take_turn(labelled, state.own, labels, classifier, q)
+            return state.elsewhere.take_turn(labelled, search.observations, labels, classifier, q)
 
         failure = "the rows %s could not be learned, going on without them: %%s"
         if state.may_look_nearby and self._on_all_ranks(nearby, failure % "near the best one"):
@@ -182,11 +184,15 @@ class Engine:
         return all(self.ranks.gather(learned))
 
     def expected_labels(self, points: Tensor) -> Tensor | None:
-        """The label that the classifier forecasts of each of q points (q); None while it is not ready."""
-        if not self.state.classifier.ready:
+        """The label that the classifier forecasts of each of q points (q); None while it is not ready.
+
+        None, too, where there are budgets: what it forecasts is at the highest, and a trial's first label is not.
+        """
+        classifier = self.state.classifier
+        if not classifier.ready or self.state.observations.budget is not None:
             return None
         with torch.no_grad(), one_thread():
-            return self.state.classifier.probability(points)
+            return classifier.probability(points.to(classifier.device))
 
     # --- bookkeeping -------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, PerColumn
 from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, PreferenceLabels, RungLabels
+from deepbore.labels.base import WrappedLabels
 from deepbore.parts import alike, class_name, describe, make
 from deepbore.space import SearchSpace
 
@@ -81,8 +82,13 @@ class Recipe:
             labels = PreferenceLabels(labels) if by_preference else labels  # type: ignore[arg-type]  # of one objective
         if budget is not None:
             check_budget(budget, objectives)
-            labels = labels if isinstance(labels, RungLabels) else RungLabels(labels)
+            labels = labels if _grades_rungs(labels) else RungLabels(labels)
             classifier = classifier if isinstance(classifier, AtBudgets) else AtBudgets(classifier, budget)
+            if classifier.budget != budget:
+                raise SettingError(
+                    f"the classifier is of {classifier.budget}, but the study has {budget}. Give the classifier alone: "
+                    "it is wrapped in AtBudgets by itself."
+                )
         recipe = cls(
             labels,
             classifier,
@@ -155,6 +161,11 @@ def default_classifier(objectives: int, labels: Labelling | None) -> Classifier:
     if objectives > 1 if labels is None else labels.grades_front:
         return PerColumn(KernelPLS(alike=False), objectives if labels is None else labels.outputs)
     return KernelPLS()
+
+
+def _grades_rungs(labels: Labelling) -> bool:
+    """Whether these labels, or any that they are made of, grade each rung by itself."""
+    return isinstance(labels, RungLabels) or (isinstance(labels, WrappedLabels) and _grades_rungs(labels.base))
 
 
 def _check_columns(labels: Labelling, classifier: Classifier, acquisition: Acquisition) -> None:

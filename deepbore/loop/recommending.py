@@ -9,7 +9,7 @@ from torch import Tensor
 from deepbore.classifiers import Classifier
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Observations
-from deepbore.data.repeats import evaluated
+from deepbore.data.repeats import distinct_rows, evaluated
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
 from deepbore.loop.lightning import detached, new_trainer, run_and_then
@@ -33,7 +33,7 @@ def recommend(state: RunState) -> int | None:
     if best is None:
         return None
     if state.n_missing:
-        return considered_rows(state.observations, 1)[0]
+        return considered_rows(state.observations)[0]
     rows = considered_rows(state.observations)
     expected = expected_labels(state, rows)
     if expected is None:
@@ -61,10 +61,7 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
     rows = torch.cat([best[own[best]], own.nonzero().squeeze(-1)[-most:]]).unique()  # ascending
     for key in (values, means):  # the last counts most
         rows = rows[key[rows].sort(stable=True).indices]
-    distinct: dict[object, int] = {}
-    for identity, row in zip(observations.space.identify(observations.points[rows]), rows.tolist(), strict=True):
-        distinct.setdefault(identity, row)
-    return list(distinct.values())
+    return distinct_rows(rows, observations.first_rows).tolist()
 
 
 def expected_labels(state: RunState, rows: list[int]) -> Tensor | None:

@@ -88,5 +88,5 @@ def _refuse_foreign(path: Path) -> None:
         return
     except OSError as error:
         raise JournalError(f"{path} can't be read ({error}). Name another journal.") from error
-    if begins != MAGIC:
+    if not MAGIC.startswith(begins):  # one that is empty, or cut off, may be overwritten
         raise JournalError(f"{path} is no snapshot of deepbore, so it stays. Move it, or name another journal.")

@@ -139,7 +139,7 @@ class RunState:
         """Begins another stream of random numbers.
 
         Raises:
-            SettingError: for a seed that is no whole number of at most 64 bits.
+            SettingError: for a seed that is no whole number from -2^63 to 2^63 - 1.
         """
         self.seed = as_seed(seed)
         self.generator.manual_seed(self.seed)
@@ -230,8 +230,8 @@ class RunState:
         self.recipe.candidates.load_state_dict(state["candidates"])
         self.metrics.load_state_dict(state["metrics"])
         self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.released)
-        self.nearby.load_state_dict(state.get("nearby", {}), self.space.released)
         if isinstance(self.classifier, KernelPLS):
+            self.nearby.load_state_dict(state.get("nearby", {}), self.classifier)
             self.elsewhere.load_state_dict(state.get("elsewhere", {}), self.classifier)
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.promised = list(state.get("promised", []))
@@ -244,9 +244,9 @@ def as_seed(seed: Any) -> int:
     """A seed as an int; whole numbers of other kinds, such as NumPy's, are welcome.
 
     Raises:
-        SettingError: for anything else, or more than 64 bits.
+        SettingError: for anything else, or beyond -2^63 to 2^63 - 1.
     """
     whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not whole or not -(2**63) <= int(seed) < 2**63:
-        raise SettingError(f"seed must be a whole number of at most 64 bits, but got seed={seed!r}.")
+        raise SettingError(f"seed must be a whole number, -2**63 <= seed < 2**63, but got seed={seed!r}.")
     return int(seed)

@@ -84,12 +84,17 @@ class Steering:
                     listener(row, outcome)
 
     def proposed(self, points: Tensor) -> None:
-        """The classifier has proposed points (q x d), and nobody has been asked to evaluate them yet."""
+        """Points (q x d) have been proposed, and nobody has been asked to evaluate them yet."""
+        if not self.engine.is_others_turn:  # whose proposals say nothing of what the classifier expects of its own
+            self._weigh(points)
+        self.look()
+
+    def _weigh(self, points: Tensor) -> None:
+        """Counts the rules to which the classifier's proposals (q x d) promise too little, so many times in a row."""
         state = self.engine.state
         poor = [rule for rule in self.rules if state.classifier.ready and rule.promises_too_little(state, points)]
         state.disappointed = {repr(rule): 1 + state.disappointed.get(repr(rule), 0) for rule in poor}
         self._is_enough = self._is_enough or any(state.disappointed[repr(rule)] >= rule.proposals for rule in poor)
-        self.look()
 
     def look(self) -> None:
         """Brings `is_over` up to date, on all ranks at once.

@@ -99,7 +99,8 @@ class ExpectedImprovementBelow(StopRule):
     worst value to the best is 1. With the default labels, which are linear from the best value to the median, where
     they are 1/3, a share s of this spread is 1.5 s of the distance from the best value to the median. The proposals
     that are not worth it are not evaluated. Under black-box constraints it counts as much as it is likely to be
-    feasible, and while nothing is feasible the run goes on.
+    feasible, and while nothing is feasible the run goes on. Proposals by a second kernel, in turn with the
+    classifier's, neither count nor end the count.
 
     Args:
         share: of the spread, in (0, 1).
@@ -128,11 +129,12 @@ class ExpectedImprovementBelow(StopRule):
             ) from None
 
     def promises_too_little(self, state: RunState, points: Tensor) -> bool:
-        feasibility = state.feasibility
+        feasibility, classifier = state.feasibility, state.classifier
         if feasibility.is_alone:
             return False
+        points = points.to(classifier.device)
         with torch.no_grad(), one_thread():
-            improvement = LogExpectedImprovement()(state.classifier.posterior(points), state.classifier.best_label)
+            improvement = LogExpectedImprovement()(classifier.posterior(points), classifier.best_label)
             if feasibility.is_needed:
                 improvement = improvement + feasibility.log_probability(points)
         return bool(improvement.max() < math.log(self.share))

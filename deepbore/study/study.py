@@ -220,7 +220,8 @@ class Study(Reporting):
         with self._alone("fit", restored=False):
             self._state.check_classifier()
             generator = self._state.generator
-            stream = generator.get_state()  # the run's stream stays as it is
+            labels = self._state.recipe.labels
+            stream, remembered = generator.get_state(), labels.state_dict()  # both of the run stay as they are
             self._recommended = None
             self._keep_unlearned()
             try:
@@ -228,6 +229,7 @@ class Study(Reporting):
                 run(new_trainer(self._device), self.classifier, self._state.data, epochs)
             finally:
                 generator.set_state(stream)
+                labels.load_state_dict(remembered)
             return self.classifier
 
     def _recommended_row(self) -> int | None:

@@ -76,8 +76,8 @@ class Telling(SharedStudy):
 
         Raises:
             TrialError: for an unknown trial, one told before, or one of another study.
-            ValueTypeError: for a value, a constraint or a noise that is no such number, or another number of
-                constraints than before.
+            ValueTypeError: for a value, a constraint or a noise that is no such number, another number of constraints
+                than before, or a value of what has failed.
 
         Example:
             >>> from deepbore import Real, SearchSpace, Study
@@ -89,6 +89,8 @@ class Telling(SharedStudy):
         """
         if not isinstance(failed, (bool, np.bool_)):
             raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
+        if failed and value is not None:
+            raise ValueTypeError(f"a trial that has failed has no value, but got {value!r:.100} and failed={failed!r}.")
         if constraints is not None:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
