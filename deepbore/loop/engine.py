@@ -115,7 +115,8 @@ class Engine:
             SpaceExhausted: if a finite space has fewer than q configurations left.
             RankError: if a rank has died.
         """
-        state, recipe, self.is_others_turn = self.state, self.state.recipe, False
+        state, recipe = self.state, self.state.recipe
+        self.is_others_turn = False
         ready, learned = all(self.ranks.gather(state.classifier.ready)), self._learn_feasibility()
         if not learned or not (ready or state.feasibility.is_alone):
             return self.design(q)

@@ -63,7 +63,8 @@ class Metrics:
 
     def relabelled(self, batch: LabelledBatch, observations: Observations) -> None:
         """Looks at the labels of an iteration, which are those of this run's rows."""
-        self._count_flips(batch.z, observations.status[observations.tasks == 0])
+        status = observations.status
+        self._count_flips(batch.z, status[observations.tasks == 0] if observations.task_names else status)
         told = [row for row in self._forecasts if observations.status[row] != Status.PENDING]
         for row in told:
             place = int((observations.tasks[:row] == 0).sum()) if observations.task_names else row
