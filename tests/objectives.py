@@ -51,6 +51,14 @@ def dies_later(params):
     return params["x"]
 
 
+def dies_late_at_0(params):
+    """Kills its process after two seconds where k is 0; elsewhere it gives k after three."""
+    time.sleep(2 if params["k"] == 0 else 3)
+    if params["k"] == 0:
+        os._exit(1)
+    return params["k"]
+
+
 def threads(params):
     return float(os.environ["OMP_NUM_THREADS"])
 

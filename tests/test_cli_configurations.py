@@ -132,6 +132,10 @@ def test_a_run_starts_from_earlier_results(tmp_path, deepbore_here):
     ("args", "says"),
     [
         (["--evaluation.workers", "0"], "workers >= 1 must hold, but got workers=0"),
+        (
+            ["--evaluator", "deepbore.evaluators.SerialEvaluator", "--evaluation.retries", "1"],
+            "an evaluator of your own has settings of its own, but got Evaluation(workers=1, timeout=None, retries=1",
+        ),
         (["--loop.n_trails", "5"], "no option --loop.n_trails. Did you mean --loop.n_trials?"),
         (["--loop.n_initial", "0"], "n_initial >= 1 must hold, but got n_initial=0"),
         (["--model", "NoSuchModel"], "no class NoSuchModel. Of deepbore.classifiers there are"),

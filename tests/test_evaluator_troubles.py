@@ -20,6 +20,7 @@ from deepbore.cli.summary import summary
 from deepbore.data.outcomes import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError
+from deepbore.evaluators import Timed
 from processes import is_gone
 from workers import PLANE, SQUARES, events, levels, outcomes
 
@@ -106,6 +107,39 @@ def test_a_thread_that_is_out_of_time_is_lost_until_it_returns():
     texts = " | ".join(str(warning.message) for warning in warned)
     assert "{'k': 3}: timed out after 0.4 s" in texts
     assert "every worker is still busy" in texts
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_run_goes_on_without_a_worker_that_hangs(tmp_path, wrapped):
+    end = threading.Event()
+
+    def hangs_at_3(params):
+        if params["k"] == 3:
+            end.wait(60)
+        return params["k"]
+
+    with ThreadPoolExecutor(2) as threads:
+        evaluator = ExecutorEvaluator(hangs_at_3, threads, timeout=0.4)
+        began = time.monotonic()
+        with pytest.warns(RuntimeWarning, match="timed out"):
+            minimize(Timed(evaluator, tmp_path / "times") if wrapped else evaluator, levels(8), 8, batch_size=2, seed=0)
+        seconds = time.monotonic() - began
+        end.set()
+    assert seconds < 30
+
+
+def test_a_call_that_has_timed_out_and_then_breaks_the_pool_is_suspected_beside_the_one_that_runs():
+    with ProcessPoolExecutor(2) as pool:
+        evaluator = ExecutorEvaluator(objectives.dies_late_at_0, pool, timeout=0.5)
+        evaluator.submit(Trial(0, {"k": 0}))
+        assert evaluator.collect()[0].outcome.reason == "timed out after 0.5 s"
+        evaluator.timeout = 60.0
+        evaluator.submit(Trial(1, {"k": 1}))
+        found = []
+        while evaluator.outstanding:
+            found += evaluator.collect()
+        evaluator.close()
+    assert [one.outcome.values for one in found] == [(1.0,)]
 
 
 def test_waiting_for_a_worker_is_not_counted_as_its_time():

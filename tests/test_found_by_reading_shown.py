@@ -19,6 +19,8 @@ from deepbore.plots.held_out import held_out
 from deepbore.plots.html_report import record_of
 from deepbore.plots.optimization_history import gamma_of
 from deepbore.plots.page.charts import axis_of
+from deepbore.plots.page.parallel_chart import _good
+from deepbore.plots.parallel_plot import _heights
 from deepbore.plots.predictions import is_good, judged_rows
 from deepbore.plots.value_axis import ValueAxis
 from test_found_by_reading import SQUARE, told, with_a_task
@@ -167,3 +169,34 @@ def test_a_study_warns_of_nothing_that_its_user_cannot_mend(settings, value):
     program = PROGRAM.replace("SETTINGS", settings).replace("VALUE", value)
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=300)
     assert "Warning" not in done.stderr
+
+
+def test_what_is_said_of_unseen_trials_knows_crashes_by_chance():
+    study, chance = db.Study(SQUARE, seed=0), np.random.default_rng(0)
+    for _ in range(40):
+        (trial,) = study.ask()
+        value = sum((x - 0.3) ** 2 for x in trial.params.values())
+        study.tell(trial, None if (failed := chance.random() < 0.25) else value, failed=failed)
+    values = np.array([math.inf if trial.value is None else trial.value for trial in study.trials])
+    assert held_out(study)[values < 1e-3].mean() > 0.8
+
+
+def test_fixed_parameters_stay_on_their_axes():
+    space = db.SearchSpace({"x": db.Real(0, 1), "c": db.Categorical(["a", "b", "c", "d"])})
+    for fixed in ("a", "b"):
+        study = db.Study(space, seed=0)
+        told(study, 8, lambda params: params["x"])
+        study.fix({"c": fixed})
+        heights = _heights(study, ["x", "c"], torch.arange(8))
+        assert np.isfinite(heights).all()
+        assert ((heights > -0.1) & (heights < 1.1)).all()
+
+
+def test_infeasible_values_beyond_a_log_axis_are_no_failures(tmp_path):
+    study = db.Study(db.SearchSpace({"x": db.Real(0, 1)}), journal=tmp_path / "run.jsonl")
+    for trial, value in zip(study.ask(5), [-1.0, 1.0, 10.0, 100.0, 1000.0], strict=True):
+        study.tell(trial, value, constraints=[-value])
+    study.close()
+    record = read_record(tmp_path / "run.jsonl")
+    good = _good(record, record.trials)
+    assert (np.diff(good) < 0).all()  # none is NaN, which a failure is

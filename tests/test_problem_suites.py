@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
+from deepbore.data.outcomes import Outcome
 from deepbore.errors import PointError, SettingError
 from deepbore.problems import Branin, Coco, Noisy, Problem, TrainingRun, suites
 from deepbore.problems.training import RUNS
@@ -244,6 +245,14 @@ def test_a_noisy_problem_keeps_what_is_known_of_the_one_beneath():
     for settings in ({"scale": 0.0}, {"scale": 1.0, "kind": "uniform"}, {"scale": 1.0, "seed": -1}):
         with pytest.raises(SettingError):
             Noisy(Branin(), **settings)
+
+
+def test_a_failure_beneath_noise_is_one():
+    class Failing(Branin):
+        def __call__(self, params):
+            return Outcome.failure("out of memory")
+
+    assert Noisy(Failing(), scale=1.0)({"x0": 0.0, "x1": 0.0}).reason == "out of memory"
 
 
 @pytest.mark.parametrize("name", suites.SPREADS)

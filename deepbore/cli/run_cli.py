@@ -178,6 +178,11 @@ class RunCLI(LightningCLI):
         self.earlier_tasks: dict[str, str] = made.earlier_tasks or {}
         self._evaluation: Evaluation = made.evaluation
         self._evaluator: Callable[[Any], Evaluator] | None = made.evaluator
+        if self._evaluator is not None and self._evaluation != Evaluation():
+            raise SettingError(
+                f"an evaluator of your own has settings of its own, but got {self._evaluation} beside it. Leave "
+                "--evaluation.* out, and give what the evaluator takes as --evaluator.NAME."
+            )
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """The trainer with a CSV logger in the run directory, and without Lightning's bar, which counts batches."""

@@ -36,9 +36,10 @@ def generator_on(device: torch.device, generator: torch.Generator) -> torch.Gene
         device: where the numbers are wanted.
         generator: the run's stream, which moves on by one draw if the device is another.
     """
-    if generator.device.type == device.type:
+    if generator.device.type == device.type and device.index in (None, generator.device.index):
         return generator
-    return torch.Generator(device).manual_seed(int(torch.randint(2**62, (), generator=generator)))
+    seed = torch.randint(2**62, (), generator=generator, device=generator.device)
+    return torch.Generator(device).manual_seed(int(seed))
 
 
 @contextmanager

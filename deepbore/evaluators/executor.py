@@ -77,7 +77,7 @@ class ExecutorEvaluator(ParallelEvaluator):
 
     def _give_up(self, attempt: Attempt) -> None:
         """Counts on the worker again when the call returns. Not cancelled: dask would call a running one done."""
-        self._away.append(attempt.future)
+        self._away[attempt.future] = attempt.executor
         if len(self._away) == self.workers:
             warn(
                 "every worker is still busy with an evaluation that has timed out, and the run waits until one "
@@ -92,7 +92,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         self.executor = _like(executor)
 
     def close(self) -> None:
-        self._away += [attempt.future for attempt in self._running]  # what runs can't be cancelled, and runs on
+        self._away |= {attempt.future: attempt.executor for attempt in self._running}  # what runs can't be cancelled
         for future in self._away:
             future.cancel()
         super().close()

@@ -40,15 +40,14 @@ class Attempt:
 
     def is_lost(self) -> bool:
         """Whether its executor broke under it."""
-        future = self.future
-        return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
+        return is_lost(self.future)
 
 
 class ParallelEvaluator(Evaluator):
     """Keeps up to `workers` trials running at a time; the others wait here, so that submission to an engine is start.
 
     Where an executor breaks under several trials, because one of them has killed its process, nobody knows which: each
-    is tried again alone, and that isn't counted.
+    is tried again alone, and that isn't counted. One that has timed out, and still runs there, is among them.
 
     Args:
         workers: how many trials are evaluated at the same time.
@@ -65,7 +64,8 @@ class ParallelEvaluator(Evaluator):
         self._queue: deque[tuple[Trial, int]] = deque()  # with the number of the next attempt
         self._running: list[Attempt] = []
         self._suspects: set[int] = set()  # trials to be tried alone
-        self._away: list[Future[Any]] = []  # each keeps a worker from work until it is done
+        # each keeps a worker from work until it is done; with where it runs, if it is an attempt that was given up
+        self._away: dict[Future[Any], Executor | None] = {}
 
     # --- what an engine must say -------------------------------------------------------------------------------------
 
@@ -101,9 +101,11 @@ class ParallelEvaluator(Evaluator):
         ended = self._ended()
         self._running = [attempt for attempt in self._running if attempt not in ended]
         broken = Counter(attempt.executor for attempt in ended if attempt.is_lost())
+        given_up = Counter(executor for future, executor in self._away.items() if is_lost(future))
         for executor in broken:
             self._replace(executor)
-        finished = [self._finished(attempt, alone=broken[attempt.executor] <= 1) for attempt in ended]
+        under_it = broken + given_up
+        finished = [self._finished(attempt, alone=under_it[attempt.executor] <= 1) for attempt in ended]
         return [one for one in finished if one is not None]
 
     def withdraw(self) -> list[Trial]:
@@ -121,7 +123,7 @@ class ParallelEvaluator(Evaluator):
     @property
     def _idle(self) -> int:
         """How many attempts could start now: one for each worker that is not away, and suspects one at a time."""
-        self._away = [future for future in self._away if not future.done()]
+        self._forget_those_back()
         at_once = 1 if self._suspects else self.workers
         return min(at_once, self.workers - len(self._away)) - len(self._running)
 
@@ -134,6 +136,7 @@ class ParallelEvaluator(Evaluator):
 
     def _wait(self) -> None:
         """Until an attempt is done or out of time, or a worker is back; without attempts, for a moment at most."""
+        self._forget_those_back()
         patience = None if self._running else LOOK
         if self.timeout is not None and self._running:
             patience = max(0.0, self.timeout - max(attempt.seconds() for attempt in self._running))
@@ -144,8 +147,12 @@ class ParallelEvaluator(Evaluator):
         ended = [attempt for attempt in self._running if attempt.future.done() or self._is_late(attempt)]
         broken = {attempt.executor for attempt in ended if attempt.is_lost()}
         doomed = [attempt for attempt in self._running if attempt.executor in broken]
-        wait([attempt.future for attempt in doomed])
+        given_up = [future for future, executor in self._away.items() if executor in broken]
+        wait([*given_up, *(attempt.future for attempt in doomed)])
         return ended + [attempt for attempt in doomed if attempt not in ended]
+
+    def _forget_those_back(self) -> None:
+        self._away = {future: executor for future, executor in self._away.items() if not future.done()}
 
     def _is_late(self, attempt: Attempt) -> bool:
         return self.timeout is not None and attempt.seconds() >= self.timeout
@@ -179,6 +186,11 @@ class ParallelEvaluator(Evaluator):
         if isinstance(error, BrokenExecutor):
             return LostWorker.failure("the worker process died")
         return Outcome.failure(in_words(error))  # sys.exit, or the engine's own
+
+
+def is_lost(future: "Future[Any]") -> bool:
+    """Whether an executor broke under a call."""
+    return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
 
 
 def submitted(executor: Executor, *call: Any) -> "Future[Outcome]":

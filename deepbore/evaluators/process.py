@@ -122,7 +122,7 @@ class ProcessEvaluator(ParallelEvaluator):
         environment = {THREADS: os.environ.get(THREADS, str(max(1, _threads() // self.workers)))}
         environment |= {VISIBLE: self.devices[k % len(self.devices)]} if self.devices else {}
         process = _Process(self._pickled, environment)
-        self._away.append(process.ready)
+        self._away[process.ready] = None
         return process
 
 

@@ -58,6 +58,10 @@ class Timed(Evaluator):
     def free(self) -> int:
         return self.own.free
 
+    @property
+    def lost(self) -> int:
+        return self.own.lost
+
     def withdraw(self) -> Sequence[Trial]:
         withdrawn = self.own.withdraw()
         gone = {trial.id for trial in withdrawn}

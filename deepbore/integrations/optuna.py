@@ -40,9 +40,9 @@ class DeepBoreSampler(BaseSampler):
     is read off the trials (see `SeenTrials`). What it does not know yet, parameters whose range changes from trial to
     trial, and those that no space of deepbore has, such as 10^15 whole numbers on a log scale, are sampled at random.
 
-    Complete trials are labelled by their values. Pruned trials count as worse than all good ones, failed and running
-    trials as bad (for running ones this is the constant liar), so neither a crash nor a pending point is proposed
-    again. No configuration is proposed twice, unless all of a finite space have been.
+    Complete trials are labelled by their values. Pruned and failed trials are failures to deepbore: worse than any
+    value, unless one among successes passes for a crash by chance. Running ones are pending: suggestions keep away from
+    them. No configuration is proposed twice, unless all of a finite space have been.
 
     Constraints, by `trial.set_constraint` in the objective or by `constraints_func`, are deepbore's black-box
     constraints: each has a head that learns where it is kept, and while nothing is feasible the search is for something

@@ -75,10 +75,9 @@ def held_out(study: "Study", folds: int = FOLDS, epochs: int = EPOCHS, seed: int
 
 def _said(study: "Study", labels: Labels, rest: Tensor, out: Tensor, epochs: int, seed: int) -> np.ndarray:
     """pi of some rows by a new classifier that has learned the rest; NaN if that has taught it nothing."""
-    space, points = study.space, study.observations.points.cpu()
-    budget = study.observations.budget
-    observations = Observations(space, budget=budget)
-    observations.reserve(points[rest], study.observations.budgets[rest].tolist() if budget else None)
+    points = study.observations.points.cpu()
+    observations = study.observations.part(rest.to(study.observations.points.device))  # which of them have failed, too
+    observations.to(points.device)
     kept = Labels(labels.z[rest].cpu(), labels.weight[rest].cpu(), labels.best, _differ(labels.z[rest]))
     classifier = anew(study.classifier)
     classifier.generator = torch.Generator().manual_seed(seed)

@@ -64,10 +64,11 @@ class Noisy(Problem):
     def __call__(self, params: Params) -> float | Outcome:
         """The value of the problem beneath with new noise, and its constraints. Raises what that problem raises."""
         noise = self.scale * float(NOISE[self.kind](self._draws(params)))
-        if not self.constraints:
-            return self.true_value(params) + noise
         outcome = as_outcome(self.problem(params))
-        return outcome if outcome.has_failed else replace(outcome, values=(outcome.values[0] + noise,))
+        if outcome.has_failed:
+            return outcome
+        value = outcome.values[0] + noise
+        return replace(outcome, values=(value,)) if self.constraints else value
 
     def true_value(self, params: Params) -> float:
         """The value of the problem beneath."""

@@ -121,6 +121,7 @@ def _good(record: Record, trials: Sequence[Trial]) -> np.ndarray:
     shown = ValueAxis.of(values[counted], sign) or ValueAxis.of(values, sign)
     if shown is None:
         return values
+    values = values.clip(shown.low, shown.high)
     turned = np.log(values) if shown.log else values
     low, high = (math.log(shown.low), math.log(shown.high)) if shown.log else (shown.low, shown.high)
     place = np.clip((turned - low) / (high - low), 0, 1)
