@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from cases import PARAMETERS
-from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
+from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, minimize
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.coordinates import Coordinates, squared_distances
 from deepbore.space.parameters.base import KINDS
@@ -265,3 +265,25 @@ def test_values_outside_are_refused(parameter, values, says):
 @pytest.mark.parametrize("value", [np.float32(0.25), np.float64(0.25), np.array(0.25), torch.tensor(0.25)])
 def test_numbers_of_numpy_and_torch_are_numbers(value):
     assert Real(0, 1).encode([value]).tolist() == [0.25]
+
+
+@pytest.mark.parametrize("parameter", [Integer(1, 1000, log=True), Real(-1, 1, step=0.001), Integer(0, 499)])
+def test_numbers_of_many_levels_move_along_their_scale_by_one_level_at_least(parameter):
+    space = SearchSpace({"p": parameter})
+    start = space.in_the_middle(space.sample(1, generator()))
+    near = space.neighbours(start, 2000, generator())
+    landed = space.snap(SearchSpace({"p": Real(0, 1)}).neighbours(start, 2000, generator()))
+    stayed = landed == start
+    assert torch.equal(near[~stayed], landed[~stayed])
+    levels = (parameter.to_level(near) - parameter.to_level(start))[stayed]
+    assert set(levels.round().tolist()) == {-1, 1}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_run_finds_numbers_over_six_orders_of_magnitude(seed):
+    space = SearchSpace({f"x{i}": Integer(1, 10**6, log=True) for i in range(3)})
+
+    def squared(params):
+        return sum((math.log10(x) - at) ** 2 for x, at in zip(params.values(), (1.3, 2.7, 3.9), strict=True))
+
+    assert minimize(squared, space, 40, seed=seed).values.min() < 1e-5  # the least that whole numbers give is 1.1e-6

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import Condition, When, as_when, conditions_of, plain
-from deepbore.space.parameters.moves import any_other, likelier_back, near_or_any, reflected
+from deepbore.space.parameters.moves import any_other, likelier_back, near_or_any, next_level, reflected
 from deepbore.space.parameters.readings import Reading, along, reached, scaled
 from deepbore.space.parameters.scale import Scale
 
 FEW_LEVELS = 32  # numbers with at most this many levels are told to a network level by level
+MANY_LEVELS = 500  # of numbers with at least so many the next level is too near, and any other is anywhere
 NOTHING = ("", "none", "null", "nan")  # how a missing value is written
 KINDS: dict[str, Any] = {}  # `kind` -> class, filled as the classes are defined
 
@@ -115,6 +116,11 @@ class Parameter(ABC):
         return self.scale is not None
 
     @property
+    def has_many_levels(self) -> bool:
+        """Whether it has levels, but so many along a scale that a search moves as on a continuum."""
+        return self.is_numeric and self.levels is not None and self.levels >= MANY_LEVELS
+
+    @property
     def upper(self) -> float:
         """The greatest entry of its column; the least is 0."""
         return 1.0 if self.levels is None else self.levels - 1.0
@@ -144,8 +150,8 @@ class Parameter(ABC):
     def moved(self, column: Tensor, u: Tensor, v: Tensor, steps: Tensor) -> Tensor:
         """Column of a point -> the same moved to a near or another value.
 
-        A continuous parameter takes the step, reflected at 0 and 1. What has levels goes to any other; half of the time
-        to the next one, if they have an order.
+        A continuous parameter takes the step, reflected at 0 and 1, and so do numbers of many levels, by one level at
+        least. What else has levels goes to any other; half of the time to the next one, if they have an order.
 
         Args:
             column: entries of points.
@@ -156,6 +162,9 @@ class Parameter(ABC):
         if self.levels is None:
             return reflected(column + steps)
         level = self.to_level(column)
+        if self.has_many_levels:
+            landed = self.to_level(reflected(column + steps))
+            return self.from_level(torch.where(landed == level, next_level(level, self.levels, u), landed))
         if self.is_ordered:
             return self.from_level(near_or_any(level, self.levels, u, v))
         return self.from_level(any_other(level, self.levels, u))
@@ -163,11 +172,13 @@ class Parameter(ABC):
     def likelier_back(self, column: Tensor, moved: Tensor) -> Tensor:
         """Logarithm of how much likelier `moved` goes back than it went, for each entry; 0 where moves are symmetric.
 
+        Those of numbers of many levels are taken for it, as those of continuous ones are along their scale.
+
         Args:
             column: entries of points.
             moved: where `moved` took them.
         """
-        if self.levels is None or self.levels < 2 or not self.is_ordered:
+        if self.levels is None or self.levels < 2 or not self.is_ordered or self.has_many_levels:
             return torch.zeros_like(column)
         return likelier_back(self.to_level(column), self.to_level(moved), self.levels)
 

@@ -28,6 +28,19 @@ def any_other(level: Tensor, count: int, u: Tensor) -> Tensor:
     return other + (other >= level)
 
 
+def next_level(level: Tensor, count: int, u: Tensor) -> Tensor:
+    """The next level up or down, which is the only one next to the first or the last.
+
+    Args:
+        level: where to start, indices 0 ... count - 1.
+        count: how many levels there are, at least 2.
+        u: uniform numbers that choose.
+    """
+    up_or_down = torch.where(u < 0.5, -1.0, 1.0)
+    outside = (level + up_or_down < 0) | (level + up_or_down >= count)
+    return torch.where(outside, level - up_or_down, level + up_or_down)
+
+
 def near_or_any(level: Tensor, count: int, u: Tensor, v: Tensor) -> Tensor:
     """Half of the time the next level up or down, else any other; see `any_other`.
 
@@ -37,10 +50,7 @@ def near_or_any(level: Tensor, count: int, u: Tensor, v: Tensor) -> Tensor:
         u: uniform numbers that choose the level.
         v: uniform numbers that choose between the next level and any.
     """
-    up_or_down = torch.where(u < 0.5, -1.0, 1.0)
-    outside = (level + up_or_down < 0) | (level + up_or_down >= count)
-    near = torch.where(outside, level - up_or_down, level + up_or_down)
-    return torch.where(v < 0.5, near, any_other(level, count, u))
+    return torch.where(v < 0.5, next_level(level, count, u), any_other(level, count, u))
 
 
 def likelier_back(level: Tensor, moved: Tensor, count: int) -> Tensor:
