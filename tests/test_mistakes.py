@@ -149,7 +149,6 @@ TOLD = [
     (lambda: study().ask(None), SettingError, "q must be given, but got q=None"),
     (lambda: study().tell(0, 1.0), TrialError, "no trial exists yet, but got 0"),
     (lambda: asked().tell(True, 1.0), TrialError, "a trial is named by its id, a whole number, but got True"),
-    (lambda: asked().tell(0, 1.0, failed=True), ValueTypeError, "has failed has no value, but got 1.0 and failed=True"),
     (lambda: asked().tell(0, 1.0, failed="no"), ValueTypeError, "failed must be True or False, but got failed='no'"),
     (lambda: study().add([{"x": 0.5, "act": "relu"}], [1.0]), PointError, "results are columns by name"),
     (lambda: study().add(None, 1.0), PointError, "results are columns by name"),

@@ -71,13 +71,13 @@ class Telling(SharedStudy):
             trial: what `ask` gave, or its id.
             value: objective value in the user's sign, or one for each direction, or an `Outcome`.
             constraints: black-box constraints, as many in each trial; it is feasible where all are <= 0.
-            failed: that there is no value.
+            failed: that there is no value; one that is given is not kept.
             noise: standard deviation of the value, in its unit; see `Outcome`.
 
         Raises:
             TrialError: for an unknown trial, one told before, or one of another study.
-            ValueTypeError: for a value, a constraint or a noise that is no such number, another number of constraints
-                than before, or a value of what has failed.
+            ValueTypeError: for a value, a constraint or a noise that is no such number, or another number of
+                constraints than before.
 
         Example:
             >>> from deepbore import Real, SearchSpace, Study
@@ -89,8 +89,6 @@ class Telling(SharedStudy):
         """
         if not isinstance(failed, (bool, np.bool_)):
             raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
-        if failed and value is not None:
-            raise ValueTypeError(f"a trial that has failed has no value, but got {value!r:.100} and failed={failed!r}.")
         if constraints is not None:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
