@@ -150,8 +150,8 @@ class Parameter(ABC):
     def moved(self, column: Tensor, u: Tensor, v: Tensor, steps: Tensor) -> Tensor:
         """Column of a point -> the same moved to a near or another value.
 
-        A continuous parameter takes the step, reflected at 0 and 1, and so do numbers of many levels, by one level at
-        least. What else has levels goes to any other; half of the time to the next one, if they have an order.
+        A continuous parameter takes the step, reflected at 0 and 1. What has levels goes to another; half of the time
+        to the next one, if they have an order, and else to any, or, of numbers of many levels, by the step.
 
         Args:
             column: entries of points.
@@ -164,7 +164,8 @@ class Parameter(ABC):
         level = self.to_level(column)
         if self.has_many_levels:
             landed = self.to_level(reflected(column + steps))
-            return self.from_level(torch.where(landed == level, next_level(level, self.levels, u), landed))
+            near = (landed == level) | ((u - 0.5).abs() > 0.25)  # u chooses the way, v goes with the step
+            return self.from_level(torch.where(near, next_level(level, self.levels, u), landed))
         if self.is_ordered:
             return self.from_level(near_or_any(level, self.levels, u, v))
         return self.from_level(any_other(level, self.levels, u))
