@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 import deepbore
-from deepbore import AtBudgets, Budget, EmphasiseChanges, KernelPLS, Outcome, Real, RungLabels, SearchSpace, Study
+from deepbore import AtBudgets, Budget, KernelPLS, Outcome, Real, RungLabels, SearchSpace, Study
 from deepbore.data.observations import Observations, Status
 from deepbore.data.record import read_record
 from deepbore.errors import SettingError, SpaceExhausted
@@ -294,21 +294,3 @@ def test_trials_without_a_budget_are_graded_among_themselves():
     assert torch.equal(graded[:, 0].argsort(), torch.tensor([0, 1, 2]))
     assert torch.equal(graded[:, 1].argsort(), torch.tensor([1, 2, 0]))
     assert graded.max(0).values.tolist() == [1, 1]
-
-
-def test_a_classifier_of_another_budget_is_refused():
-    other = AtBudgets(KernelPLS(), Budget("epochs", 1, 9))
-    with pytest.raises(SettingError, match=r"the classifier is of Budget.*high=9.*Give the classifier alone"):
-        Study(LINE, budget=Budget("epochs", 1, 81), classifier=other)
-
-
-def test_labels_of_rungs_may_be_within_others():
-    labels = EmphasiseChanges(RungLabels(ValueGradedLabels()))
-    study = Study(LINE, budget=EPOCHS, labels=labels)
-    assert study.labels is labels
-
-
-def test_no_forecast_of_the_highest_budget_is_held_against_a_label_of_the_lowest():
-    study = run(Study(LINE, budget=EPOCHS, n_initial=5), 12)
-    study.optimize(lambda params, trial: params["x"] / trial.budget, 15)
-    assert "brier_score" not in study._state.metrics.known

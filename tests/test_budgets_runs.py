@@ -15,12 +15,12 @@ import pytest
 import torch
 
 import deepbore
-from deepbore import Budget, ExecutorEvaluator, Outcome, Study
+from deepbore import AtBudgets, Budget, ExecutorEvaluator, KernelPLS, Outcome, Study
 from deepbore.cli.main import main
 from deepbore.data.observations import Status
 from deepbore.data.record import read_record
 from deepbore.errors import SettingError, StudyRunning, TrialError, ValueTypeError
-from deepbore.labels import EmphasiseChanges, ThresholdLabels
+from deepbore.labels import EmphasiseChanges, RungLabels, ThresholdLabels, ValueGradedLabels
 from rungs import EPOCHS, LINE, loss, run
 
 # --- doors -----------------------------------------------------------------------------------------------------------
@@ -243,3 +243,21 @@ def test_a_killed_run_goes_on_with_the_same_trials(tmp_path):
     subprocess.run([sys.executable, program, journal], env=environment, check=True)
     whole = deepbore.minimize(loss, LINE, 60, budget=EPOCHS, seed=5, n_initial=5).study
     assert Study.load(journal).trials == whole.trials
+
+
+def test_a_classifier_of_another_budget_is_refused():
+    other = AtBudgets(KernelPLS(), Budget("epochs", 1, 9))
+    with pytest.raises(SettingError, match=r"the classifier is of Budget.*high=9.*Give the classifier alone"):
+        Study(LINE, budget=Budget("epochs", 1, 81), classifier=other)
+
+
+def test_labels_of_rungs_may_be_within_others():
+    labels = EmphasiseChanges(RungLabels(ValueGradedLabels()))
+    study = Study(LINE, budget=EPOCHS, labels=labels)
+    assert study.labels is labels
+
+
+def test_no_forecast_of_the_highest_budget_is_held_against_a_label_of_the_lowest():
+    study = run(Study(LINE, budget=EPOCHS, n_initial=5), 12)
+    study.optimize(lambda params, trial: params["x"] / trial.budget, 15)
+    assert "brier_score" not in study._state.metrics.known

@@ -65,7 +65,7 @@ class Elsewhere:
     def __init__(self) -> None:
         self.head: ElsewhereHead | None = None
         self.rest: Rest | None = None  # of the latest turn
-        self._is_due = True  # the next turn is its own
+        self._is_due = True  # whether the next turn is the head's
 
     def take_turn(
         self, batch: LabelledBatch, observations: Observations, labels: ValueGradedLabels, like: KernelPLS, q: int

@@ -111,7 +111,7 @@ class Nearby:
         self.head: NearbyHead | None = None  # of the latest turn
         self._heads: list[NearbyHead] = []
         self._steepness: Tensor | None = None
-        self._had_turn = False  # the turn that was taken last
+        self._had_turn = False  # whether the latest turn was a head's
 
     def take_turn(self, batch: LabelledBatch, values: Tensor, q: int) -> bool:
         """Whether the next proposal, or half of the next q, is the head's if it knows the rows; counts the turns.

@@ -38,10 +38,6 @@ class Attempt:
         """For how long it has run."""
         return time.monotonic() - self.started
 
-    def is_lost(self) -> bool:
-        """Whether its executor broke under it."""
-        return is_lost(self.future)
-
 
 class ParallelEvaluator(Evaluator):
     """Keeps up to `workers` trials running at a time; the others wait here, so that submission to an engine is start.
@@ -100,7 +96,7 @@ class ParallelEvaluator(Evaluator):
         self._wait()
         ended = self._ended()
         self._running = [attempt for attempt in self._running if attempt not in ended]
-        broken = Counter(attempt.executor for attempt in ended if attempt.is_lost())
+        broken = Counter(attempt.executor for attempt in ended if is_lost(attempt.future))
         given_up = Counter(executor for future, executor in self._away.items() if is_lost(future))
         for executor in broken:
             self._replace(executor)
@@ -145,7 +141,7 @@ class ParallelEvaluator(Evaluator):
     def _ended(self) -> list[Attempt]:
         """Attempts that are done, out of time, or on an executor that broke: those are done in a moment, too."""
         ended = [attempt for attempt in self._running if attempt.future.done() or self._is_late(attempt)]
-        broken = {attempt.executor for attempt in ended if attempt.is_lost()}
+        broken = {attempt.executor for attempt in ended if is_lost(attempt.future)}
         doomed = [attempt for attempt in self._running if attempt.executor in broken]
         given_up = [future for future, executor in self._away.items() if executor in broken]
         wait([*given_up, *(attempt.future for attempt in doomed)])
@@ -159,7 +155,7 @@ class ParallelEvaluator(Evaluator):
 
     def _finished(self, attempt: Attempt, alone: bool) -> Finished | None:
         """What became of the trial; None if it is tried again."""
-        if attempt.is_lost() and not alone:
+        if is_lost(attempt.future) and not alone:
             self._suspects.add(attempt.trial.id)
             self._queue.appendleft((attempt.trial, attempt.number))
             return None
