@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""What several ranks bring to the search for candidates, each on one thread; and a GPU to scoring, where there is one.
+"""What several ranks bring to the search for candidates, each on one thread.
 
     python scripts/bench_candidates.py [--ranks 1 2] [--rounds 10] [--out docs/results/two_ranks.json]
 
@@ -22,7 +22,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from torch import Tensor, distributed, multiprocessing
+from torch import distributed, multiprocessing
 
 from deepbore import DeepEnsemble, GreedyBatch, LocalSearch, Real, SearchSpace, UpperConfidenceBound
 from deepbore.candidates import BoTorchBatch, Candidates, RandomSearch, Search
@@ -75,22 +75,6 @@ def measure(rank: int, world: int, rounds: int, folder: str) -> None:
         distributed.destroy_process_group()
 
 
-def greatest(search: Search, points: Tensor) -> float:
-    """The best value of the points, which only a finished computation has."""
-    return float(search.values(points).max())
-
-
-def compare_gpu(rounds: int) -> None:
-    """Scoring on the CPU and on the GPU."""
-    print(f"\n{'scoring on':16} {'points':>9} {'evaluations/s':>15}")
-    search = new_search(Ranks())
-    points = SPACE.sample(200_000, torch.Generator().manual_seed(0))
-    for device in ("cpu", "cuda"):
-        search.classifier.to(device)
-        (_, median, _), _ = seconds(rounds, partial(greatest, search, points.to(device)))
-        print(f"{device:16} {len(points):9,} {len(points) / median:15,.0f}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
@@ -110,8 +94,6 @@ def main() -> None:
         said = {"command": command, "cores": os.cpu_count(), "load": load, "rows": rows}
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(said, indent=1) + "\n")
-    if torch.cuda.is_available():
-        compare_gpu(options.rounds)
 
 
 if __name__ == "__main__":

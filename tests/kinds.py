@@ -19,9 +19,8 @@ def loss(params, budget=None):
     return (params["x"] - 0.3) ** 2 + (params["y"] - 0.7) ** 2 + 0.1 / (budget or 10.0)
 
 
-def begun(kinds, journal=None):
+def begun(kinds, journal=None, **settings):
     """A new study of these kinds."""
-    settings = {}
     if "several objectives" in kinds:
         settings["directions"] = ["minimize", "maximize"]
     if "cheap fidelities" in kinds:

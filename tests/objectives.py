@@ -33,6 +33,13 @@ def gpu(params):
     return float(VISIBLE)
 
 
+def on_a_gpu(params):
+    """How many GPUs this process sees, by what one of them has computed."""
+    import torch
+
+    return float(torch.ones(torch.cuda.device_count(), device="cuda").sum())
+
+
 def gpu_after_a_crash(params, folder):
     """The same, of the worker that takes the place of one that died."""
     if len(list(Path(folder).iterdir())) < 2:

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 import torch
+from lightning.pytorch import Trainer
+from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
@@ -27,6 +29,7 @@ from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior
 from deepbore.compute.neutral import as_usual
 from deepbore.loop.engine import Engine
+from deepbore.loop.lightning import quiet
 from deepbore.space.coordinates import Coordinates, squared_distances
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
@@ -218,6 +221,26 @@ def test_the_callers_mode_is_restored(mode):
             raise KeyError
         assert state() == before
     assert state() == usual
+
+
+class MakingTensorsElsewhere(SingleDeviceStrategy):
+    """Makes tensors on another device while the module is configured, as Lightning does for a GPU."""
+
+    @contextmanager
+    def tensor_init_context(self, empty_init=None):
+        with torch.device("meta"):
+            yield
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_trainers_device_is_not_where_the_parameters_are_made(head):
+    with quiet():
+        elsewhere = MakingTensorsElsewhere("cpu")
+        trainer = Trainer(strategy=elsewhere, logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    study, usual = (Study(SPACE, seed=0, n_initial=5, classifier=HEADS[head]()) for _ in range(2))
+    for each, settings in ((study, {"trainer": trainer}), (usual, {})):
+        each.optimize(lambda params: params["x"] ** 2 + params["y"], 7, **settings)
+    assert [trial.params for trial in study.trials] == [trial.params for trial in usual.trials]
 
 
 def on_fake_cuda(mode, module):

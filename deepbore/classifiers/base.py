@@ -155,7 +155,8 @@ class Classifier(Part, LightningModule, ABC):
         data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
         if data.labels is None:
             data.labels = self.default_labels(objectives=data.observations.k)
-        self.bind(data.space, data.labels.outputs)
+        with torch.device("cpu"):  # within this hook Lightning makes tensors on its device, and moves all to it later
+            self.bind(data.space, data.labels.outputs)
         leave_apart(self, witness="_counter")
 
     def configure_optimizers(self) -> Any:

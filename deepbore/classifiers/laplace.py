@@ -78,7 +78,7 @@ class LaplaceGGN(MLPClassifier):
         self.capabilities = frozenset({"std", "members"})
         self.structure, self.prior_precision, self.samples, self.rows = structure, prior_precision, samples, rows
         self.register_buffer("delta", torch.tensor(prior_precision or WEAK, dtype=torch.float64))
-        self._weights: tuple[WeightPosterior, Weights] | None = None  # and samples of it
+        self._weights: dict[torch.device, tuple[WeightPosterior, Weights]] = {}  # and samples of it
         self._names: list[str] = []  # parameters of a user's own network that have a posterior
 
     delta: Tensor
@@ -113,7 +113,7 @@ class LaplaceGGN(MLPClassifier):
 
     def _condition_on(self, x: Tensor, weight: Tensor, seed: Tensor) -> None:
         self._rows = {"x": x, "weight": weight, "seed": seed}
-        self._weights = None
+        self._weights = {}
 
     @torch.no_grad()
     def _more_evident_delta(self) -> Tensor:
@@ -156,11 +156,12 @@ class LaplaceGGN(MLPClassifier):
 
     @torch.no_grad()
     def _weights_and_samples(self) -> tuple[WeightPosterior, Weights]:
-        if self._weights is None:
+        device = self.delta.device
+        if device not in self._weights:
             posterior = self._conditioned()
-            generator = torch.Generator(self.delta.device).manual_seed(int(self._rows["seed"]))
-            self._weights = posterior, posterior.sample(self.samples, generator)
-        return self._weights
+            generator = torch.Generator(device).manual_seed(int(self._rows["seed"]))
+            self._weights[device] = posterior, posterior.sample(self.samples, generator)
+        return self._weights[device]
 
     def _conditioned(self) -> WeightPosterior:
         """The posterior of the weights, given the rows."""

@@ -166,6 +166,7 @@ class NetworkClassifier(Classifier):
 
     def _descend(self, x: Tensor, batch: LabelledBatch, steps: int) -> Tensor:
         """S steps of Adam; returns the last minibatch's loss."""
+        self._bring_counts()
         best, since = math.inf, 0
         rows: Tensor | slice = slice(None)
         stream = generator_on(x.device, self.generator)
@@ -229,6 +230,11 @@ class NetworkClassifier(Classifier):
             weight_decay=group["weight_decay"],
             eps=group["eps"],
         )
+
+    def _bring_counts(self) -> None:
+        """Moves Adam's counts of steps to the weights, where fused steps want them; Lightning leaves them behind."""
+        for weight, state in self.configure_optimizers().state.items():
+            state.update({name: count.to(weight.device) for name, count in state.items() if name == "step"})
 
     def _minibatches(self, n: int, steps: int, stream: torch.Generator) -> Iterator[Tensor | slice]:
         """Rows of each step: all while n <= B, else B drawn at random."""

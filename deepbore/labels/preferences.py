@@ -54,7 +54,7 @@ class PreferenceLabels(Labelling):
             return Labels.none(observations, self.outputs)
         rows, numbered = compared_rows(pairs)
         points = observations.points[torch.from_numpy(rows)]
-        utilities = fitted_utilities(len(rows), numbered, _root(observations.space, points))
+        utilities = fitted_utilities(len(rows), numbered, _root(observations.space, points.cpu()))
         values = torch.full_like(observations.values[:, 0], math.nan)
         values[torch.from_numpy(rows)] = values.new_tensor(-utilities)
         labels = self.base.labelled(values, np.sort(-utilities), observations)
@@ -69,5 +69,5 @@ def _root(space: SearchSpace, points: Tensor) -> np.ndarray:
     r = (5 * squared_distances(x, x)).sqrt()
     kernel = (1 + r + r * r / 3) * (-r).exp()
     identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
-    root: np.ndarray = torch.linalg.cholesky(SCALE**2 * (kernel + NUGGET * identity)).cpu().numpy()
+    root: np.ndarray = torch.linalg.cholesky(SCALE**2 * (kernel + NUGGET * identity)).numpy()
     return root
