@@ -44,7 +44,8 @@ from deepbore.loop.lightning import new_trainer, quiet, run
 from deepbore.testing import TOY_SPACES, fit, toy_data, toy_objective
 
 DEVICE = "cuda"
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
 
 BUDGET = Budget("epochs", 1, 9)
 TRADE_OFFS = {"ObjectiveLabels", "ChebyshevLabels", "NonDominationLabels"}
