@@ -63,6 +63,7 @@ def test_what_was_measured_before_begins_at_sobol_s_first_point_in_wide_spaces_t
     assert set(default.values()) == {0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noisy", [False, True])
 def test_the_best_configuration_again_tells_whether_values_are_noisy(noisy):
     peer, seen, noise = methods.make("deepbore:repeat", REAL, seed=0, n_initial=8), [], np.random.default_rng(0)
@@ -164,6 +165,7 @@ def test_elliptical_slices_follow_prior_times_likelihood(centre, width):
     assert std[1] == pytest.approx(1, rel=0.1)
 
 
+@pytest.mark.slow
 def test_improvement_is_averaged_over_settings_where_lambda_is_large():
     rng = np.random.default_rng(1)
     noisy = Study(REAL, seed=0, **VARIANTS["deepbore:averaged-settings"]())

@@ -158,6 +158,7 @@ def test_expected_improvement_is_over_the_best_label_whatever_it_is(best):
         assert value == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 @given(st.floats(-3, 3), st.floats(1e-3, 3), st.floats(-1, 1), st.floats(0, 2))
 def test_improvement_rises_with_the_mean_and_falls_with_the_best_label(mean, std, best, more):
     def value(mean, best):

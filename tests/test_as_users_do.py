@@ -71,6 +71,7 @@ def test_how_long_a_program_trains_stands_behind_the_dashes(tmp_path, monkeypatc
     assert "behind --" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_argument_that_a_program_links_is_no_parameter(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(LINKED)
@@ -108,6 +109,7 @@ def test_a_trainer_that_says_nothing_of_epochs_ends_no_run():
     assert trainer.max_epochs == -1
 
 
+@pytest.mark.slow
 def test_a_trainer_that_ends_a_run_is_named(caplog):
     study = Study(SPACE, seed=0)
     study.optimize(value, 20, trainer=quiet_trainer(max_epochs=3))
@@ -115,6 +117,7 @@ def test_a_trainer_that_ends_a_run_is_named(caplog):
     assert "ends after 13 of 20 trials, at trainer.max_epochs=3" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_loop_of_ones_own_goes_on_with_what_it_was_at(tmp_path):
     def loop():
         study = Study(SPACE, seed=0, journal=tmp_path / "mine.jsonl", if_exists="load")

@@ -39,6 +39,7 @@ class Failing(LogExpectedImprovement):
         return super().__call__(posterior, best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt, *(pytest.param(each, marks=pytest.mark.slow) for each in (MemoryError, OSError))]
 )
@@ -61,6 +62,7 @@ def test_a_failed_ask_leaves_the_study_as_it_was(error, make):
     assert len({str(trial.params) for trial in failing.trials}) == 23
 
 
+@pytest.mark.slow
 def test_an_ask_that_the_disk_has_no_room_for_changes_nothing(tmp_path):
     whole, short = (Study(PLANE, seed=1, n_initial=4, journal=tmp_path / f"{name}.jsonl") for name in ("a", "b"))
     go_on(whole, 10)
@@ -154,6 +156,7 @@ def test_where_all_that_is_not_fixed_is_used_up_the_error_says_how_to_go_on():
 # --- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["ask", "optimize", "minimize"])
 def test_ctrl_c_reaches_the_caller_as_keyboard_interrupt(call):
     def pressed(params):
@@ -189,6 +192,7 @@ def double():
     torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [KernelPLS, lambda: deepbore.DeepEnsemble(training=deepbore.Training(steps=5))])
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, lambda: torch.autocast("cpu")])
 def test_modes_of_torch_change_nothing(mode, make):
@@ -199,12 +203,14 @@ def test_modes_of_torch_change_nothing(mode, make):
     assert within.trials == plain.trials
 
 
+@pytest.mark.slow
 def test_another_default_dtype_changes_nothing(double):
     within = deepbore.minimize(bowl, PLANE, n_trials=12, n_initial=4)
     torch.set_default_dtype(torch.float32)
     assert within.values.tolist() == deepbore.minimize(bowl, PLANE, n_trials=12, n_initial=4).values.tolist()
 
 
+@pytest.mark.slow
 def test_threads_share_a_study_one_call_at_a_time(tmp_path):
     study = Study(PLANE, n_initial=6, journal=tmp_path / "run.jsonl")
     begin = threading.Barrier(4)

@@ -137,6 +137,7 @@ def test_c8_a_misspelt_keyword_or_name_is_an_error_that_names_it():
 # also test_optuna.py: by `set_constraint` and `constraints_func`, in both directions, and where little is feasible
 
 
+@pytest.mark.slow
 def test_c9_optunas_constraints_are_learned():
     optuna = pytest.importorskip("optuna")
     from deepbore.integrations.optuna import DeepBoreSampler

@@ -166,6 +166,7 @@ def test_a8_no_flipped_bit_in_notes_and_failures_loads_other_data(tmp_path):
 # also test_resume.py: test_every_classifier_goes_on_bit_for_bit_at_any_moment; test_recipe.py
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [{"gamma": 0.3}, {"n_initial": 4}, {"acquisition": deepbore.QuantileBound()}])
 def test_a9_other_settings_than_the_journals_are_refused_or_said(tmp_path, setting, caplog):
     path = tmp_path / "run.jsonl"

@@ -43,6 +43,7 @@ def as_if_new(observations):
     return evaluated(again)
 
 
+@pytest.mark.slow
 @given(st.lists(STEPS, max_size=12))
 @settings(max_examples=200)
 def test_a_look_finds_what_a_first_look_would(steps):

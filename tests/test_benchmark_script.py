@@ -227,6 +227,7 @@ def test_a_script_of_one_file_measures_what_is_missing_or_only_shows(tmp_path, m
         assert [row["square"] for row in shown[-1]] == there
 
 
+@pytest.mark.slow
 def test_lost_evaluations_are_counted(capsys):
     crashing = failures.Crashing(problem_of("branin"), "region", 0)
     failures.by_chance(crashing, 10, 0)

@@ -215,6 +215,7 @@ def test_a_network_in_double_precision_has_the_gradient_of_finite_differences(en
     assert torch.autograd.gradcheck(acquisition, x.requires_grad_(True), eps=1e-7, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_botorchs_optimiser_keeps_its_constraint(ensemble):
     bound = qUpperConfidenceBound(BoTorchClassifier(ensemble), beta=1.0, sampler=EveryMember())
     indices, coefficients = torch.tensor([0, 1]), torch.tensor([-1.0, -1.0], dtype=torch.float64)
@@ -235,6 +236,7 @@ def search(classifier, data, seed=0):
     return Search(OurBound(), classifier, data.observations, torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("head", ["DeepEnsemble", "KernelPLS", "FourierLogistic"])
 def test_a_batch_is_better_together_than_the_best_points_alone(head, joint):
@@ -254,6 +256,7 @@ def test_proposals_leave_the_global_stream_alone_and_depend_on_the_seed(ensemble
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 def test_constraints_hold_in_the_parameters_own_units(joint):
     space = SearchSpace({"x": Real(0, 10), "y": Real(-5, 5)})

@@ -14,6 +14,7 @@ import broken_toys
 from deepbore import testing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("toy", "check", "says"), broken_heads.CLASSIFIERS, ids=[toy.__name__ for toy, _, _ in broken_heads.CLASSIFIERS]
 )
@@ -43,6 +44,7 @@ def test_a_broken_part_is_caught(toy, check, says):
         check(toy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("toy", "check"), [*broken_toys.SOUND, *broken_inputs.SOUND])
 def test_a_sound_part_passes(toy, check):
     check(toy)

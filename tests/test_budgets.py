@@ -73,6 +73,7 @@ def asha(values, rungs, factor):
     return jobs
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=60, max_size=60))
 def test_promotions_are_those_of_asha(values):
@@ -120,6 +121,7 @@ def promoted_one_by_one(observations):
     return found
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([1, 3, 9, 27]), st.integers(0, 5)), max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_who_is_promoted_is_found_without_looking_at_each(rows):
@@ -178,6 +180,7 @@ def test_earlier_results_stand_on_their_rungs():
 # --- labels, classifier, best trial ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_labels_are_those_of_each_rung_by_itself():
     study = run(Study(LINE, budget=EPOCHS, seed=1), 40)
     study.tell(study.ask()[0], failed=True)
@@ -269,6 +272,7 @@ def test_of_the_best_rows_feasible_ones_come_first_whatever_their_budget():
     assert observations.best_rows(4).tolist() == [1, 2, 0, 3]
 
 
+@pytest.mark.slow
 def test_a_search_by_budgets_finds_more_than_chance():
     space = SearchSpace({f"x{j}": Real(0, 1) for j in range(4)})  # on a line a Sobol sequence is hard to beat
 

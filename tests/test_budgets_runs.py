@@ -26,6 +26,7 @@ from rungs import EPOCHS, LINE, loss, run
 # --- doors -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_objectives_of_optimize_are_given_the_trial(tmp_path):
     kept = {}
 
@@ -43,6 +44,7 @@ def test_objectives_of_optimize_are_given_the_trial(tmp_path):
     assert spent == sum(t.budget - (t.resume_from.budget if t.resume_from else 0) for t in trials)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_workers_and_batches(batch_size):
     with ThreadPoolExecutor(3) as threads:
@@ -116,6 +118,7 @@ def test_outcomes_and_results_of_other_budgets_are_refused():
         study.add({"x": 0.5}, 1.0, task="last year")
 
 
+@pytest.mark.slow
 def test_a_run_by_configuration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("job.yaml").write_text(
@@ -139,6 +142,7 @@ loop:
 # --- a run goes on ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_loaded_study_goes_on_bit_for_bit(tmp_path):
     whole = Study(LINE, seed=3, budget=EPOCHS, n_initial=5, journal=tmp_path / "whole.jsonl")
     part = Study(LINE, seed=3, budget=EPOCHS, n_initial=5, journal=tmp_path / "part.jsonl")
@@ -257,6 +261,7 @@ def test_labels_of_rungs_may_be_within_others():
     assert study.labels is labels
 
 
+@pytest.mark.slow
 def test_no_forecast_of_the_highest_budget_is_held_against_a_label_of_the_lowest():
     study = run(Study(LINE, budget=EPOCHS, n_initial=5), 12)
     study.optimize(lambda params, trial: params["x"] / trial.budget, 15)

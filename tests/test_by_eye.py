@@ -22,6 +22,7 @@ def regret(trial):
     return distance(trial) + 0.5 * (trial.params["colours"] != "viridis")
 
 
+@pytest.mark.slow
 def test_a_person_finds_what_they_like():
     tune = runpy.run_path(str(EXAMPLE))["tune"]
     best = [tune(lambda pair: "12"[regret(pair[1]) < regret(pair[0])], 20, seed).best_trial for seed in range(3)]

@@ -27,6 +27,7 @@ from deepbore.testing import TOY_SPACES, fit
 from test_calibrated import HEADS, QUICK, SPACE, generator, noisy_data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
 def test_every_head_is_calibrated_and_keeps_its_ranking(make, method):
@@ -55,6 +56,7 @@ class Boaster(MLPClassifier):
         return PointEstimate(10 * super().posterior(points).mean, self.link, "Boaster")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", [lambda: Boaster(training=QUICK), XGBoost], ids=["Boaster", "XGBoost"])
 def test_an_overconfident_head_is_mended_on_data_it_has_not_seen(make, method):
@@ -70,6 +72,7 @@ def test_an_overconfident_head_is_mended_on_data_it_has_not_seen(make, method):
     assert after < 0.6 * before
 
 
+@pytest.mark.slow
 def test_beyond_its_rows_probabilities_keep_the_true_proportion():
     """Version 0.1's coreset held too many good rows, so that the base's mean was half as large again."""
     data, points = noisy_data(2000, labels=ThresholdLabels(0.2)), SPACE.sample(2000, generator(1))
@@ -92,6 +95,7 @@ def test_platt_moves_a_networks_logits_and_keeps_their_gradients():
         assert torch.allclose(mine, slope * expected, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_kernels_deviation_and_samples_go_through_the_map_too():
     """B7 of the audit: in version 0.1 samples of a calibrated kernel raised."""
     classifier = fit(Calibrated(KernelPLS()), noisy_data(100), epochs=2)
@@ -108,6 +112,7 @@ def test_a_kernels_deviation_and_samples_go_through_the_map_too():
     assert torch.allclose(ours.covariance(), correlation * ours.std[:, None] * ours.std)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_probits_score_stays_a_probit(method):
     classifier = fit(Calibrated(GPClassifier(), method), noisy_data(100), epochs=2)
@@ -130,6 +135,7 @@ def test_a_score_of_a_logit_has_its_probability_far_out_too():
     assert torch.equal(score_of_logit(logit, Link.IDENTITY), logit.sigmoid())
 
 
+@pytest.mark.slow
 def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
     caplog.set_level(logging.INFO, logger="deepbore")
     data = noisy_data(24)  # 8 are good
@@ -145,6 +151,7 @@ def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
     assert not torch.equal(enough.posterior(points).mean, enough.base.posterior(points).mean)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 4, 12])
 @pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
 def test_the_fewest_data_do_no_harm(make, n):
@@ -153,6 +160,7 @@ def test_the_fewest_data_do_no_harm(make, n):
         assert classifier.posterior(SPACE.sample(9, generator(1))).mean.isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
 def test_checkpoints_hold_tensors_and_the_map(make, method, tmp_path):
@@ -189,6 +197,7 @@ def test_what_the_base_declares_holds():
     assert not Calibrated(MLPClassifier(), "isotonic").differentiable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "target"),
     [

@@ -129,6 +129,7 @@ def test_distinct_compares_configurations_and_fills_up():
         distinct(ranked, observations, 125, torch.Generator())
 
 
+@pytest.mark.slow
 def test_epsilon_greedy_explores_that_often():
     top = torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7])
     at = search(PLANE, top, observed=10)

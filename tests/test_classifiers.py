@@ -79,6 +79,7 @@ def test_every_member_of_an_ensemble_learns_and_differs():
     assert len(torch.unique(scores, dim=0)) == 4
 
 
+@pytest.mark.slow
 def test_a_users_own_network_is_a_classifier():
     def network(features, outputs):
         return nn.Sequential(nn.Linear(features, 16), nn.LayerNorm(16), nn.SiLU(), nn.Linear(16, outputs))
@@ -93,6 +94,7 @@ def test_a_users_own_network_is_a_classifier():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.slow
 def test_the_relative_density_ratio_is_bounded_by_one_over_gamma():
     classifier = fit(DeepEnsemble(), toy_data(SPACE, labels=ThresholdLabels(0.3)))
     points = SPACE.sample(200, generator())
@@ -139,6 +141,7 @@ def test_a_row_of_weight_two_counts_twice():
     assert torch.allclose(fit_last_layer(phi, z, weight).mean, twice.mean)
 
 
+@pytest.mark.slow
 def test_graded_labels_under_squared_error_estimate_expected_improvement():
     """On noisy values, the fitted score is proportional to EI over tau, known in closed form."""
     space = SearchSpace({"x": Real(0, 1)})

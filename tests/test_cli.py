@@ -84,6 +84,7 @@ def test_a_finished_run_can_be_looked_at(run, deepbore_here):
     assert (folder / "history.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_run_is_reported_on_one_page(run, deepbore_here):
     folder, done = run
     shown = deepbore_here("report", folder)
@@ -184,6 +185,7 @@ def test_looking_at_a_run_imports_nobodys_module(tmp_path, deepbore_here, caplog
     assert not (tmp_path / "hacked").exists()
 
 
+@pytest.mark.slow
 def test_the_same_configuration_and_seed_give_the_same_run(run, tmp_path, deepbore_here):
     folder, _ = run
     again = deepbore_here("fit", "--config", folder / "config.yaml", "--run", tmp_path / "again")

@@ -70,6 +70,7 @@ data: {labels: {class_path: deepbore.labels.ThresholdLabels, init_args: {gamma: 
     assert (tmp_path / "runs" / "functionproblem-1" / "journal.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_users_classifier_is_found_beside_the_configuration(tmp_path, deepbore_here, monkeypatch):
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # as a console script starts
     (tmp_path / "classifier_of_mine.py").write_text(
@@ -102,6 +103,7 @@ loop: {n_trials: 12}
     assert config["evaluation"] == {"workers": 2, "timeout": 60.0, "retries": 1, "devices": None}
 
 
+@pytest.mark.slow
 def test_a_run_starts_from_earlier_results(tmp_path, deepbore_here):
     rows = [f"{x},{x + 1},{'' if x == 3 else x * x}" for x in range(12)]
     (tmp_path / "earlier.csv").write_text("x0,x1,value\n" + "\n".join(rows))

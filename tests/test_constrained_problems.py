@@ -18,6 +18,7 @@ from peers import methods
 FEW = {"learning_rate": 0.01, "width": 16, "depth": 1, "dropout": 0.0, "weight_decay": 1e-6, "optimizer": "adam"}
 
 
+@pytest.mark.slow
 def test_no_vessel_costs_less_than_the_optimum():
     vessel = PressureVessel()
     costs = []

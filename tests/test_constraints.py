@@ -183,6 +183,7 @@ def test_of_many_constraints_those_that_are_violated_least_often_share_a_head():
     assert list(graded_columns(grades[:, :HEADS])) == list(range(HEADS))
 
 
+@pytest.mark.slow
 def test_constraints_that_are_always_kept_change_nothing():
     free = go_on(Study(SQUARE, seed=2, n_initial=4), lambda params: disc(params).values[0], 9)
     kept = go_on(Study(SQUARE, seed=2, n_initial=4), lambda params: Outcome(disc(params).values[0], [-1.0]), 9)
@@ -214,6 +215,7 @@ SEARCHES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidates", SEARCHES, ids=lambda each: type(each).__name__)
 def test_every_search_heeds_constraints_alike_on_all_ranks(candidates):
     searches = [new_search() for _ in range(2)]
@@ -227,6 +229,7 @@ def test_every_search_heeds_constraints_alike_on_all_ranks(candidates):
     assert likely.max() > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("classifier", "candidates"),
     [
@@ -243,6 +246,7 @@ def test_every_head_has_constraints_on_any_space(classifier, candidates):
     assert proposed >= 0.5  # of random configurations a half
 
 
+@pytest.mark.slow
 def test_batches_of_botorch_refuse_and_say_the_way_out():
     search = new_search()
     with pytest.raises(SettingError, match=r"no say in black-box constraints.*GreedyBatch"):

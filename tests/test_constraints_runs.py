@@ -22,6 +22,7 @@ from test_constraints import SQUARE, disc, fitted, go_on, some_rows
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_finds_the_best_feasible_point():
     study = go_on(Study(SQUARE, seed=0, n_initial=8), disc, 20)
     assert study.best_trial.value < 0.33
@@ -30,6 +31,7 @@ def test_a_run_finds_the_best_feasible_point():
     assert study.result.best_value == study.best_trial.value
 
 
+@pytest.mark.slow
 def test_while_nothing_is_feasible_the_search_is_for_something_that_is():
     def narrow(params):
         away = math.hypot(params["x"] - 0.62, params["y"] - 0.23)
@@ -53,6 +55,7 @@ def test_batches_and_workers_that_come_and_go():
     assert study.best_trial.value < 0.45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moments", [(5, 8)])
 def test_a_run_goes_on_bit_for_bit(tmp_path, moments):
     whole = Study(SQUARE, seed=4, n_initial=5, journal=tmp_path / "a.jsonl")

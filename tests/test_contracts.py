@@ -22,6 +22,7 @@ SLOW = {"GPClassifier", "Calibrated"}
 HEADS = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CLASSIFIERS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", testing.TOY_SPACES)
 @pytest.mark.parametrize("name", HEADS)
 def test_classifier_scores_and_learns(name, space):
@@ -43,11 +44,13 @@ def test_classifier_is_reproducible_and_robust(name, check):
     check(CLASSIFIERS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, make in CLASSIFIERS.items() if make().differentiable])
 def test_classifier_has_the_gradients_it_declares(name):
     classifiers.check_gradient(CLASSIFIERS[name]())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADS)
 def test_classifier_learns_little_from_rows_of_little_weight(name):
     classifiers.check_weights(CLASSIFIERS[name]())
@@ -67,6 +70,7 @@ def test_acquisition(name, classifier):
     testing.check_acquisition(ACQUISITIONS[name](), CLASSIFIERS[classifier])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_candidates(name):
     spaces = ("continuous",) if name in CONTINUOUS_ONLY else tuple(testing.TOY_SPACES)
@@ -96,6 +100,7 @@ def test_process_evaluator():
     testing.check_evaluator(lambda objective: ProcessEvaluator(objective, workers=1))
 
 
+@pytest.mark.slow
 def test_a_run_of_defaults_goes_on():
     testing.check_resume()
 

@@ -116,6 +116,7 @@ def test_a_pending_trial_is_no_failure():
     assert study._state.data.labelled().failed.tolist() == [True, False, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_one_evaluation_in_seven_that_crashes_does_not_keep_a_run_from_the_optimum(seed):
     space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "z": Real(0, 1), "kind": Categorical(["a", "b"])})
@@ -127,6 +128,7 @@ def test_one_evaluation_in_seven_that_crashes_does_not_keep_a_run_from_the_optim
     assert study.best_trial.value < 1e-6  # where each failure is bad it is 2e-3
 
 
+@pytest.mark.slow
 def test_a_run_that_is_loaded_goes_on_as_it_would_have(tmp_path):
     def go_on(study, n):
         asked = []

@@ -37,6 +37,7 @@ def write(path, space, params, values):
         table.writerows({**each, "value": value} for each, value in zip(params, values, strict=True))
 
 
+@pytest.mark.slow
 @given(st.one_of(spaces, st.just(CONDITIONAL)), st.integers(0, 10_000), st.lists(st.floats(), min_size=5, max_size=5))
 @settings(max_examples=100)
 def test_what_is_written_is_read(tmp_path_factory, space, seed, values):

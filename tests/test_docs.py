@@ -144,6 +144,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
         gc.collect()  # the end of the script: its studies leave their journals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "yaml")])
 def test_the_configurations_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -192,6 +192,7 @@ def test_a_related_task_saves_evaluations(name):
     assert helped.recommended.task is None
 
 
+@pytest.mark.slow
 def test_a_loaded_study_goes_on_bit_for_bit_with_tasks_added_on_the_way(tmp_path):
     whole, part = (new("old", n_initial=4, journal=tmp_path / f"{k}.jsonl") for k in "ab")
     for study in (whole, part):

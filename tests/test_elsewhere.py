@@ -164,6 +164,7 @@ def test_its_cost_does_not_grow_with_the_rows():
 # --- the turns -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_leaves_the_branch_that_it_knows_for_better_ones():
     found = {}
     for elsewhere in (False, True):
@@ -174,6 +175,7 @@ def test_a_run_leaves_the_branch_that_it_knows_for_better_ones():
     assert found[True] < 0.15
 
 
+@pytest.mark.slow
 def test_every_other_proposal_is_elsewhere():
     study = in_detail()
     go_on(study, 6, nothing_better)
@@ -181,6 +183,7 @@ def test_every_other_proposal_is_elsewhere():
     assert models_of(study, 6)[1::2] == ["a"] * 3
 
 
+@pytest.mark.slow
 def test_half_of_a_batch_is_elsewhere():
     study = in_detail()
     asked = go_on(study, 2, nothing_better, q=4)
@@ -218,6 +221,7 @@ def test_once_there_are_constraints_or_earlier_tasks_there_are_no_turns():
     assert not study._state.may_look_elsewhere
 
 
+@pytest.mark.slow
 def test_a_loaded_study_goes_on_with_the_turn_bit_for_bit(tmp_path):
     whole, part = (in_detail(journal=tmp_path / f"{k}.jsonl") for k in "ab")
     expected = go_on(whole, 5, nothing_better)
@@ -226,6 +230,7 @@ def test_a_loaded_study_goes_on_with_the_turn_bit_for_bit(tmp_path):
     assert go_on(Study.load(tmp_path / "b.jsonl"), 3, nothing_better) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [1, 3])
 def test_two_ranks_take_turns_alike(q):
     states = []
@@ -239,6 +244,7 @@ def test_two_ranks_take_turns_alike(q):
     assert BRANCHES.decode(one)[0]["model"] != "a"
 
 
+@pytest.mark.slow
 def test_a_rule_that_ends_a_run_does_not_count_proposals_of_the_head(monkeypatch):
     by_head, counted, take_turn = [], [], Elsewhere.take_turn
     monkeypatch.setattr(Elsewhere, "take_turn", lambda *args: by_head.append(take_turn(*args)) or by_head[-1])

@@ -128,6 +128,7 @@ def test_a_run_goes_on_without_a_worker_that_hangs(tmp_path, wrapped):
     assert seconds < 30
 
 
+@pytest.mark.slow
 def test_a_call_that_has_timed_out_and_then_breaks_the_pool_is_suspected_beside_the_one_that_runs():
     with ProcessPoolExecutor(2) as pool:
         evaluator = ExecutorEvaluator(objectives.dies_late_at_0, pool, timeout=0.5)

@@ -54,6 +54,7 @@ def test_no_worker_waits_for_the_end_of_the_design():
     assert not any(trial.value is None for trial in result.study.trials)
 
 
+@pytest.mark.slow
 def test_own_processes_are_reused_and_differ_from_this_one():
     study = Study(PLANE, seed=0)
     evaluator = ProcessEvaluator(objectives.pid, workers=2)
@@ -109,6 +110,7 @@ def test_dask_evaluates_every_trial_once(tmp_path):
     assert outcomes(late.study) == SQUARES | {3: None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [ExecutorEvaluator, lambda f, _: ProcessEvaluator(f, 1)])
 def test_one_worker_gives_the_run_that_serial_evaluation_gives(make):
     with ThreadPoolExecutor(1) as thread:

@@ -44,6 +44,7 @@ def cost(params):
     return float(sum(numbers) + len(params))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("space", [REAL, MIXED], ids=["real", "mixed"])
 def test_a_peer_stays_in_the_space_and_lives_with_failures(name, space):
@@ -149,6 +150,7 @@ def test_lfbo_weighs_good_rows_by_their_improvement(monkeypatch):
     assert good[0] / good[1] == pytest.approx(tau / (tau - 1))
 
 
+@pytest.mark.slow
 def test_a_peer_in_another_process_does_the_same(monkeypatch):
     monkeypatch.setattr(venvs, "python", lambda name: sys.executable)
     there = process.ProcessPeer("lfbo-xgb", "any", MIXED, 3, n_initial=3)

@@ -127,6 +127,7 @@ def test_a_network_of_the_users_own_leaves_every_global_stream_alone(monkeypatch
     assert not reseeded
 
 
+@pytest.mark.slow
 def test_pending_trials_do_not_weaken_the_prior_of_a_laplace_network():
     head = db.LaplaceGGN(training=db.Training(steps=2), prior_precision=1.0)
     study = told(db.Study(SQUARE, seed=0, n_initial=4, classifier=head), 10)
@@ -135,6 +136,7 @@ def test_pending_trials_do_not_weaken_the_prior_of_a_laplace_network():
         assert head.configure_optimizers().param_groups[0]["weight_decay"] == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_members_are_chosen_by_the_rows_of_this_run():
     def foretold(begin):
         head = db.HyperDeepEnsemble(training=db.Training(steps=2))
@@ -153,6 +155,7 @@ def test_members_are_chosen_by_rows_that_were_told():
     assert torch.equal(head.chosen, chosen)
 
 
+@pytest.mark.slow
 def test_a_fourier_head_at_the_end_of_its_length_scales_stops_climbing(monkeypatch):
     tries = []
     original = fourier_logistic.maximise_bound
@@ -175,6 +178,7 @@ def with_a_task(study, rows=8):
     return study
 
 
+@pytest.mark.slow
 def test_labels_that_remember_go_on_beside_an_earlier_task(tmp_path):
     def new(**journal):
         labels = db.EmphasiseChanges(db.ValueGradedLabels())
@@ -186,6 +190,7 @@ def test_labels_that_remember_go_on_beside_an_earlier_task(tmp_path):
     assert told(db.Study.load(path), 2).trials[-1].params == told(with_a_task(new()), 14).trials[-1].params
 
 
+@pytest.mark.slow
 def test_a_deep_copy_has_earlier_tasks_of_its_own():
     study = told(db.Study(SQUARE, seed=0, n_initial=2), 5)
     one, other = copy.deepcopy(study), copy.deepcopy(study)

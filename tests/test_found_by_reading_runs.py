@@ -25,6 +25,7 @@ from trainers import quiet_trainer
 # --- what goes on, and what is refused -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_executor_of_a_pool_that_broke_goes_on_in_the_next_run(tmp_path):
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         evaluator = db.ExecutorEvaluator(partial(dies_once, tmp_path / "died"), pool, retries=1)
@@ -34,6 +35,7 @@ def test_an_executor_of_a_pool_that_broke_goes_on_in_the_next_run(tmp_path):
     assert [trial.status.name for trial in study.trials] == ["COMPLETE"] * 4
 
 
+@pytest.mark.slow
 def test_the_pool_in_its_place_takes_as_few_tasks_a_process(tmp_path):
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         evaluator = db.ExecutorEvaluator(partial(own_process, tmp_path / "died"), pool)
@@ -168,6 +170,7 @@ def uncounted(monkeypatch):
 NAMES = ("max_depth", "min_samples_leaf", "max_leaf_nodes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 8])
 def test_a_space_that_is_small_without_being_known_to_be_ends_the_run(uncounted, batch_size, caplog):
     found = db.minimize(lambda params: params["max_depth"], uncounted, 30, batch_size=batch_size, seed=0)
@@ -177,6 +180,7 @@ def test_a_space_that_is_small_without_being_known_to_be_ends_the_run(uncounted,
         found.study.ask()
 
 
+@pytest.mark.slow
 def test_a_search_of_scikit_learn_ends_with_such_a_space(uncounted):
     trees, sklearn = pytest.importorskip("sklearn.tree"), pytest.importorskip("deepbore.integrations.sklearn")
     search = sklearn.DeepBoreSearchCV(trees.DecisionTreeClassifier(), uncounted, n_iter=30, batch_size=8, cv=2)

@@ -48,6 +48,7 @@ def test_no_threshold_of_values_of_all_budgets_is_drawn(tmp_path):
         assert not [line for line in history(run).axes[0].lines if str(line.get_label()).startswith("tau")]
 
 
+@pytest.mark.slow
 def test_a_prediction_is_judged_by_trials_of_the_largest_budget():
     study = db.Study(db.SearchSpace({"x": db.Real(0, 1)}), budget=db.Budget("epochs", 1, 9), n_initial=9, seed=0)
     while int((study.observations.budgets == 9).sum()) < 4:
@@ -171,6 +172,7 @@ def test_a_study_warns_of_nothing_that_its_user_cannot_mend(settings, value):
     assert "Warning" not in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_said_of_unseen_trials_knows_crashes_by_chance():
     study, chance = db.Study(SQUARE, seed=0), np.random.default_rng(0)
     for _ in range(40):

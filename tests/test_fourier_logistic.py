@@ -228,6 +228,7 @@ def test_uncertainty_grows_away_from_the_data():
     assert std[0] < std[1] < std[2]
 
 
+@pytest.mark.slow
 def test_warm_starts_reach_what_many_rounds_reach():
     data = toy_data(SPACE, 50, ThresholdLabels(0.3))
     warm = fit(FourierLogistic(length_scale=1.5, rounds=3), data, epochs=40).trainer.callback_metrics["loss"]

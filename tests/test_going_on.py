@@ -39,6 +39,7 @@ def broken(_params):
 # --- a run that has ended --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:trial .* failed")
 def test_a_mended_objective_goes_on_with_the_journal_of_the_broken_one(tmp_path):
     gc.disable()  # what holds the study is not found by chance
@@ -69,6 +70,7 @@ def test_a_run_without_hope_stays_ended_when_its_script_is_run_again(tmp_path):
     assert lengths == lengths[:1] * 3
 
 
+@pytest.mark.slow
 def test_another_rule_counts_for_itself(tmp_path):
     study = Study(LINE, seed=0)
     study.optimize(lambda params: params["x"] ** 2, 100, stop_when=ExpectedImprovementBelow(0.3, proposals=3))
@@ -77,6 +79,7 @@ def test_another_rule_counts_for_itself(tmp_path):
     assert len(study.trials) > ended
 
 
+@pytest.mark.slow
 def test_a_proposal_that_was_dropped_is_made_again(tmp_path):
     rule, whole = ExpectedImprovementBelow(0.05, proposals=1), Study(PLANE, seed=0)
     whole.optimize(bowl, 25)
@@ -219,6 +222,7 @@ def test_other_ranks_have_the_run_of_the_first(tmp_path, monkeypatch):
     assert new_run("branin") == first.absolute()
 
 
+@pytest.mark.slow
 def test_results_that_a_run_has_already_are_not_added_twice(folder):
     (folder / "earlier.csv").write_text("x,value\n0.5,0.04\n-0.5,0.64\n0.7,\n")
     done = command("fit", "--config", "mine.yaml", "--run", "run", cwd=folder)
@@ -255,6 +259,7 @@ def test_ranks_keep_all_of_a_run_in_one_place_and_its_time(folder):
 # --- a run that is interrupted ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_where_it_was_interrupted_as_one_that_is_loaded(tmp_path, monkeypatch):
     propose, interrupts = Engine.propose, iter([True])
 

@@ -98,6 +98,7 @@ def test_q_is_the_gaussian_of_the_greatest_bound():
     assert np.allclose(variance.detach(), np.diag(best_covariance), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_predictions_are_close_to_the_exact_posteriors():
     """On a grid over f at the three points; f elsewhere is Gaussian given those."""
     axis = np.linspace(-9, 8, 120)
@@ -175,6 +176,7 @@ def test_the_value_of_an_inactive_parameter_does_not_count():
     assert torch.allclose(one, other, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_hyperparameters_learn_which_parameters_matter():
     space = SearchSpace({"relevant": Real(0, 1), "idle": Real(0, 1)})
     data = toy_data(space, 0, ThresholdLabels(0.5))
@@ -187,6 +189,7 @@ def test_hyperparameters_learn_which_parameters_matter():
 # --- the classifier --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_probabilities_are_integrals_over_the_posterior():
     classifier = fit(GPClassifier(), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=2)
     points = SPACE.sample(20, generator())
@@ -197,6 +200,7 @@ def test_probabilities_are_integrals_over_the_posterior():
     assert np.allclose(ours, ndtr(mean + std * nodes) @ weights / weights.sum(), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_acquisitions_of_a_probit_are_integrals_over_its_posterior():
     """B6 of the audit: version 0.1 put probits into the formulas of logits."""
     classifier = fit(GPClassifier(), toy_data(SPACE, 40, ThresholdLabels(0.3)), epochs=2)
@@ -217,6 +221,7 @@ def test_acquisitions_of_a_probit_are_integrals_over_its_posterior():
         LogExpectedImprovement().check(classifier)
 
 
+@pytest.mark.slow
 def test_uncertainty_grows_away_from_the_data():
     data = toy_data(LINE, 0, ThresholdLabels(0.5))
     data.observations.add({"x": np.linspace(0, 0.2, 30)}, np.linspace(0, 1, 30))
@@ -225,6 +230,7 @@ def test_uncertainty_grows_away_from_the_data():
     assert std[0] < std[1] < std[2]
 
 
+@pytest.mark.slow
 def test_the_cost_has_a_cap_and_an_iteration_counts_as_one_step():
     classifier = fit(GPClassifier(inducing=20), toy_data(SPACE, 1100, ThresholdLabels(0.3)), epochs=2)
     assert classifier.trainer.callback_metrics["rows"] == 1024
@@ -232,6 +238,7 @@ def test_the_cost_has_a_cap_and_an_iteration_counts_as_one_step():
     assert classifier.trainer.global_step == 2
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_checkpoint_of_tensors_restores_it():
     points = SPACE.sample(9, generator())
@@ -246,6 +253,7 @@ def test_a_checkpoint_of_tensors_restores_it():
         assert torch.equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_evaluation_mode_changes_nothing_neither_before_nor_after_more_training():
     """In it GPyTorch keeps factors of matrices, which must not outlive the parameters."""
     data, points = toy_data(SPACE, 80, ThresholdLabels(0.3)), SPACE.sample(100, generator())
@@ -271,6 +279,7 @@ def test_large_spaces_leave_finite_scores(space, n):
         assert moment.isfinite().all()
 
 
+@pytest.mark.slow
 def test_many_points_that_are_all_but_equal_with_contradictory_values_are_learned():
     data = toy_data(LINE, 0, ThresholdLabels(0.4))
     data.observations.add({"x": 0.5 + 1e-9 * np.arange(40)}, np.random.default_rng(0).random(40))

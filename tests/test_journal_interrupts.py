@@ -68,6 +68,7 @@ def interrupted(act, at):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("name", ACTS)
@@ -99,6 +100,7 @@ def test_an_interrupt_at_any_line_leaves_both_or_none(tmp_path, name, kept, stri
     assert stride > 1 or seen == {True, False}
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_line_leaves_what_is_enqueued_in_both_or_in_none(tmp_path):
     point, other = SPACE.sample(2, torch.Generator().manual_seed(2))
     seen = set()
@@ -154,6 +156,7 @@ def test_an_interrupt_of_the_clearing_up_is_made_up_for(tmp_path, monkeypatch):
     assert loaded(tmp_path / "run.jsonl") == known(observations)
 
 
+@pytest.mark.slow
 def test_signals_at_any_time_leave_both_or_none(tmp_path):
     path = tmp_path / "run.jsonl"
     observations, generator, rng = begun(path), torch.Generator().manual_seed(0), random.Random(0)

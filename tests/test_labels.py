@@ -47,6 +47,7 @@ def test_tau_is_the_smallest_value_that_gamma_of_all_reach(values, gamma):
     assert reached >= gamma - 1e-9
 
 
+@pytest.mark.slow
 @given(st.lists(numbers, min_size=2, max_size=40, unique=True), gammas)
 def test_one_new_observation_flips_at_most_one_label(values, gamma):
     before = ThresholdLabels(gamma)(told(values[:-1])).z[:, 0]
@@ -55,6 +56,7 @@ def test_one_new_observation_flips_at_most_one_label(values, gamma):
     assert (before != after[:-1]).sum() <= 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=2, max_size=30), gammas)
 def test_both_classes_exist_however_many_ties(values, gamma):
     for labelling in (

@@ -211,6 +211,7 @@ def test_mean_and_deviation_have_the_gradients_of_finite_differences(structure, 
             assert torch.allclose(gradient[:, i], (above - below) / 2e-6, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_members_and_samples_have_the_moments_of_the_predictive(structure):
     data = toy_data(SPACE, 40, ThresholdLabels(0.4))
@@ -254,6 +255,7 @@ def test_the_users_network_stays_as_it_is():
     assert all(p.requires_grad and p.dtype == torch.float32 for p in own.net.parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_it_learns(structure):
     data = toy_data(SPACE, 60, ThresholdLabels(0.3))

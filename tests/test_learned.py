@@ -161,6 +161,7 @@ def test_no_trial_is_predicted_by_a_classifier_that_has_seen_it():
     assert np.isnan(found[30:]).all()  # pending
 
 
+@pytest.mark.slow
 def test_a_classifier_predicts_unseen_trials_of_a_smooth_function():
     study = told(CUBE, 60)
     found, z = held_out(study, epochs=2), labels_of(study).z.mean(-1).numpy()
@@ -222,6 +223,7 @@ def _slow(params):
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "space", [MIXED, CUBE, SearchSpace({"x": Real(1, 100, log=True)})], ids=["mixed", "cube", "line"]
 )

@@ -90,6 +90,7 @@ def test_several_objectives_have_independent_length_scales_by_default():
     assert not any(part.alike for part in study.classifier.parts)
 
 
+@pytest.mark.slow
 def test_a_run_resumes_exactly_with_them(tmp_path):
     def cost(params):
         return sum((value - 0.3) ** 2 for value in params.values())

@@ -81,6 +81,7 @@ def angle(axes):
     return math.acos(min(1.0, abs(float(measured @ torch.from_numpy(ROTATION[0]))) / float(measured.norm())))
 
 
+@pytest.mark.slow
 def test_gradients_find_the_steepest_direction_to_a_thousandth():
     nearby, study = Nearby(), told(100, objective=steep)
     for _ in range(3):

@@ -38,6 +38,7 @@ def shown(capsys, *args, status=0):
 # --- at once ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [
@@ -80,6 +81,7 @@ def test_of_several_values_the_front_is_shown(tmp_path, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn(folder, capsys):
     assert shown(capsys, "plot", "runs/mine-1").strip() == "runs/mine-1/history.png"
     assert (folder / "runs/mine-1/history.png").read_bytes().startswith(b"\x89PNG")
@@ -241,6 +243,7 @@ def test_links_are_not_followed(folder, tmp_path, capsys):
             (run / name).write_bytes(kept)
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_looked_at_gives_no_modules(folder):
     run = folder / "runs/mine-1"
     for name in ("matplotlib", "numpy", "yaml", "theirs"):

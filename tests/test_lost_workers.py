@@ -79,6 +79,7 @@ def test_an_evaluator_serves_one_run_at_a_time():
         assert [trial.value for trial in other.trials] == [trial.params["x"] for trial in other.trials]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_between_two_trials_costs_neither():
     study = Study(LINE, seed=0)
     pause = [lambda *_: time.sleep(0.5)]  # in which the worker of the trial before dies
@@ -119,6 +120,7 @@ def test_a_default_device_that_an_objective_sets_is_taken_back():
     assert torch.get_default_device() == torch.device("cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "look",
     [

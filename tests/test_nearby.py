@@ -44,6 +44,7 @@ from valleys import (
 # --- the turns -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_goes_on_down_a_valley_across_the_parameters():
     found = {}
     for nearby in (False, True):
@@ -65,12 +66,14 @@ def turns(monkeypatch):
     return turns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [2, 3])
 def test_the_head_proposes_every_other_time_from_the_first_that_it_can(turns, missing):
     go_on(told(n_good(6) - missing, objective=slope), missing + 5, slope)
     assert turns == [False] * missing + [True, False, True, False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [rugged, noisy])
 @pytest.mark.parametrize("n", [100, ROWS + 20])
 def test_where_the_head_does_not_know_the_near_rows_the_classifier_goes_on_alone(objective, n):
@@ -80,6 +83,7 @@ def test_where_the_head_does_not_know_the_near_rows_the_classifier_goes_on_alone
     assert together == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "by_the_head"), [(2, 1), (5, 3)])
 def test_half_of_a_batch_is_by_the_head(turns, monkeypatch, q, by_the_head):
     rankings, original = [], LocalSearch.ranked
@@ -120,6 +124,7 @@ def test_where_it_does_not_apply_nothing_changes(space, settings, prepare):
     assert asked[0] == asked[1]
 
 
+@pytest.mark.slow
 def test_once_there_are_constraints_the_classifier_goes_on_alone(turns):
     study = told(2 * n_good(6), objective=bowl)
     go_on(study, 6, bowl)
@@ -150,6 +155,7 @@ def test_few_failures_near_the_best_one_are_crashes_and_many_a_wall(failed, coun
     assert int((rows.z == 0).sum()) == counted
 
 
+@pytest.mark.slow
 def test_a_crash_near_the_best_one_leaves_the_head_its_turns(turns):
     study = told(100, objective=bowl)
     go_on(study, 5, bowl)
@@ -160,6 +166,7 @@ def test_a_crash_near_the_best_one_leaves_the_head_its_turns(turns):
     assert turns in ([True, False] * 3, [False, True] * 3)
 
 
+@pytest.mark.slow
 def test_a_loaded_study_goes_on_with_the_turn_bit_for_bit(tmp_path):
     whole, part = (told(ROWS + 3, tmp_path / f"{k}.jsonl") for k in "ab")
     expected = go_on(whole, 6)
@@ -168,6 +175,7 @@ def test_a_loaded_study_goes_on_with_the_turn_bit_for_bit(tmp_path):
     assert begun + go_on(Study.load(tmp_path / "b.jsonl"), 3) == expected
 
 
+@pytest.mark.slow
 def test_forbidden_configurations_are_kept_away_from():
     space = SearchSpace({f"x{i}": Real(-1, 1) for i in range(6)}, constraints=["x0 + x1 <= 0.2"])
     study = told(ROWS + 20, space=space)
@@ -189,6 +197,7 @@ def test_two_ranks_share_the_search_and_propose_the_same():
     assert len(set(BOX.identify(one))) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [1, 3])
 def test_two_ranks_take_turns_alike(turns, q):
     states = []
@@ -216,6 +225,7 @@ def test_values_that_single_precision_does_not_tell_apart_are_graded_apart():
     assert len(near_rows(batch, values)[1].z[-50:].unique()) == 50
 
 
+@pytest.mark.slow
 def test_the_heads_learn_as_the_classifier_does(monkeypatch):
     heads, original = set(), LocalSearch.ranked
     monkeypatch.setattr(

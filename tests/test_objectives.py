@@ -215,6 +215,7 @@ def test_a_reference_has_a_number_for_each_objective(reference):
         ObjectiveLabels(2, reference)
 
 
+@pytest.mark.slow
 def test_what_is_worse_than_the_reference_is_not_looked_for(tmp_path):
     """Of the whole front x -> (x, 1 - x), a tenth is worth something."""
     path = tmp_path / "journal.jsonl"
@@ -230,6 +231,7 @@ def test_what_is_worse_than_the_reference_is_not_looked_for(tmp_path):
     assert Study.load(path).labels.reference == (0.55, 0.55)
 
 
+@pytest.mark.slow
 @given(st.floats(1e-3, 1e3), st.floats(-100, 100))
 @settings(max_examples=20)
 def test_the_units_of_an_objective_do_not_matter(scale, shift):

@@ -59,6 +59,7 @@ def test_per_column_needs_a_deviation():
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_study_without_settings_spreads_over_a_concave_front():
     study = run(Study(PLANE, directions=BOTH, seed=0), 30)
     values = np.array([trial.values for trial in study.trials]) * [1, -1]

@@ -89,6 +89,7 @@ def test_added_results_are_rows_like_others():
     assert len(observations) == 4
 
 
+@pytest.mark.slow
 def test_a_suggestion_costs_the_same_with_a_million_rows():
     space, generator, seconds = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}), torch.Generator().manual_seed(0), {}
     for n in (100, 1_000_000):

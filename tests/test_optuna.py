@@ -58,11 +58,13 @@ def test_it_beats_random_search():
         assert ours < 0.01 * optimised(bowl, 25, RandomSampler(seed=seed)).best_value
 
 
+@pytest.mark.slow
 def test_it_maximises():
     study = optimised(lambda trial: -bowl(trial), 25, direction="maximize")
     assert study.best_value > -1e-3
 
 
+@pytest.mark.slow
 def test_a_network_learns_as_well():
     sampler = DeepBoreSampler(seed=0, classifier=lambda: DeepEnsemble(training=Training(steps=30)), gamma=0.3)
     assert optimised(bowl, 25, sampler).best_value < optimised(bowl, 25, RandomSampler(seed=0)).best_value
@@ -76,6 +78,7 @@ class Spy(DeepBoreSampler):
         return super().sample_independent(study, trial, name, distribution)
 
 
+@pytest.mark.slow
 def test_one_classifier_learns_all_branches():
     sampler = Spy(seed=0)
     study = optimised(branches, 30, sampler)
@@ -85,6 +88,7 @@ def test_one_classifier_learns_all_branches():
     assert sum(trial.params["branch"] == "two" for trial in study.trials[10:]) > 10
 
 
+@pytest.mark.slow
 def test_the_region_that_fails_is_left():
     def objective(trial):
         x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
@@ -98,6 +102,7 @@ def test_the_region_that_fails_is_left():
     assert sum(failed[10:]) <= 3
 
 
+@pytest.mark.slow
 def test_pruned_trials_are_worse_than_complete_ones():
     def objective(trial):
         x = trial.suggest_float("x", 0, 1)
@@ -115,6 +120,7 @@ def test_pruned_trials_are_worse_than_complete_ones():
 # --- state -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_suggestions():
     one, same, other = (
         [t.params for t in optimised(branches, 14, DeepBoreSampler(seed=seed)).trials] for seed in (3, 3, 4)
@@ -123,6 +129,7 @@ def test_the_same_seed_gives_the_same_suggestions():
     assert one != other
 
 
+@pytest.mark.slow
 def test_a_pickled_sampler_goes_on_the_same():
     study = optimised(bowl, 13)
     restored = copy.deepcopy(study)
@@ -132,6 +139,7 @@ def test_a_pickled_sampler_goes_on_the_same():
     assert [trial.params for trial in study.trials] == [trial.params for trial in restored.trials]
 
 
+@pytest.mark.slow
 def test_copies_differ_once_they_are_reseeded():
     study = optimised(bowl, 13)
     copies = [copy.deepcopy(study) for _ in range(2)]
@@ -142,6 +150,7 @@ def test_copies_differ_once_they_are_reseeded():
     assert len({one.sampler.sample_independent(one, None, "z", UNIT) for one in copies}) == 2
 
 
+@pytest.mark.slow
 def test_the_classifier_is_kept_while_the_space_stays():
     made = []
 
@@ -155,6 +164,7 @@ def test_the_classifier_is_kept_while_the_space_stays():
     assert len(made) == 1
 
 
+@pytest.mark.slow
 def test_one_sampler_serves_one_study_after_another():
     sampler = DeepBoreSampler(seed=0, n_startup_trials=3)
     for objective in (bowl, branches, bowl):
@@ -200,6 +210,7 @@ def test_the_example_runs(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "optuna_journal.log").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [np.int64(4), -4, 2**40])
 def test_a_seed_is_any_whole_number(seed):
     runs = [optuna.create_study(sampler=DeepBoreSampler(seed=seed, n_startup_trials=3)) for _ in range(2)]

@@ -34,6 +34,7 @@ def at_least_1(trial):
     return (1 - sum(trial.params.values()),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "settings"), [(corner, {"constraints_func": at_least_1}), (corner_with_constraint, {})]
 )
@@ -86,6 +87,7 @@ def dominated(study):
     return hypervolume(np.array([[a, -b] for a, b in (trial.values for trial in study.best_trials)]), (1.0, 1.0))
 
 
+@pytest.mark.slow
 def test_of_several_objectives_it_finds_the_front():
     both = {"directions": ["minimize", "maximize"]}
     ours = dominated(optimised(front, 35, **both))
@@ -93,6 +95,7 @@ def test_of_several_objectives_it_finds_the_front():
     assert ours > 1.5 * dominated(optimised(front, 35, RandomSampler(seed=0), **both))
 
 
+@pytest.mark.slow
 def test_several_objectives_go_with_failures_constraints_conditions_and_copies():
     def objective(trial):
         if trial.number % 7 == 3:

@@ -62,6 +62,7 @@ EXTRAS = {name: {name_of(each) for each in group} for name, group in PROJECT["op
 FOR_USERS = set().union(*(group for name, group in EXTRAS.items() if name not in ("test", "docs")))
 
 
+@pytest.mark.slow
 def test_what_is_imported_is_declared():
     known = distributions()
     undeclared = {

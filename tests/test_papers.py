@@ -127,6 +127,7 @@ def test_a_file_names_its_source_and_its_departures(name):
     assert "# Departures and choices:" in comment
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in FILES])
 def test_a_protocol_runs_and_its_classifier_chooses(name):
     run = opened(name)
@@ -141,6 +142,7 @@ def test_a_protocol_runs_and_its_classifier_chooses(name):
     assert len({str(trial.params) for trial in study.trials}) == loop.n_initial + 2 * q
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bore_mlp_elu", "lfbo_xgb"])
 def test_the_command_line_runs_a_file(name, tmp_path, capsys):
     assert main(["fit", "--config", str(FILES[name]), "--loop.n_trials", "12", "--run", str(tmp_path / "run")]) == 0

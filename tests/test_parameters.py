@@ -211,6 +211,7 @@ scalars = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(scalars, min_size=2, max_size=9, unique_by=lambda c: (isinstance(c, bool), c)))
 @settings(max_examples=200)
 def test_choices_come_back_from_json_and_are_told_apart(choices):
@@ -279,6 +280,7 @@ def test_numbers_of_many_levels_move_along_their_scale_or_to_the_next_level(para
     assert set(levels.round().tolist()) == {-1, 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_run_finds_numbers_over_six_orders_of_magnitude(seed):
     space = SearchSpace({f"x{i}": Integer(1, 10**6, log=True) for i in range(3)})

@@ -19,6 +19,7 @@ BOTH = ["minimize", "minimize"]
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("wrapped", [lambda head: head, Relaxed])
 def test_as_many_columns_as_objectives_are_needed_also_within_another_head(wrapped, columns):
@@ -29,6 +30,7 @@ def test_as_many_columns_as_objectives_are_needed_also_within_another_head(wrapp
     assert len(study.pareto_front) > 4
 
 
+@pytest.mark.slow
 def test_a_map_for_several_columns_is_refused_and_a_map_of_each_is_not():
     with pytest.raises(SettingError, match=r"Give PerColumn\(Calibrated"):
         Calibrated(PerColumn(KernelPLS(), 2))
@@ -84,6 +86,7 @@ def test_numbers_of_numpy_are_numbers():
 # --- several objectives told late ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failed", [3, 11])
 def test_the_logged_hypervolume_never_falls_in_whatever_order_trials_are_told(failed):
     outcomes = [[k / 10, 1 - k / 10] for k in range(9)] + [[0.95, 0.95], [9.0, 9.0], [0.5, 0.1]]
@@ -101,6 +104,7 @@ def test_the_logged_hypervolume_never_falls_in_whatever_order_trials_are_told(fa
 # --- checks of one's own parts ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_map_that_bends_passes_the_checks():
     check_classifier(lambda: Calibrated(KernelPLS()))
 

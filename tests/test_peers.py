@@ -183,6 +183,7 @@ def test_what_is_near_a_pending_point_is_penalised_by_the_chance_that_it_holds_n
     assert found == pytest.approx(np.log(0.5 * erfc(-z)).sum(1), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gp-ei", "gp-ucb", "q-ei", "local-penalisation"])
 def test_a_batch_spreads_and_waits_until_it_is_told(name):
     peer = methods.make(name, LINE, 0, n_initial=5, workers=3)

@@ -93,6 +93,7 @@ class BelowTwo(Labelling):
         return Labels(z, torch.ones(len(z)), separable=bool(z.min() < z.max()))
 
 
+@pytest.mark.slow
 def test_labels_without_a_threshold_can_be_drawn(tmp_path):
     study = told(LINE, [3, 1, NAN, 1.5, 9], pending=1, labels=BelowTwo())
     axes = history(study).axes[0]
@@ -198,6 +199,7 @@ def test_odd_spaces_can_be_drawn(tmp_path):
     assert rare.texts[0].get_text() == "inactive in every trial"
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_where_one_wants_them(study):
     figure = history([1.0])
     figure.clear()
@@ -210,6 +212,7 @@ def test_pictures_are_drawn_where_one_wants_them(study):
         assert figure.axes
 
 
+@pytest.mark.slow
 def test_looking_does_not_change_the_run():
     def run(look):
         study = told(CUBE, [3.0, 1.0, 2.0, 5.0], n_initial=4, seed=1)

@@ -82,6 +82,7 @@ def test_what_is_told_apart_by_nothing_is_equal_to_the_last_bit():
 # --- a study ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_study_finds_what_is_preferred_as_no_random_search_does():
     found = [cost(compared(Study(PLANE, seed=seed, preferences=True), 20).best_trial) for seed in range(3)]
     assert np.median(found) < 0.01  # the best of 22 uniform points has 1 / (22 pi), 0.014, on average
@@ -153,6 +154,7 @@ def test_categories_too():
 # --- journal ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_goes_on_bit_for_bit(tmp_path):
     whole = compared(Study(PLANE, seed=3, n_initial=4, preferences=True), 9)
     study = compared(Study(PLANE, seed=3, n_initial=4, preferences=True, journal=tmp_path / "run.jsonl"), 5)

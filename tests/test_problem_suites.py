@@ -216,6 +216,7 @@ def test_a_training_run_that_is_none_is_refused():
 CENTRE = {"x0": 2.5, "x1": 7.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "law"), [("normal", stats.norm()), ("student", stats.t(3, scale=3**-0.5)), ("cauchy", stats.cauchy())]
 )
@@ -255,6 +256,7 @@ def test_a_failure_beneath_noise_is_one():
     assert Noisy(Failing(), scale=1.0)({"x0": 0.0, "x1": 0.0}).reason == "out of memory"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", suites.SPREADS)
 def test_spreads_are_standard_deviations_over_the_space(name):
     problem = suites.problem(name)
@@ -307,6 +309,7 @@ DEVELOPMENT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tables", "training", "levels", "noisy", "functions", "control"])
 def test_every_name_makes_a_problem(name):
     for each in suites.suite(name, half="all"):

@@ -139,6 +139,7 @@ def test_digits_leaves_the_global_random_states_alone(digits):
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)
 
 
+@pytest.mark.slow
 def test_digits_trains_where_gradients_are_off(digits):
     with torch.no_grad():
         assert digits(GOOD) == digits(GOOD)
@@ -160,6 +161,7 @@ def test_digits_runs_all_over_its_space(digits):
     assert all(isinstance(digits(p), float) for p in params)
 
 
+@pytest.mark.slow
 def test_a_diverged_training_is_reported_as_it_is():
     wild = {"optimizer": "sgd", "learning_rate": 1.0, "momentum": 0.99, "depth": 3, "width": 256, "weight_decay": 0.1}
     assert not math.isfinite(Digits(epochs=10)(wild | {"dropout": 0.0}))

@@ -181,6 +181,7 @@ def recorded_optima():
     return json.loads(PEERS.read_text())["optimum"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", TABLES)
 def test_a_tables_optimum_is_its_best_mean(key):
     means = [math.fsum(values) / len(values) for values in runs(key)[1].values()]

@@ -77,6 +77,7 @@ def test_labels_of_each_rung_grade_what_their_base_grades():
         RungLabels(ObjectiveLabels(1))
 
 
+@pytest.mark.slow
 def test_folds_keep_this_run_s_rows_beside_those_of_earlier_tasks(monkeypatch):
     folds = {}
     learned = Calibrated._learn_folds

@@ -60,6 +60,7 @@ def test_a_value_that_is_mostly_noise_sets_no_scale_of_labels(labelling):
 # --- heads -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", [GPClassifier(), Calibrated(GPClassifier(), min_per_class=2)])
 def test_a_study_with_a_gp_is_copied_after_a_prediction(head):
     study = told(Study(SQUARE, classifier=head, seed=0, n_initial=6), 9)
@@ -78,6 +79,7 @@ def test_a_kernel_of_ones_own_proposes_every_point(settings):
     assert Study(SQUARE, classifier=KernelPLS(rows=100))._state.may_look_nearby
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", [FourierLogistic, GPClassifier, KernelPLS])
 def test_scores_at_points_in_single_precision_can_be_drawn(head):
     study = told(Study(SQUARE, classifier=head(), seed=0, n_initial=6), 15)

@@ -24,6 +24,7 @@ def diagonal(n):
 # --- constraints -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_plain_rows", [False, True])
 def test_rows_without_constraints_do_not_make_failures_look_feasible(has_plain_rows):
     study = Study(PLANE, seed=0, n_initial=6)
@@ -41,6 +42,7 @@ def test_rows_without_constraints_do_not_make_failures_look_feasible(has_plain_r
     assert failed < 7
 
 
+@pytest.mark.slow
 def test_a_large_penalty_in_many_trials_leaves_the_border_where_it_is():
     study = Study(PLANE, seed=1)
     for _ in range(35):
@@ -169,6 +171,7 @@ def test_more_parameters_than_sobols_sequence_has_begin_at_random():
     assert torch.equal(space.sobol(1, seed=1, skip=2), all_three[2:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [{}, {"x": Real(0, 1)}])
 def test_a_scarce_rule_is_counted_by_its_own_parameters(beside):
     whole = {"a": Integer(1, 3000), "b": Integer(1, 3000)}

@@ -31,6 +31,7 @@ def offsets(axes, label):
     return np.asarray(found.get_offsets())
 
 
+@pytest.mark.slow
 def test_what_stands_still_is_drawn_as_it_was_learned():
     study = told(SQUARE, lambda params: params["x"], 15)
     study.fit()
@@ -46,6 +47,7 @@ def test_what_stands_still_is_drawn_as_it_was_learned():
         assert np.ptp(drawn[1]) > 0.1
 
 
+@pytest.mark.slow
 def test_a_category_that_stands_still_leaves_the_others_their_importance():
     space = SearchSpace({"o": Categorical(["a", "b"]), "z": Real(0, 1)})
     study = told(space, lambda params: float(params["o"] == "b"), 14)
@@ -88,6 +90,7 @@ def test_pictures_of_the_trials_are_about_this_run(after_a_task):
     assert len(drawn.get_offsets()) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [lambda p: math.sqrt(p["x"]), lambda p, trial: p["x"] + trial.id * 0])
 def test_a_landscape_draws_every_objective_that_a_run_takes(objective):
     study = Study(SearchSpace({"x": Real(-1, 1)}), seed=0)
@@ -171,6 +174,7 @@ def test_a_training_that_diverges_explores_and_says_so(classifier, caplog):
     assert "smaller learning rate" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_network_begins_anew_after_it_diverged():
     head = db.MLPClassifier()
     study = Study(SQUARE, seed=0, classifier=head)

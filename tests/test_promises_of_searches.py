@@ -57,6 +57,7 @@ def searched(study, seed=0):
 # --- what is fixed during a run --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [MultiStartLBFGS(), BoTorchBatch(), BoTorchBatch(joint=True)])
 def test_searches_by_gradients_go_on_where_a_value_is_fixed_during_the_run(search):
     study = Study(SQUARE, seed=0, candidates=search)
@@ -67,6 +68,7 @@ def test_searches_by_gradients_go_on_where_a_value_is_fixed_during_the_run(searc
     assert min(abs(params["y"] - 0.3) for params in asked) < 0.05
 
 
+@pytest.mark.slow
 def test_searches_by_gradients_start_where_what_is_fixed_breaks_no_constraint():
     space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, constraints=["x + y <= 1"])
     study = Study(space, seed=0, candidates=MultiStartLBFGS())
@@ -75,6 +77,7 @@ def test_searches_by_gradients_start_where_what_is_fixed_breaks_no_constraint():
     assert all(params["y"] <= 0.1 + 1e-9 for params in go_on(study, 3))
 
 
+@pytest.mark.slow
 def test_a_relaxed_search_searches_where_what_is_fixed_stands():
     space = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
     study = Study(space, seed=0, classifier=Relaxed(KernelPLS()), candidates=RelaxedSearch(LocalSearch()))
@@ -102,6 +105,7 @@ def test_the_box_of_a_space_stands_still_where_the_space_does(fixed):
 # --- what is forbidden -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 def test_what_botorch_climbs_to_stays_within_the_constraints_of_the_space(joint):
     space = SearchSpace({f"x{i}": Real(0, 1) for i in range(4)}, constraints=["x0 + x1 + x2 + x3 <= 1.6"])
@@ -123,6 +127,7 @@ def gap(trials):
     return float(torch.pdist(places).min())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 def test_botorch_keeps_away_from_pending_trials_as_from_those_of_its_batch(joint):
     one_by_one, at_once = (Study(SQUARE, seed=0, candidates=BoTorchBatch(joint=joint)) for _ in range(2))
@@ -133,6 +138,7 @@ def test_botorch_keeps_away_from_pending_trials_as_from_those_of_its_batch(joint
     assert apart > 0.01
 
 
+@pytest.mark.slow
 def test_botorch_still_climbs_one_score_a_point_where_a_better_point_is_pending():
     study = Study(SQUARE, seed=0, classifier=MLPClassifier(training=Training(steps=50)), candidates=BoTorchBatch())
     go_on(study, 16)
@@ -176,6 +182,7 @@ def test_where_most_is_chance_improvement_is_over_a_row_of_this_run():
 # --- what a class is made of -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_pending_trial_is_of_no_class_to_calibrate_by():
     head = Calibrated(KernelPLS(), min_per_class=5)
     study = Study(SQUARE, seed=0, classifier=head, labels=ThresholdLabels(0.84))
@@ -208,6 +215,7 @@ def test_axes_of_the_good_rows_are_none_of_failed_ones():
     assert torch.equal(*axes)
 
 
+@pytest.mark.slow
 def test_turns_begin_once_enough_rows_have_values(monkeypatch):
     known = []
     monkeypatch.setattr(Nearby, "knows", lambda self, batch, values, like: known.append(len(study.trials)))

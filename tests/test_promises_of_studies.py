@@ -172,6 +172,7 @@ def told(path, n=12):
     return study
 
 
+@pytest.mark.slow
 def test_a_first_ask_that_is_interrupted_leaves_queue_and_snapshot_to_the_next(tmp_path, monkeypatch):
     for name in ("one", "other"):
         study = told(tmp_path / name)
@@ -217,6 +218,7 @@ def test_a_study_of_preferences_keeps_its_labels_with_another_gamma(tmp_path):
     assert isinstance(Study.load(tmp_path / "run", gamma=0.3).labels, PreferenceLabels)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_logs_the_brier_score_of_one_without_interruption(tmp_path):
     def trainer():
         return Trainer(accelerator="cpu", **QUIET)

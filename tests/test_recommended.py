@@ -35,6 +35,7 @@ def told(study, n, objective=bowl):
 # --- how good it is --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_under_heavy_noise_it_is_better_than_the_luckiest_value():
     recommended, luckiest = [], []
     for seed in range(12):
@@ -47,6 +48,7 @@ def test_under_heavy_noise_it_is_better_than_the_luckiest_value():
     assert np.mean(recommended) < 0.7 * np.mean(luckiest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_without_noise_it_is_as_good_as_the_best(direction):
     sign = 1 if direction == "minimize" else -1
@@ -54,6 +56,7 @@ def test_without_noise_it_is_as_good_as_the_best(direction):
     assert bowl(study.recommended.params) < 1.1 * bowl(study.best_trial.params) + 1e-5
 
 
+@pytest.mark.slow
 def test_it_counts_all_that_has_been_told():
     study = told(Study(PLANE, seed=0), 14)
     recommended = study.recommended
@@ -81,6 +84,7 @@ def test_it_counts_failures_of_trials_that_were_pending_when_it_was_asked():
 # --- what it leaves alone --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts",
     [
@@ -105,6 +109,7 @@ def test_suggestions_are_the_same_whoever_asks_for_it(parts):
     assert plain.trials == looked_at.trials
 
 
+@pytest.mark.slow
 def test_a_run_may_ask_for_it_while_it_goes_on():
     class Looks(Callback):
         def on_train_epoch_end(self, trainer, pl_module):
@@ -124,6 +129,7 @@ def test_a_run_may_ask_for_it_while_it_goes_on():
     assert result.values.tolist() == deepbore.minimize(bowl, PLANE, 9, seed=2, n_initial=4).values.tolist()
 
 
+@pytest.mark.slow
 def test_a_loaded_study_recommends_the_same_and_goes_on_the_same(tmp_path):
     path = tmp_path / "run.jsonl"
     study = told(Study(PLANE, seed=3, n_initial=5, journal=path), 12, lambda params: round(bowl(params), 1))
@@ -138,6 +144,7 @@ def test_a_loaded_study_recommends_the_same_and_goes_on_the_same(tmp_path):
     assert loaded.ask()[0].params == study.ask()[0].params
 
 
+@pytest.mark.slow
 def test_where_a_classifier_has_to_learn_anew_its_copy_does_so_too(tmp_path):
     class Counting(deepbore.KernelPLS):
         fits = 0
@@ -174,6 +181,7 @@ def test_while_there_is_nothing_to_learn_it_is_the_best_trial():
     assert constant.recommended == constant.best_trial == constant.trials[0]
 
 
+@pytest.mark.slow
 def test_failed_infeasible_pending_and_foreign_trials_are_not_recommended():
     study = Study(PLANE, n_initial=5)
     told(study, 12, lambda p: Outcome(bowl(p), constraints=[p["x"] - 0.1]) if p["y"] > -0.1 else float("nan"))
@@ -267,6 +275,7 @@ def test_before_the_end_of_the_design_a_configuration_is_shown_by_its_best_value
     assert (study.recommended.id, study.recommended.value) == (1, 1.0)
 
 
+@pytest.mark.slow
 def test_a_look_leaves_what_labels_remember():
     weights = []
     for looks in (False, True):

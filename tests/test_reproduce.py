@@ -192,6 +192,7 @@ def test_something_shown_is_reproduced_on_nearly_all_seeds():
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_has_the_numbers_of_the_rows(tmp_path, at_once, monkeypatch):
     results = Results(tmp_path / "papers")
     monkeypatch.setitem(RACES, "bore-3", TINY)
@@ -231,6 +232,7 @@ def test_without_rows_the_page_says_so(tmp_path):
 # --- demonstrations ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_a_demonstration_computes_draws_and_finds(name, tmp_path, at_once):
     figure, results = FIGURES[name], Results(tmp_path)

@@ -46,6 +46,7 @@ def go_on(study, n):
         study.tell(trial, bowl(trial.params))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["KernelPLS", pytest.param("RandomForest", marks=pytest.mark.slow)])
 def test_a_loaded_study_goes_on_bit_for_bit(tmp_path, name):
     make = cases.CLASSIFIERS[name]

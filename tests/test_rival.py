@@ -76,6 +76,7 @@ def test_the_gradient_of_its_evidence_is_right(space):
     assert check_grad(value, gradient, theta) < 1e-4 * np.abs(gradient(theta)).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("objective", "is_beaten"), [(waves, True), (across, False)])
 def test_the_rival_predicts_where_parameters_add_and_nowhere_else(objective, is_beaten):
     for seed in range(3):
@@ -122,6 +123,7 @@ def test_a_rival_to_which_most_is_chance_does_not_predict():
     assert not classifier.is_beaten
 
 
+@pytest.mark.slow
 def test_a_run_down_waves_finds_what_one_without_does_not():
     found = {}
     for additive in (True, False):
@@ -141,6 +143,7 @@ def test_what_it_has_learned_is_in_checkpoints():
     assert torch.allclose(other.posterior(at).mean, classifier.posterior(at).mean)
 
 
+@pytest.mark.slow
 def test_a_loaded_study_goes_on_by_it_bit_for_bit(tmp_path):
     def go_on(study, n):
         study.optimize(waves, n_trials=n, progress=False)

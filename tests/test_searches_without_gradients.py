@@ -137,6 +137,7 @@ def seen(space=BRANCHES, n=25):
     return Search(LogExpectedImprovement(), classifier, observations, generator())
 
 
+@pytest.mark.slow
 def test_an_ambitious_proposal_is_the_likeliest_to_exceed_the_best_by_the_margin():
     looked, ambitious = seen(), replace(seen(), ambition=0.3)
     usual = GreedyBatch().propose(looked, q=1)

@@ -48,6 +48,7 @@ spaces = st.lists(parameters(), min_size=1, max_size=6).map(
 )
 
 
+@pytest.mark.slow
 @given(spaces, st.integers(0, 10_000))
 @settings(max_examples=150)
 def test_decoded_configurations_survive_encoding_exactly(space, seed):

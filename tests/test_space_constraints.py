@@ -48,6 +48,7 @@ def brute_force(space, expressions):
     return points[torch.tensor(met)]
 
 
+@pytest.mark.slow
 @given(constrained_spaces(), st.integers(0, 1000))
 @settings(max_examples=60)
 def test_constraints_are_brute_force(case, seed):
@@ -82,6 +83,7 @@ def test_constraints_are_brute_force(case, seed):
     assert pickle.loads(pickle.dumps(constrained)) == constrained
 
 
+@pytest.mark.slow
 @given(conditional_spaces(continuous=False), st.data())
 @settings(max_examples=60)
 def test_fixed_values_are_brute_force(space, data):
@@ -129,6 +131,7 @@ def test_samples_are_uniform_over_what_is_permitted(share):
     assert torch.equal(means, again)
 
 
+@pytest.mark.slow
 def test_rare_configurations_are_found():
     """Each group is drawn by itself, and what random points do not find is counted."""
     pairs = {f"{side}{i}": Integer(1, 50) for i in range(5) for side in "ab"}

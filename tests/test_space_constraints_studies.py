@@ -30,6 +30,7 @@ def is_allowed(params):
     return params["batch"] * params["width"] <= 4096 and (params.get("momentum", 0) < 0.5 or params["x"] < 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(cases.CANDIDATES) - cases.CONTINUOUS_ONLY))
 def test_no_search_proposes_what_is_forbidden(name):
     """Own searches neither: the walk down their ranking passes it over."""
@@ -96,6 +97,7 @@ def run(study, steps, journal=None, stop=None):
     return study, [trial.params for trial in study.trials]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [6, 7, 12, 15])
 def test_fixed_values_and_constraints_are_resumed_exactly(tmp_path, stop):
     _, whole = run(Study(MIXED, seed=3, n_initial=6), 16)

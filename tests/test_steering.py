@@ -36,6 +36,7 @@ def test_callbacks_see_each_trial_and_may_end_the_run():
     assert all(trial.attributes == {"seen": True} for trial in result.study.trials)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", [1, DESIGN + 1])
 def test_what_a_callback_enqueues_is_tried_next(when):
     def look(study, trial):
@@ -87,6 +88,7 @@ def test_what_would_disturb_a_run_is_refused_while_it_goes_on(call):
     assert len(study.ask()) == 1
 
 
+@pytest.mark.slow
 def test_a_callback_may_ask_for_the_recommended_trial(tmp_path):
     found = []
     settings = {"journal": tmp_path / "run.jsonl", "n_initial": 4}
@@ -169,6 +171,7 @@ def test_notes_that_are_no_json_are_refused_and_change_nothing(tmp_path, bad):
 # --- threads ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threads_that_ask_and_tell_never_get_the_same_trial(tmp_path):
     space = SearchSpace({"k": Ordinal(list(range(500)))})
     study = Study(space, n_initial=1000, journal=tmp_path / "run.jsonl")

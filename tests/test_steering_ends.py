@@ -71,6 +71,7 @@ def test_earlier_results_begin_the_count_of_no_improvement_anew(task):
     assert study.observations.n_asked == 3 + 3
 
 
+@pytest.mark.slow
 def test_a_run_ends_when_next_to_no_improvement_is_expected():
     hopeful, modest = ExpectedImprovementBelow(share=0.9, proposals=3), ExpectedImprovementBelow(share=1e-12)
     result = minimize(bowl, PLANE, 20, stop_when=hopeful, seed=0)
@@ -80,6 +81,7 @@ def test_a_run_ends_when_next_to_no_improvement_is_expected():
     assert plain.values.tolist() == result.values.tolist()  # a rule looks, and changes nothing
 
 
+@pytest.mark.slow
 def test_proposals_that_promise_too_little_count_in_a_row():
     class Moody(StopRule):
         proposals = 3

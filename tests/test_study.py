@@ -35,6 +35,7 @@ def mixed(params):
     return loss + (0.5 if params["optimizer"] == "adam" else abs(params["momentum"] - 0.9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("objective", "space"), [(bowl, PLANE), (mixed, MIXED)])
 def test_minimize_beats_random_search_many_times_over(objective, space):
     random = [objective(params) for params in space.decode(space.sample(1000, torch.Generator().manual_seed(1)))]
@@ -44,6 +45,7 @@ def test_minimize_beats_random_search_many_times_over(objective, space):
     assert result.best_value < np.quantile(random, 0.005)
 
 
+@pytest.mark.slow
 def test_maximize_is_minimize_the_other_way_up():
     up = deepbore.maximize(lambda p: -bowl(p), PLANE, n_trials=20, seed=3)
     down = deepbore.minimize(bowl, PLANE, n_trials=20, seed=3)
@@ -52,6 +54,7 @@ def test_maximize_is_minimize_the_other_way_up():
     assert up.best_value == -down.best_value
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_and_leaves_global_streams_alone():
     before = torch.random.get_rng_state()
     runs = [deepbore.minimize(mixed, MIXED, n_trials=16, seed=seed).values for seed in (0, 0, 1)]
@@ -60,6 +63,7 @@ def test_the_same_seed_gives_the_same_run_and_leaves_global_streams_alone():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.slow
 def test_ask_and_tell_is_the_same_run_as_minimize():
     study = Study(PLANE, seed=5)
     for _ in range(18):
@@ -79,6 +83,7 @@ def test_batches_are_distinct_and_told_in_any_order():
     assert study.best_trial.value == min(trial.value for trial in study.trials)
 
 
+@pytest.mark.slow
 def test_fit_trains_on_the_trials_so_far_and_proposes_nothing(tmp_path):
     path = tmp_path / "run.jsonl"
     deepbore.minimize(bowl, PLANE, n_trials=20, seed=0, journal=path)
@@ -120,6 +125,7 @@ def test_fit_without_any_value_is_not_ready():
         Study(PLANE).fit(epochs=0)
 
 
+@pytest.mark.slow
 def test_pending_trials_are_not_proposed_again():
     space = SearchSpace({"k": Ordinal(list(range(30)))})
     study = Study(space, seed=0, n_initial=5)
@@ -129,6 +135,7 @@ def test_pending_trials_are_not_proposed_again():
     assert len(set(asked)) == 20
 
 
+@pytest.mark.slow
 def test_failures_are_recorded_and_their_region_is_left():
     def crashes(params):
         if params["x"] < 0:
@@ -167,6 +174,7 @@ def test_a_finite_space_is_exhausted_and_says_so():
         result.study.ask()
 
 
+@pytest.mark.slow
 def test_earlier_results_are_learned_from_and_not_repeated():
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-1, 1, (2, 200))
@@ -200,6 +208,7 @@ def test_the_console_stays_quiet(capfd):
     assert captured.out == captured.err == ""
 
 
+@pytest.mark.slow
 def test_every_part_can_be_exchanged():
     study = Study(
         PLANE,

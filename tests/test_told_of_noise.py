@@ -32,6 +32,7 @@ def learned(*given, **settings):
     return study
 
 
+@pytest.mark.slow
 def test_scenarios_without_noise_average_to_the_posterior():
     study = learned()
     posterior = study.classifier.posterior(study.space.sobol(50, seed=1))
@@ -41,6 +42,7 @@ def test_scenarios_without_noise_average_to_the_posterior():
     torch.testing.assert_close(total.mean(), posterior.std.square().mean(), rtol=0.25, atol=0)
 
 
+@pytest.mark.slow
 def test_improvement_is_the_mean_over_the_scenarios():
     study = learned()
     points = study.space.sobol(20, seed=1)
@@ -52,6 +54,7 @@ def test_improvement_is_the_mean_over_the_scenarios():
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_where_it_was_looked_already_nothing_improves():
     study = learned()
     improvement, best = LogExpectedImprovement(), study.classifier.best_label
@@ -60,6 +63,7 @@ def test_where_it_was_looked_already_nothing_improves():
     assert told.max() < min(-9, elsewhere.max())
 
 
+@pytest.mark.slow
 def test_what_has_no_noise_has_no_scenarios_and_neither_has_what_was_not_told_of_it():
     points = learned(12).space.sobol(3, seed=1)
     assert learned(20, sd=0).classifier.posterior(points).noiseless is None
@@ -104,6 +108,7 @@ def test_a_noisy_run_is_resumed_exactly(tmp_path):
     assert study.ask()[0].params == again.ask()[0].params
 
 
+@pytest.mark.slow
 def test_batches_of_botorch_improve_on_the_best_row_without_its_noise():
     study = learned(30, candidates=db.BoTorchBatch())
     head, rows, points = study.classifier, study.observations.points, study.space.sobol(10, seed=1)
@@ -115,6 +120,7 @@ def test_batches_of_botorch_improve_on_the_best_row_without_its_noise():
     assert joint(points[:, None]).detach().exp().numpy() == pytest.approx(expected, rel=0.3, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noisy", [False, True])
 def test_a_search_by_botorch_asks_the_head_whether_values_are_noisy(noisy):
     study = learned(30, candidates=db.BoTorchBatch(samples=100), classifier=db.KernelPLS(noisy=noisy))

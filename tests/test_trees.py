@@ -53,6 +53,7 @@ def features(points):
     return SPACE.features(points).float().numpy()
 
 
+@pytest.mark.slow
 def test_on_labels_0_and_1_the_forest_is_scikit_learns_classifier():
     forest, batch = trained(RandomForest(), ThresholdLabels(0.3))
     theirs = RandomForestClassifier(random_state=int(forest.get_extra_state()["seed"]))

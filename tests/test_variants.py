@@ -127,6 +127,7 @@ def log_score(network):
     return float(torch.distributions.Normal(mean, std).log_prob(functions.answers).mean())
 
 
+@pytest.mark.slow
 def test_training_improves_forecasts(monkeypatch):
     monkeypatch.setattr(in_context, "FUNCTIONS", 4)
     assert log_score(in_context.trained(60)) > log_score(Forecaster()) + 0.1

@@ -131,6 +131,7 @@ HEADS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classifier", HEADS)
 def test_a_look_at_a_study_that_was_loaded_in_its_design_changes_nothing(classifier, tmp_path):
     study = Study(LINE, seed=0, n_initial=4, journal=tmp_path / "run.jsonl", classifier=classifier())
