@@ -234,7 +234,8 @@ class NetworkClassifier(Classifier):
     def _bring_counts(self) -> None:
         """Moves Adam's counts of steps to the weights, where fused steps want them; Lightning leaves them behind."""
         for weight, state in self.configure_optimizers().state.items():
-            state.update({name: count.to(weight.device) for name, count in state.items() if name == "step"})
+            if "step" in state:
+                state["step"] = state["step"].to(weight.device)
 
     def _minibatches(self, n: int, steps: int, stream: torch.Generator) -> Iterator[Tensor | slice]:
         """Rows of each step: all while n <= B, else B drawn at random."""
