@@ -1,11 +1,12 @@
 #!/usr/bin/env python
-"""What a GPU brings to a suggestion (relabel, train, propose), and to scoring: against one thread and all of a CPU.
+"""What a GPU brings to a suggestion (relabel, train, propose), and to scoring, against one thread of a CPU.
 
     python scripts/bench_devices.py docs/results/devices.jsonl            # what is not there yet; needs a GPU
     python scripts/bench_devices.py docs/results/devices.jsonl --show     # the tables only
 
 A row has the median seconds on each device, by turns: of `Study.ask` for q points with a head that knows n random
-results of a bowl in twenty dimensions, told at once; or, where a row has no q, of the values of so many points.
+results of a bowl in twenty dimensions, told at once; or, where a row has no q, of the values of so many points. On a
+CPU a study computes on one thread (`deepbore.compute.threads`).
 """
 
 import gc
@@ -14,6 +15,8 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 from torch import Tensor
@@ -29,8 +32,7 @@ SPACE = SPACES["twenty reals"]
 ROUNDS = 3
 MILLION = 1_000_000
 MANY = 100_000  # points
-THREADS = os.cpu_count() or 1
-DEVICES = {"one thread": ("cpu", 1), "all threads": ("cpu", THREADS), "GPU": ("cuda", THREADS)}
+DEVICES = {"CPU": "cpu", "GPU": "cuda"}
 WIDE = db.LocalSearch(samples=MANY, neighbours=MANY // 10, climbers=256)
 STUDIES: dict[str, Callable[[], dict[str, object]]] = {  # settings of a study
     "the default": dict,
@@ -57,11 +59,10 @@ WANTED: list[Row] = [
 
 
 def in_turns(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median seconds of calls that take turns, each with its number of threads, after a round to warm up."""
+    """Median seconds of calls that take turns, after a round to warm up."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS + 1):
         for name, call in calls.items():
-            torch.set_num_threads(DEVICES[name][1])
             started = time.perf_counter()
             call()
             torch.cuda.synchronize()
@@ -89,13 +90,13 @@ def scoring(study: Study, device: str, points: int) -> Callable[[], float]:
 def measured(study: str, n: int = 1000, q: int = 0, points: int = 0) -> Row:
     """Seconds by device, and which GPU that was."""
     calls: dict[str, Callable[[], object]] = {}
-    for name, (device, _) in DEVICES.items():
+    for name, device in DEVICES.items():
         made = study_with(SPACE, n, device=device, **STUDIES[study]())
         calls[name] = partial(ask_and_tell, made, q) if q else scoring(made, device, points)
     found = in_turns(calls)
     del calls, made
     gc.collect()  # a study is a cycle, and a large one would stay for long
-    return {"seconds": found, "threads": THREADS, "gpu": torch.cuda.get_device_name()}
+    return {"seconds": found, "gpu": torch.cuda.get_device_name()}
 
 
 def show(kept: list[Row]) -> None:
@@ -106,7 +107,7 @@ def show(kept: list[Row]) -> None:
             numbers = " | ".join(f"{number:,}".replace(",", " ") for number in (row.get("n", 1000), row[of]))
             times = " | ".join(f"{row['seconds'][name]:.2g}" for name in DEVICES)
             print(f"| {row['study']} | {numbers} | {times} |")
-    print("\nseconds on", ", ".join(sorted({f"{row['gpu']} beside {row['threads']} threads" for row in kept})))
+    print("\nseconds; the GPU is", ", ".join(sorted({row["gpu"] for row in kept})))
 
 
 if __name__ == "__main__":
