@@ -18,7 +18,7 @@ from reporting.rows import Run
 Array = NDArray[np.float64]
 Pair = tuple[str, int]  # problem, seed
 MISSING = 0.2  # of the problems: who misses more is compared apart
-FEW_SEEDS = 0.25  # of all pairs (problem, seed); a method with fewer would leave the others with as few
+FEW_SEEDS = 0.5  # of all pairs (problem, seed); a method with fewer would leave the others with as few
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Comparison:
         runs: (problem, seed) -> method -> its run. Of several runs the shortest that is long enough counts.
         regrets: the same, with the regrets.
         methods: all that have a run on a problem on which another has one, too: only these problems count.
-        main: the methods that have runs on at least 80 % of the problems, and with a quarter of all seeds on them; they
+        main: the methods that have runs on at least 80 % of the problems, and with half of all seeds on them; they
             are ranked together.
         subset: the others.
     """

@@ -24,7 +24,7 @@ There are no runs yet.
 METHOD = """
 Every method has the same problems, seeds, number of initial evaluations and cores.
 
-- **Average rank.** The methods that have runs on at least 80 % of the problems, and with at least a quarter of all
+- **Average rank.** The methods that have runs on at least 80 % of the problems, and with at least half of all
   seeds on them, are ranked by their regret on each problem and seed that all of them have (1 is best, ties share their
   ranks); the mean is over seeds, then problems. Methods with fewer runs are compared on those they have, below.
 - **Regret** is the value minus the best possible one. Nobody knows that of training runs, policies and digits under a
