@@ -11,8 +11,6 @@ CPU a study computes on one thread (`deepbore.compute.threads`).
 
 import gc
 import os
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -22,11 +20,11 @@ import torch
 from torch import Tensor
 
 import deepbore as db
-from bench_suggest import SPACES, study_with
+from bench_suggest import SPACES, study_with, suggest_and_tell
 from deepbore import Study
 from deepbore.acquisition import default_acquisition
 from deepbore.candidates import Search
-from harness.measuring import Row, measure_or_show
+from harness.measuring import Row, in_turns, measure_or_show
 
 SPACE = SPACES["twenty reals"]
 ROUNDS = 3
@@ -58,23 +56,6 @@ WANTED: list[Row] = [
 ]
 
 
-def in_turns(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median seconds of calls that take turns, after a round to warm up."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS + 1):
-        for name, call in calls.items():
-            started = time.perf_counter()
-            call()
-            torch.cuda.synchronize()
-            times[name].append(time.perf_counter() - started)
-    return {name: float(f"{statistics.median(each[1:]):.3g}") for name, each in times.items()}
-
-
-def ask_and_tell(study: Study, q: int) -> None:
-    for trial in study.ask(q):
-        study.tell(trial, sum(value**2 for value in trial.params.values()))
-
-
 def greatest(search: Search, points: Tensor) -> float:
     """The best value of the points, which only a finished computation has."""
     return float(search.values(points).max())
@@ -92,11 +73,12 @@ def measured(study: str, n: int = 1000, q: int = 0, points: int = 0) -> Row:
     calls: dict[str, Callable[[], object]] = {}
     for name, device in DEVICES.items():
         made = study_with(SPACE, n, device=device, **STUDIES[study]())
-        calls[name] = partial(ask_and_tell, made, q) if q else scoring(made, device, points)
-    found = in_turns(calls)
+        calls[name] = partial(suggest_and_tell, made, q) if q else scoring(made, device, points)
+    found = in_turns(calls, ROUNDS, warm_up=1)  # each call ends with numbers on the CPU, and so when the GPU is done
     del calls, made
     gc.collect()  # a study is a cycle, and a large one would stay for long
-    return {"seconds": found, "gpu": torch.cuda.get_device_name()}
+    seconds = {name: float(f"{each:.3g}") for name, each in found.items()}
+    return {"seconds": seconds, "gpu": torch.cuda.get_device_name()}
 
 
 def show(kept: list[Row]) -> None:

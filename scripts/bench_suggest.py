@@ -14,7 +14,6 @@ levels, and twenty real numbers.
 import gc
 import os
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -27,7 +26,7 @@ from torch import nn
 import deepbore as db
 from deepbore import Ordinal, RandomSearch, Real, SearchSpace, Study
 from deepbore.classifiers import Classifier
-from harness.measuring import Row, grid, measure_or_show
+from harness.measuring import Row, grid, in_turns, measure_or_show
 
 NUMBERS = (50, 100, 180, 1000, 1_000_000)  # of observations; up to 200 of them the default has its rival
 ROUNDS = 9
@@ -67,17 +66,6 @@ METHODS = ["one network", *HEADS]
 WANTED = grid(space=list(SPACES), head=METHODS)
 
 
-def in_turns(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median wall times in ms of calls that take turns, after two rounds to warm up."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS + 2):
-        for name, call in calls.items():
-            started = time.perf_counter()
-            call()
-            times[name].append(1e3 * (time.perf_counter() - started))
-    return {name: round(statistics.median(each[2:]), 1) for name, each in times.items()}
-
-
 def study_with(space: SearchSpace, n: int, **settings: object) -> Study:
     """A study that knows n random results of a bowl."""
     points = space.sample(n, torch.Generator().manual_seed(1))  # the study draws from seed 0, and wants new points
@@ -87,10 +75,10 @@ def study_with(space: SearchSpace, n: int, **settings: object) -> Study:
     return study
 
 
-def suggest_and_tell(study: Study) -> None:
-    """One suggestion, told at once."""
-    (trial,) = study.ask()
-    study.tell(trial, sum(np.asarray(list(trial.params.values()), dtype=float) ** 2))
+def suggest_and_tell(study: Study, q: int = 1) -> None:
+    """One suggestion of q points, told at once."""
+    for trial in study.ask(q):
+        study.tell(trial, sum(np.asarray(list(trial.params.values()), dtype=float) ** 2))
 
 
 def bare_suggestion(space: SearchSpace, n: int) -> Callable[[], object]:
@@ -122,10 +110,10 @@ def measured(space: str, head: str) -> Row:
     calls: dict[str, Callable[[], object]] = {
         str(n): partial(suggest_and_tell, study) for n, study in zip(NUMBERS, studies, strict=True)
     }
-    found = in_turns({**calls, BARE: bare_suggestion(SPACES[space], 100)})
+    found = in_turns({**calls, BARE: bare_suggestion(SPACES[space], 100)}, ROUNDS, warm_up=2)
     del studies, calls
     gc.collect()  # a study is a cycle, and a large one would stay for long
-    return {"ms": found}
+    return {"ms": {name: round(1e3 * seconds, 1) for name, seconds in found.items()}}
 
 
 def show(kept: list[Row]) -> None:

@@ -40,9 +40,7 @@ class Failing(LogExpectedImprovement):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "error", [KeyboardInterrupt, *(pytest.param(each, marks=pytest.mark.slow) for each in (MemoryError, OSError))]
-)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError])
 @pytest.mark.parametrize("make", [KernelPLS, lambda: deepbore.DeepPLS(training=deepbore.Training(steps=5))])
 def test_a_failed_ask_leaves_the_study_as_it_was(error, make):
     failing, sound = (Study(PLANE, seed=3, n_initial=5, classifier=make(), acquisition=Failing()) for _ in range(2))

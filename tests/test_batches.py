@@ -253,7 +253,6 @@ def shared_proposals(candidates, q, world=2, seed=0):
     return on_ranks(task, world), sizes
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("candidates", "q"),
     [

@@ -236,7 +236,6 @@ def search(classifier, data, seed=0):
     return Search(OurBound(), classifier, data.observations, torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("head", ["DeepEnsemble", "KernelPLS", "FourierLogistic"])
 def test_a_batch_is_better_together_than_the_best_points_alone(head, joint):

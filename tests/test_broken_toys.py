@@ -44,7 +44,6 @@ def test_a_broken_part_is_caught(toy, check, says):
         check(toy)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("toy", "check"), [*broken_toys.SOUND, *broken_inputs.SOUND])
 def test_a_sound_part_passes(toy, check):
     check(toy)

@@ -56,7 +56,6 @@ class Boaster(MLPClassifier):
         return PointEstimate(10 * super().posterior(points).mean, self.link, "Boaster")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", [lambda: Boaster(training=QUICK), XGBoost], ids=["Boaster", "XGBoost"])
 def test_an_overconfident_head_is_mended_on_data_it_has_not_seen(make, method):
@@ -160,7 +159,6 @@ def test_the_fewest_data_do_no_harm(make, n):
         assert classifier.posterior(SPACE.sample(9, generator(1))).mean.isfinite().all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
 def test_checkpoints_hold_tensors_and_the_map(make, method, tmp_path):

@@ -44,7 +44,6 @@ def test_classifier_is_reproducible_and_robust(name, check):
     check(CLASSIFIERS[name])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, make in CLASSIFIERS.items() if make().differentiable])
 def test_classifier_has_the_gradients_it_declares(name):
     classifiers.check_gradient(CLASSIFIERS[name]())

@@ -95,7 +95,6 @@ def test_only_what_the_walk_looks_at_leaves_the_device(trained, name, q):
     assert few <= LOOKS * (rows + max(16, q)) + 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MultiStartLBFGS", "BoTorchBatch"])
 def test_of_scipys_steps_only_the_climbers_leave_the_device(trained, name):
     def moved(n):
@@ -187,7 +186,6 @@ MODES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("head", ["KernelPLS", "DeepEnsemble"])
 def test_proposals_are_the_same_in_any_mode(mode, head):
@@ -234,7 +232,6 @@ class MakingTensorsElsewhere(SingleDeviceStrategy):
             yield
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_a_trainers_device_is_not_where_the_parameters_are_made(head):
     with quiet():

@@ -66,7 +66,7 @@ def test_a_head_learns_the_same_as_on_a_cpu(name):
     assert torch.corrcoef(torch.stack(scores))[0, 1] > 0.95
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name != "PerColumn"])
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_head_that_moves_says_the_same(name):
     space = TOY_SPACES["mixed"]
     classifier = fit(CLASSIFIERS[name](), toy_data(space, 60), epochs=3)
@@ -128,7 +128,7 @@ OWN = {
     **{structure: partial(LaplaceGGN, structure=structure) for structure in ("kron", "diag", "last_layer")},
     "noisy": lambda: KernelPLS(noisy=True),
     "without crashes": lambda: KernelPLS(crashes=False),
-    "near": lambda: KernelPLS(additive=False),
+    "without its rival": lambda: KernelPLS(additive=False),
     "forest": lambda: RandomForest(trees=20),
 }
 

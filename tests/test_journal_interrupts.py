@@ -69,7 +69,7 @@ def interrupted(act, at):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [7, 1])
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("name", ACTS)
 def test_an_interrupt_at_any_line_leaves_both_or_none(tmp_path, name, kept, stride):

@@ -85,9 +85,6 @@ PUBLISHED = {
     "boggn": {**S5, "RandomSearch.samples": 500},  # section 5.2
     "boggn_continuous": {**S5, "MultiStartLBFGS.samples": 2000, "MultiStartLBFGS.near_best": False},  # 5 and 5.2
 }
-SLOW = {"batch_bore", "batch_bore_camel", "batch_bore_elu", "batch_bore_hartmann3", "bore_gp", "boggn_continuous"}
-SLOW |= {"bore_rf_isotonic", "bore_rf_platt", "bore_xgb_isotonic", "bore_xgb_platt", "bore_rf_continuous", "lfbo_rf"}
-SLOW |= {"bore_pls", "fourier_logistic", "lfbo_mlp"}
 
 
 def settings(node, name=""):
@@ -128,7 +125,7 @@ def test_a_file_names_its_source_and_its_departures(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in FILES])
+@pytest.mark.parametrize("name", FILES)
 def test_a_protocol_runs_and_its_classifier_chooses(name):
     run = opened(name)
     loop, q = run.loop, run.loop.batch_size

@@ -232,7 +232,6 @@ def test_without_rows_the_page_says_so(tmp_path):
 # --- demonstrations ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_a_demonstration_computes_draws_and_finds(name, tmp_path, at_once):
     figure, results = FIGURES[name], Results(tmp_path)

@@ -47,7 +47,7 @@ def go_on(study, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["KernelPLS", pytest.param("RandomForest", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["KernelPLS", "RandomForest"])
 def test_a_loaded_study_goes_on_bit_for_bit(tmp_path, name):
     make = cases.CLASSIFIERS[name]
     whole, part = (Study(PLANE, seed=3, classifier=make(), n_initial=6, journal=tmp_path / f"{k}.jsonl") for k in "ab")

@@ -30,7 +30,6 @@ def is_allowed(params):
     return params["batch"] * params["width"] <= 4096 and (params.get("momentum", 0) < 0.5 or params["x"] < 0.5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(cases.CANDIDATES) - cases.CONTINUOUS_ONLY))
 def test_no_search_proposes_what_is_forbidden(name):
     """Own searches neither: the walk down their ranking passes it over."""

@@ -40,7 +40,6 @@ def same(one, other):
     assert one.trials == other.trials
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pair", TOGETHER, ids=" and ".join)
 def test_what_goes_together_is_resumed_bit_for_bit(tmp_path, pair):
     whole = kinds.go_on(kinds.begun(pair), pair, 12)

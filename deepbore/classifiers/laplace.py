@@ -78,7 +78,7 @@ class LaplaceGGN(MLPClassifier):
         self.capabilities = frozenset({"std", "members"})
         self.structure, self.prior_precision, self.samples, self.rows = structure, prior_precision, samples, rows
         self.register_buffer("delta", torch.tensor(prior_precision or WEAK, dtype=torch.float64))
-        self._weights: dict[torch.device, tuple[WeightPosterior, Weights]] = {}  # and samples of it
+        self._weights: dict[torch.device, tuple[WeightPosterior, Weights]] = {}  # and samples, where asked
         self._names: list[str] = []  # parameters of a user's own network that have a posterior
 
     delta: Tensor

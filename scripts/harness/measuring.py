@@ -1,6 +1,8 @@
 """Measurements that are no races of methods: rows in one file, each made once."""
 
 import json
+import statistics
+import time
 import warnings
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable
@@ -66,6 +68,17 @@ def measure_or_show(
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     show(rows(given.file) if given.show else complete(given.file, wanted, measure))
+
+
+def in_turns(calls: dict[str, Callable[[], object]], rounds: int, warm_up: int) -> dict[str, float]:
+    """Median wall seconds of calls that take turns, so many rounds, after some to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(warm_up + rounds):
+        for name, call in calls.items():
+            started = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - started)
+    return {name: statistics.median(each[warm_up:]) for name, each in times.items()}
 
 
 def _covers(found: Row, wanted: Row, length: str) -> bool:
