@@ -27,9 +27,9 @@ class Done:
     stderr: str
 
 
-def deepbore(*args, cwd):
-    """Runs a command in a process of its own."""
-    command = [sys.executable, "-m", "deepbore.cli", *map(str, args)]
+def deepbore(*args, cwd, flags=()):
+    """Runs a command in a process of its own, with flags of Python's."""
+    command = [sys.executable, *flags, "-m", "deepbore.cli", *map(str, args)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 

@@ -135,7 +135,7 @@ def test_every_type_of_choice_comes_back(tmp_path):
 # --- many rows -------------------------------------------------------------------------------------------------------
 
 MANY = """
-import resource, sys, time
+import json, resource, sys, time
 import numpy as np
 import torch
 torch.set_num_threads(1)  # threads that wait for each other on a busy machine would count as work
@@ -148,27 +148,29 @@ used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 numbers = {"a": Real(0, 1), "b": Real(1e-5, 1, log=True), "c": Real(-3, 7), "k": Integer(1, 1000)}
 space = SearchSpace({**numbers, "o": Categorical(["x", "y"])})
 rng = np.random.default_rng(0)
+a, b, c, values = rng.random((4, n))
+columns = {"a": a, "b": 10 ** (-5 * b), "c": c, "k": rng.integers(1, 1001, n), "o": ["x", "y"] * (n // 2)}
+before, start = used(), time.process_time()
 if len(sys.argv) > 3:
-    a, b, c, values = rng.random((4, n))
-    columns = {"a": a, "b": 10 ** (-5 * b), "c": c, "k": rng.integers(1, 1001, n), "o": ["x", "y"] * (n // 2)}
     header = {"space": space.to_dict(), "directions": ["minimize"], "seed": 0}
     observations = Observations(space, journal=Journal.begin(path, header))
-    before, start = used(), time.process_time()
     observations.add(columns, values)
 else:
-    before, start = used(), time.process_time()
     observations = replay(Journal(path)).observations
-print(len(observations), observations.best.id, time.process_time() - start, used() - before)
+seconds, megabytes = time.process_time() - start, used() - before
+start = time.process_time()
+json.loads(json.dumps([list(column) for column in [*columns.values(), values]], default=int))
+print(len(observations), observations.best.id, seconds / (time.process_time() - start), megabytes)
 """
 
 
 @pytest.mark.slow
-def test_a_million_rows_are_kept_and_read_in_seconds_and_in_little_memory(tmp_path):
+def test_a_million_rows_are_kept_and_read_about_as_fast_as_json_and_in_little_memory(tmp_path):
     results = [run(MANY, tmp_path / "run.jsonl", 1_000_000, *extra, timeout=600) for extra in (["add"], [])]
     assert not any(result.stderr for result in results), results[0].stderr
-    for n, _, seconds, megabytes in (map(float, result.stdout.split()) for result in results):
+    for n, _, in_units_of_json, megabytes in (map(float, result.stdout.split()) for result in results):
         assert n == 1_000_000
-        assert seconds < 8  # of processor time: other programs of the machine do not count
+        assert in_units_of_json < 3  # .9 and .6; a record of each row alone would take four
         assert megabytes < 1000
     assert len({result.stdout.split()[1] for result in results}) == 1
 

@@ -102,10 +102,10 @@ def test_a_suggestion_costs_the_same_with_a_million_rows():
             assert observations.reserve(space.sample(1, generator)) == [row]
             observations.tell(row, -1.0)
             times.append(time.perf_counter() - start)
-        seconds[n] = sorted(times)[len(times) // 2]
+        seconds[n] = min(times)
         assert observations.best.id == n
         assert observations.sorted_values[:30].tolist() == [-1.0] * 30
-    assert seconds[1_000_000] < seconds[100] + 0.02  # v0.1: + 0.001 on an idle machine, for what is copied of 8 MB
+    assert seconds[1_000_000] < seconds[100] + 0.02  # v0.1: + 0.001, for what is copied of 8 MB
 
 
 def test_another_direction_is_refused():

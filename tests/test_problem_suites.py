@@ -1,7 +1,6 @@
 """The problems of the benchmark: COCO, real training runs, noisy functions, and their names."""
 
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -136,9 +135,7 @@ def outcome_of(problem, params):
 def test_a_training_run_gives_a_value_or_fails_by_itself_and_always_the_same(name):
     problem, again = TrainingRun(name), TrainingRun(name)
     sobol = problem.space.decode(problem.space.sobol(3, seed=0))
-    start = time.process_time()
     values = [outcome_of(problem, params) for params in sobol]
-    assert time.process_time() - start < 3 * 2.0
     assert [value for value in values if isinstance(value, float)]
     assert {value for value in values if isinstance(value, str)} <= {
         "ValueError",

@@ -1,7 +1,6 @@
 """Conditional spaces: what is active, counted and enumerated, also of long chains and huge spaces."""
 
 import math
-import time
 import tracemalloc
 
 import numpy as np
@@ -129,9 +128,7 @@ def test_five_algorithms_with_settings_of_their_own_are_not_a_grid():
         | {f"{a}{i}": Integer(1, 10, when=Condition("algorithm", a)) for a in "abcde" for i in (1, 2)}
     )
     tracemalloc.start()
-    started = time.perf_counter()
     points = space.enumerate()
-    assert time.perf_counter() - started < 2
     assert tracemalloc.get_traced_memory()[1] < 10e6  # the grid has 5e10 rows
     tracemalloc.stop()
     assert space.cardinality == len(points) == len(set(space.identify(points))) == 500
