@@ -15,6 +15,7 @@ from deepbore.checks import between, of_kind
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
 from deepbore.compute.distributed import leave_apart
+from deepbore.compute.hooks import hook
 from deepbore.compute.linalg import LinAlgError
 from deepbore.compute.threads import one_thread
 from deepbore.errors import SettingError
@@ -178,6 +179,7 @@ class Classifier(Part, LightningModule, ABC):
         """
         self.lightning_optimizer().step()
 
+    @hook
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
         """Learns the epoch's one batch, if there is anything to tell apart; `ready` says whether it did."""
         self.ready = False

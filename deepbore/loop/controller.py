@@ -15,6 +15,7 @@ from torch import Tensor
 from deepbore.candidates.walk import as_many
 from deepbore.checks import whole
 from deepbore.compute.distributed import Ranks
+from deepbore.compute.hooks import hook
 from deepbore.compute.neutral import as_usual
 from deepbore.evaluators import Evaluator
 from deepbore.labels import LabelledBatch
@@ -73,9 +74,11 @@ class LoopController(Callback):
         self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.steering)
         self._leave = self.runner.leave
 
+    @hook
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Evaluates what was left unfinished or enqueued, and the initial design, or what is left of it."""
         runner, state = self.runner, self.state
+        self._remember()
         self.steering.begin(self.engine)
         if self.steering.is_over:
             trainer.should_stop = True
@@ -85,7 +88,7 @@ class LoopController(Callback):
         runner.evaluate(self.engine.still_pending(left))
         while not self._stop_if_over(trainer) and (rows := self._reserve_known(trainer)):
             runner.evaluate(rows)
-        self._before = deepcopy(state.state_dict())
+            self._remember()
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Starts the clock."""
@@ -99,24 +102,26 @@ class LoopController(Callback):
             self.state.metrics.relabelled(batch, self.state.observations)
             pl_module.log_dict(exact(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
 
+    @hook
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
         if self.state.rehearsals > 0:
             self.state.rehearsals -= 1
-        elif not self._stop_if_over(trainer):
-            rows = self.engine.reserve_queued(self.runner.room) or self._reserve_proposed(trainer)
+        else:
+            over = self._stop_if_over(trainer)  # a Trainer may stop while the classifier learns
+            rows = [] if over else self.engine.reserve_queued(self.runner.room) or self._reserve_proposed(trainer)
             if not rows:
                 self._put_back()
                 return
             seconds = time.perf_counter() - self._began
             self.runner.evaluate(rows)
-            while not self._stop_if_over(trainer) and (rows := self.engine.reserve_promoted(self.runner.room)):
-                self.runner.evaluate(rows)  # needs no classifier
+            while not self._stop_if_over(trainer) and (rows := self._reserve_known(trainer)):
+                self.runner.evaluate(rows)
             if self.logs:
                 measured = {**progress(self.state.observations), "seconds_per_suggestion": seconds}
                 pl_module.log_dict(exact({**measured, **self.state.metrics.known}))
             self._stop_if_over(trainer)
-        self._before = deepcopy(self.state.state_dict())
+        self._remember()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Waits for what is still outstanding, if the trainer has ended the run."""
@@ -128,15 +133,23 @@ class LoopController(Callback):
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Drops what is outstanding, Ctrl-C included; its trials stay pending, and the next run begins with them."""
-        self._release(self._leave)
-        if self._before is not None and self._before["asked"] == self.state.observations.n_asked:
-            self._put_back()
+        try:
+            self._release(self._leave)
+        finally:
+            if self._before is not None and self._before["asked"] == self.state.observations.n_asked:
+                self._put_back()
 
     def _release(self, leave: Callable[[], None]) -> None:
         """Leaves the evaluator to others, if it was this run's."""
         if self._own.run is self:
-            leave()
-            self._own.run = None
+            try:
+                leave()
+            finally:
+                self._own.run = None
+
+    def _remember(self) -> None:
+        """Keeps the state between two iterations."""
+        self._before = deepcopy(self.state.state_dict())
 
     def _put_back(self) -> None:
         """Undoes an iteration that has asked for nothing: whoever goes on proposes as a study does that is loaded."""

@@ -12,10 +12,12 @@ Each of these has a test in `tests/test_border.py` that says what is relied on:
 
 import logging
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -35,16 +37,19 @@ class Hushed(NamedTuple):
     """What a `quiet` has changed.
 
     Attributes:
-        levels: of the loggers before.
-        filter: of warnings, which it has added. It is taken out and put back as it is: where filters are entered anew,
-            Python repeats warnings that are shown once.
+        levels: of the loggers before any.
+        filter: of warnings, an object of its own, which it has added. It is put in and taken out by itself: runs may
+            overlap in several threads, and where filters are entered anew, Python repeats warnings that are shown once.
     """
 
     levels: list[int]
     filter: Any
 
 
-HUSHED: list[Hushed] = []  # the outermost first
+HUSHED: list[Hushed] = []  # those that go on, the first first
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", module="lightning")
+    IGNORED: Any = warnings.filters[0]
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
@@ -136,16 +141,17 @@ def detached(classifier: Classifier) -> Iterator[None]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silences Lightning's tips and reminders, which are about other kinds of training, but not the end of a rank."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="lightning")
-        HUSHED.append(Hushed(_levels(), warnings.filters[0]))
-        _set_levels([logging.ERROR, logging.ERROR, logging.INFO])
-        try:
-            yield
-        finally:
-            found = HUSHED.pop()  # at last what was found first, however runs in several threads overlap
-            if not HUSHED:
-                _set_levels(found.levels)
+    own = Hushed(HUSHED[0].levels if HUSHED else _levels(), (*IGNORED,))
+    HUSHED.append(own)
+    _filters().insert(0, own.filter)
+    _set_levels([logging.ERROR, logging.ERROR, logging.INFO])
+    try:
+        yield
+    finally:
+        HUSHED[:] = [each for each in HUSHED if each is not own]
+        _take_out([own])
+        if not HUSHED:
+            _set_levels(own.levels)
 
 
 @contextmanager
@@ -155,16 +161,24 @@ def as_called() -> Iterator[None]:
         if not HUSHED:
             yield
             return
-        filters: list[Any] = warnings.filters  # type: ignore[assignment]  # typed as a sequence, but a list
-        ours = [each for each in filters if any(each is hushed.filter for hushed in HUSHED)]
         levels = _levels()
         _set_levels(HUSHED[0].levels)
-        filters[:] = [each for each in filters if not any(each is other for other in ours)]
+        _take_out(HUSHED)
         try:
             yield
         finally:
-            filters[:0] = ours
+            _take_out(HUSHED)  # another thread may have put them in again
+            _filters()[:0] = [each.filter for each in HUSHED]
             _set_levels(levels)
+
+
+def _filters() -> list[Any]:
+    return warnings.filters  # type: ignore[return-value]  # typed as a sequence, but a list
+
+
+def _take_out(hushed: list[Hushed]) -> None:
+    """Takes the filters of some out of those of warnings."""
+    _filters()[:] = [each for each in _filters() if not any(each is other.filter for other in hushed)]
 
 
 def _levels() -> list[int]:
@@ -181,10 +195,12 @@ def _interruptible() -> Iterator[None]:
     """Gives Ctrl-C back to the caller: Lightning catches it, ignores another one while it ends its fit, and exits."""
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT) if is_main else None
+    handled = sys.exc_info()[1]  # by the caller, who may have been interrupted before
     try:
         yield
     except (SystemExit, RuntimeError) as ended:  # it may stumble over what it had not begun, as it ends its fit
-        if any(isinstance(before, KeyboardInterrupt) for before in _contexts(ended)):
+        within = takewhile(lambda before: before is not handled, _contexts(ended))
+        if any(isinstance(before, KeyboardInterrupt) for before in within):
             raise KeyboardInterrupt from None
         raise
     finally:

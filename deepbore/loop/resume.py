@@ -59,7 +59,8 @@ def _take(state: RunState, history: History) -> None:
     if promoted:  # they come again as promotions; an older snapshot says only that they do
         state.promised = [] if promoted is True else [*promoted[written:], *state.promised]
         lost = []
-    state.queue = [*lost, *without(history.queue, lost)]
+    waiting = [*lost, *state.queue]  # proposals that were lost before, too, which no journal knows
+    state.queue = [*waiting, *without(history.queue, waiting)]
 
 
 def without(queue: Sequence[Tensor], points: Sequence[Tensor]) -> list[Tensor]:

@@ -147,12 +147,13 @@ class RunState:
     def enqueue(self, point: Tensor) -> None:
         """Has a point (d) asked before any others; the journal knows it first, and an interrupt leaves both or none."""
         self.observations.settle()
-        queue = [*self.queue, point]
+        params = self.space.decode(point[None])
+        queue = [*self.queue, self.space.encode(params)[0]]  # with as many digits as the journal has
 
         def effect() -> None:
             self.queue = queue
 
-        self.observations.commit([writing.enqueued(self.space.decode(point[None])[0])], effect)
+        self.observations.commit([writing.enqueued(params[0])], effect)
 
     def bind(self) -> None:
         """Makes the classifier's weights, if it has none yet."""

@@ -52,4 +52,8 @@ class SharedStudy(RestoredStudy):
         try:
             yield
         finally:
-            self._lock.acquire()
+            try:
+                self._lock.acquire()
+            except KeyboardInterrupt:  # while another thread has it: who hears of it clears up, with the lock
+                self._lock.acquire()
+                raise

@@ -192,6 +192,8 @@ class Study(Reporting):
         self._check_run(n_trials, trainer, steered)
         with self._alone("optimize"):
             self._state.check_classifier()
+            if self.observations.journal is not None:
+                self.observations.journal.open()  # refused while another process has it, and before any evaluation
             self._steering = steering = steering_of(self, steered)
             try:
                 run_steered(self._state, evaluator, n_trials, trainer, steering, steered)
