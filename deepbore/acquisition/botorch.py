@@ -6,6 +6,7 @@ import torch
 from botorch.acquisition import AcquisitionFunction, qUpperConfidenceBound
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.utils import prune_inferior_points
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior, Posterior
 from botorch.posteriors.ensemble import EnsemblePosterior
@@ -21,7 +22,7 @@ from deepbore.errors import SettingError, ShapeError
 
 CHUNK = 256  # points whose scores are computed at once
 JITTER, SINGLE_JITTER = 1e-8, 1e-5  # on the diagonal of covariances; in single precision in units of the greatest
-NORMAL_SAMPLES = 128
+NORMAL_SAMPLES, PRUNING_SAMPLES = 128, 2048  # the latter of what may be the best of the rows
 
 
 class BoTorchAcquisition(AcquisitionFunction):
@@ -188,6 +189,8 @@ def joint_acquisition(
     if classifier.link is not Link.IDENTITY or not model.gaussian:
         return qUpperConfidenceBound(model, beta=classifier.kappa**2, sampler=sampler)
     if baseline is not None and classifier.posterior(baseline[:1]).noiseless is not None:
-        return qLogNoisyExpectedImprovement(model, baseline, sampler, prune_baseline=True, cache_root=False)
+        deciding = SobolQMCNormalSampler(torch.Size([PRUNING_SAMPLES]), seed=seed)  # its own would be drawn globally
+        kept = prune_inferior_points(model, baseline, sampler=deciding)
+        return qLogNoisyExpectedImprovement(model, kept, sampler, prune_baseline=False, cache_root=False)
     goal = float(classifier.best_label if best is None else best)
     return qLogExpectedImprovement(model, best_f=goal, sampler=sampler)

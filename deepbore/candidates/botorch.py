@@ -242,7 +242,8 @@ def in_points(space: SearchSpace, inequality: Inequality) -> tuple[Tensor, Tenso
         raise SettingError(f"an inequality is linear in parameters without a log scale, but got {inequality}.")
     widths = [c * (high - low) for c, (low, high) in zip(coefficients, lines, strict=True)]
     offset = sum(c * low for c, (low, _) in zip(coefficients, lines, strict=True))
-    return torch.tensor(list(indices)), torch.tensor(widths, dtype=torch.float64), rhs - offset
+    unit = max(map(abs, widths)) or 1.0  # so that a tolerance is the same share of any range
+    return torch.tensor(list(indices)), torch.tensor(widths, dtype=torch.float64) / unit, (rhs - offset) / unit
 
 
 def _fits(inequality: Any, d: int) -> bool:

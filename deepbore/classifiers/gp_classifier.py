@@ -63,7 +63,7 @@ class GPClassifier(Classifier):
         super().__init__()
         above(0, learning_rate=learning_rate)
         whole(1, inducing=inducing)
-        whole(SETTLING + 1, steps=steps)
+        whole(SETTLING + 2, steps=steps)
         self.inducing, self.steps, self.learning_rate = inducing, steps, learning_rate
 
     gp: "VariationalGP"

@@ -137,6 +137,7 @@ class Nearby:
             torch.linalg.LinAlgError: where a matrix has no factor.
         """
         good, rows = near_rows(batch, values)
+        rows = rows.coreset(like.rows, like.generator)  # the same for all heads, by the run's own stream
         several = self.axes(good)
         self._make(len(several), like)
         heads = [head.to(batch.points.device) for head in self._heads]

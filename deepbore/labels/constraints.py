@@ -11,7 +11,8 @@ from deepbore.labels.grade import graded_by_value
 BORDER = 0.5  # the grade of a constraint that is 0
 LEAST = 2.0**-50  # by which the grade of a violated one is below that, at least
 WIDE = 0.9  # the share of a constraint's values whose distances the grades keep
-PENALTY, ORDINARY = 100, 3  # times the greatest distance of a kept value: what is a penalty, and what need not be one
+PENALTY, ORDINARY = 100, 3  # times the greatest distance below: what is a penalty, and what need not be one
+FEW = 5  # values below a penalty, at least: one that happens to be near the border says nothing of the others
 TAIL = 1.0  # thresholds beyond those, by those up to there: the slope is the same on both sides
 SURVEYED = 10_000  # rows that this is found from, at most
 
@@ -25,8 +26,8 @@ def graded_constraints(observations: Observations) -> Tensor | None:
     |c_j| does not exceed, spread evenly up to s_j, and as many beyond it. s_j is the 90 % quantile of |c_j| where it is
     not 0. So the units of a constraint do not matter, most of its values keep their distances, which a head needs to
     know the border by few of them (a linear constraint stays linear), and values of 1e6 far outside are told from one
-    another, too, but do not drown the rest. Where more than a tenth are such penalties, the quantile being more than a
-    hundred times the greatest distance of a row that keeps the constraint, s_j is three times the latter. What is
+    another, too, but do not drown the rest. Where more than a tenth are such penalties, violations a hundred times as
+    large as every other distance, of which there are five at least, s_j is three times the greatest other one. What is
     violated is graded below 1/2, by however little.
 
     Returns:
@@ -66,9 +67,10 @@ def _reach(column: Tensor) -> float:
     """The 90 % quantile of the sizes of a constraint's values (m), unless that is a penalty."""
     if not len(column):
         return 1.0
-    quantile = float(column.abs().kthvalue(math.ceil(WIDE * len(column))).values)
-    most_kept = float(-column.min())
-    return ORDINARY * most_kept if quantile > PENALTY * most_kept > 0 else quantile
+    sizes = column.abs().sort().values[: math.ceil(WIDE * len(column))]
+    below, above = sizes[FEW - 1 : -1], sizes[FEW:]
+    greatest = below[(above > PENALTY * below) & (below >= -column.min())]  # ascending; what is kept is no penalty
+    return float(ORDINARY * greatest[0] if len(greatest) else sizes[-1])
 
 
 def best_feasible(z: Tensor, observations: Observations) -> float:

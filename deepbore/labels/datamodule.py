@@ -81,7 +81,7 @@ class LabelledBatch:
     def may_be_best(self) -> Tensor:
         """Which rows improvement may be over (n booleans): those of this run, only feasible ones if there are any."""
         own = torch.arange(len(self), device=self.points.device) >= self.n_earlier
-        kept = own if self.constraints is None else own & (self.constraints >= BORDER).all(-1)
+        kept = own if self.constraints is None else own & ~(self.constraints < BORDER).any(-1)  # NaN tells nothing
         return next((rows for rows in (kept, own) if bool(rows.any())), torch.ones_like(own))
 
     @property
@@ -107,8 +107,8 @@ class LabelledBatch:
         """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
 
         So what a suggestion costs need not grow with n. Rows chosen by label weigh less than those drawn at random, so
-        that neither an estimate of the label at a point nor the share of good rows moves; see
-        `deepbore.labels.coreset`. Rows of next to no weight take nobody's place.
+        that an estimate of the label at a point does not move; see `deepbore.labels.coreset`. Rows of next to no weight
+        take nobody's place.
 
         Args:
             size: of the coreset, >= 1.

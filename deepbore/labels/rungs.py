@@ -19,7 +19,7 @@ class RungLabels(WrappedLabels):
 
     A higher rung holds promoted trials alone, the best of the lower ones. Graded by themselves, the worst of these best
     would be labelled as bad, and learned to be worse than what was never promoted. So when the threshold tau of a rung
-    is found, all trials of the lowest rung count: those that have no result here as equal to the worst that has.
+    is found, all trials of the lowest rung count: those that have no result here as worse than all that have.
 
     Without budgets in the observations this is the base; trials without one are graded among themselves.
 

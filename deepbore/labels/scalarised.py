@@ -50,7 +50,7 @@ class ChebyshevLabels(Labelling):
         complete = own_complete(observations)
         if not bool(complete.any()):
             return Labels.none(observations, self.outputs)
-        values = observations.values
+        values = observations.values / 2  # differences of halves do not overflow
         lows = values[complete].min(0).values
         extent = reference_values(values[front_rows(observations)], values[complete]) - lows
         units = (values - lows) / torch.where(extent > 0, extent, 1.0)
