@@ -69,6 +69,19 @@ def test_a_grade_is_a_half_on_the_border_and_keeps_distances_up_to_the_last_tent
     assert grades == pytest.approx([1 / 2, math.nan, *(1 / 2 - c / 20 for c in range(-5, 5)), 5 / 4000], nan_ok=True)
 
 
+@pytest.mark.parametrize("slack", [1e-3, 1e-9])
+def test_one_row_that_barely_keeps_a_constraint_does_not_make_violations_penalties(slack):
+    violated = torch.linspace(0.05, 1.5, 20, dtype=torch.float64)
+    barely, well = (graded(torch.cat([violated, violated.new_tensor([-by])])[:, None]) for by in (slack, 0.05))
+    assert torch.equal(barely[:-1], well[:-1])
+
+
+def test_penalties_among_few_violations_do_not_hide_how_far_these_are():
+    c = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 1e6, 1e6, 1e6], dtype=torch.float64)  # none is kept
+    grades = graded(c[:, None])[:, 0]
+    assert grades[0] - grades[4] > 0.05
+
+
 def test_the_scale_of_many_rows_is_found_from_some_of_them():
     column = torch.randn(200_001, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     scale = float(column.abs().quantile(0.9))

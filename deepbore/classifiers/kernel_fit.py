@@ -93,6 +93,7 @@ class KernelFit(Classifier):
         self._remember(
             torch.zeros(0, self.coordinates.size, dtype=torch.float64), torch.zeros(0, 2, dtype=torch.float64)
         )
+        self._keep(_may_be_best=torch.zeros(0, dtype=torch.bool))
 
     def _start(self, space: SearchSpace) -> np.ndarray:
         """Theta as it begins, the middle of its prior; sets that, and bounds."""
@@ -158,8 +159,7 @@ class KernelFit(Classifier):
         found = min(map(self._most_evident, starts), key=lambda one: one.fun)
         self.theta.copy_(torch.tensor(found.x))
         self._remember(self._x, self._data)
-        if self.noisy:
-            self._noiseless = self._drawn() if self._share_of_noise > NOISE_COUNTS else None
+        self._think_noise_away()
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
     def _most_evident(self, start: np.ndarray) -> OptimizeResult:
@@ -167,6 +167,10 @@ class KernelFit(Classifier):
         steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
         how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
         return minimize(self._negative_evidence, start, **how)
+
+    def _think_noise_away(self) -> None:
+        """Keeps what the labels of the rows may be without their noise, where values are noisy and it shows."""
+        self._noiseless = self._drawn() if self.noisy and self._share_of_noise > NOISE_COUNTS else None
 
     def _drawn(self) -> NoiselessRows:
         """The labels of the rows without their noise."""
@@ -239,11 +243,11 @@ class KernelFit(Classifier):
 
     def get_extra_state(self) -> dict[str, Any]:
         """The rows behind the fit, whose number changes."""
-        return {"x": self._x, "data": self._data}
+        return {"x": self._x, "data": self._data, "may_be_best": self._may_be_best}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Takes up the rows of a checkpoint."""
         self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
-        # both until it learns again, as it does before it is told a best label
-        self._keep(_may_be_best=torch.ones_like(self._x[:, 0], dtype=torch.bool))
-        self._noiseless = None
+        all_rows = torch.ones_like(self._x[:, 0], dtype=torch.bool)
+        self._keep(_may_be_best=state.get("may_be_best", all_rows).to(self.theta.device))  # older states have none
+        self._think_noise_away()

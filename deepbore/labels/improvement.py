@@ -28,7 +28,8 @@ def improvement_labels(values: Tensor, tau: float, ranked: Tensor | None = None)
     if not bool((trusted > 0).any()):
         u = (values <= tau).to(values)
     else:
-        u = gain.clamp(max=trusted.max()) / trusted[trusted > 0].mean()
+        greatest = trusted.max()  # in units of it no sum overflows
+        u = gain.clamp(max=greatest) / greatest / (trusted[trusted > 0] / greatest).mean()
     return u / (1 + u), 1 + u
 
 
