@@ -217,7 +217,6 @@ def test_other_ranks_have_the_run_of_the_first(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("DEEPBORE_RUN", "of another run, before")
     first = new_run("branin")
-    first.mkdir(parents=True)
     monkeypatch.setenv("RANK", "1")
     assert new_run("branin") == first.absolute()
 

@@ -22,7 +22,7 @@ from deepbore.data.csv_file import EarlierResults, read_csv
 from deepbore.data.lines import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
-from deepbore.errors import DeepBoreError, JournalError, SettingError
+from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.warning import EvaluationWarning
 from deepbore.loop.lightning import quiet
@@ -32,6 +32,7 @@ from deepbore.study.opening import holds_run
 from deepbore.study.running import Steered, check_objective
 from deepbore.study.view import Parts
 
+WRITTEN = "# lightning.pytorch=="  # how the configuration that a run writes begins
 log = logging.getLogger(__name__)
 
 
@@ -134,11 +135,8 @@ def _new(cli: RunCLI) -> Study:
     The first rank writes, before it starts the others.
     """
     loop, problem, is_first = cli.loop, cli.problem, cli.trainer.is_global_zero
-    if is_first and holds_run(cli.run / JOURNAL):
-        raise JournalError(
-            f"{cli.run} holds a run already. Go on with deepbore fit --resume {quote(str(cli.run))}, or name "
-            "another by --run."
-        )
+    if is_first:
+        _refuse_what_is_there(cli.run)
     earlier = [(path, results) for path, task in _files(cli) for results in _read(cli, path, task)]
     of_settings = partial(
         Study, problem.space, directions=problem.directions, seed=loop.seed, budget=loop.budget, **_parts(cli)
@@ -148,10 +146,25 @@ def _new(cli: RunCLI) -> Study:
         rehearsed = of_settings()  # what is wrong is said before anything is written
         rehearsed._check_run(loop.n_trials, cli.trainer, _steered(cli))
         addable = _addable(rehearsed, earlier)
+        _refuse_what_is_there(cli.run)  # another run may have begun meanwhile
         cli.save_config()  # before the journal: wherever the process dies, the run can be begun again or resumed
     study = of_settings(journal=cli.run / JOURNAL if is_first else None)
     study._append(addable if is_first else _addable(study, earlier))
     return study
+
+
+def _refuse_what_is_there(run: Path) -> None:
+    """Raises JournalError for a directory with a run, or with a config.yaml that no run has written."""
+    if holds_run(run / JOURNAL):
+        raise JournalError(
+            f"{run} holds a run already. Go on with deepbore fit --resume {quote(str(run))}, or name another by --run."
+        )
+    there = Run(run).configuration
+    if there and not there.startswith(WRITTEN):
+        raise JournalError(
+            f"{run} holds a {CONFIG} of yours, which that of the run would replace. Give it another name, or name "
+            "another directory by --run."
+        )
 
 
 def _loaded(cli: RunCLI) -> Study:
@@ -192,10 +205,19 @@ def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str,
     tasks = [*observations.task_names, *([None] if has_own else [])]
     missing = []
     for path, task in _files(cli):
-        known = [] if task is None and cli.warm_start != was_warm else tasks
-        if task not in known or Path(path).exists():  # one that is gone has done its service
+        known = [] if task is None and not _is_same_file(path, was_warm) else tasks
+        try:
             missing += [(path, results) for results in _read(cli, path, task) if results.task not in known]
+        except TableError as error:
+            if task not in known:
+                raise
+            log.info("%s has done its service, and can't be read any more: %s", path, error)
     return missing
+
+
+def _is_same_file(path: str, other: str | None) -> bool:
+    """Whether two paths, if there is another, are of one file, however they are written."""
+    return other is not None and Path(path).resolve() == Path(other).resolve()
 
 
 def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[Added]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from deepbore import __version__
 from deepbore.cli import fit_help, looking, tune
+from deepbore.cli.run_directory import leave_unused
 from deepbore.errors import DeepBoreError
 
 HELP = """deepbore: Bayesian optimisation by probabilistic classification
@@ -71,14 +72,16 @@ def _fit(args: list[str]) -> None:
         return
     from deepbore.cli.fit import run_fit  # takes seconds to import: only for a run
 
-    run_fit(["--help" if arg == "--help-all" else arg for arg in args])
+    with leave_unused():
+        run_fit(["--help" if arg == "--help-all" else arg for arg in args])
 
 
 def _tune(args: list[str]) -> None:
     if args in ([], ["-h"], ["--help"]):
         print(tune.HELP)
         return
-    arguments = tune.fit_arguments(args)
-    from deepbore.cli.fit import run_fit
+    with leave_unused():
+        arguments = tune.fit_arguments(args)
+        from deepbore.cli.fit import run_fit
 
-    run_fit(arguments)
+        run_fit(arguments)

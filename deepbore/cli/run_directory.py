@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -29,16 +30,46 @@ _NUMBER = re.compile(r"[-_.]?(seed|run)?[-_.]?\d+$")
 def new_run(stem: str) -> Path:
     """The next free directory for a run: runs/branin-1, runs/branin-2, ...; for other ranks that of the first.
 
+    It is made at once, so that runs which begin at the same time have one each; see `leave_unused`.
+
     Raises:
         SettingError: in another rank that the first one has not started, and so can't tell.
+        JournalError: if it can't be made.
     """
     if next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
         if NAMED not in os.environ:
             raise SettingError("ranks that are started side by side share a run: name its directory by --run.")
         return Path(os.environ[NAMED])
-    found = next(path for k in count(1) if not (path := RUNS / f"{stem}-{k}").exists())
+    try:
+        RUNS.mkdir(parents=True, exist_ok=True)
+        found = next(path for k in count(1) if _claimed(path := RUNS / f"{stem}-{k}"))
+    except OSError as error:
+        raise JournalError(f"{RUNS} can't hold the directory of a run ({error}). Name another by --run.") from error
     os.environ[NAMED] = str(found.absolute())
     return found
+
+
+def _claimed(path: Path) -> bool:
+    """Makes a directory; whether it was not there."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
+@contextmanager
+def leave_unused() -> Iterator[None]:
+    """A command within which `new_run` may make a directory: where nothing was written to it, it is gone at the end."""
+    before = os.environ.get(NAMED)
+    try:
+        yield
+    finally:
+        claimed = os.environ.get(NAMED)
+        if claimed is not None and claimed != before:
+            with suppress(OSError):  # those that are not empty stay
+                Path(claimed).rmdir()
+                Path(claimed).parent.rmdir()
 
 
 def journal_of(run: Path | str) -> Path:

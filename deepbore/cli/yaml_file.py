@@ -1,4 +1,4 @@
-"""YAML in which only `true` and `false` are booleans: `choices: [on, off]` are two words, as in YAML 1.2."""
+"""YAML in which `choices: [on, off]` are two words, and so is `16:9`, as in YAML 1.2; no key stands twice."""
 
 import re
 from collections.abc import Mapping
@@ -8,8 +8,11 @@ import yaml
 from jsonargparse import set_loader
 
 MODE = "deepbore"  # the name of this way to read, for a parser's `parser_mode`
-BOOLEAN, FLOAT, DATE, TEXT = (f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "timestamp", "str"))
+BOOLEAN, INTEGER, FLOAT, DATE, TEXT, MERGED = (
+    f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float", "timestamp", "str", "merge")
+)
 LINE_ENDS = "\x85\u2028\u2029\ufeff"
+WHOLE = re.compile(r"^[-+]?(?:0x[\da-fA-F_]+|0o[0-7_]+|0b[01_]+|\d[\d_]*)$")
 NUMBER = re.compile(
     r"^[-+]?(?:(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][-+]?\d+)?|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
@@ -18,14 +21,29 @@ FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Loader(FASTEST):
-    """PyYAML's own, without YAML 1.1's on, off, yes and no, and without dates; 1e-3 is a number."""
+    """PyYAML's own, without YAML 1.1's on, off, yes and no, dates, and numbers to the bases 60 and 8 (010)."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  # as PyYAML has it
-        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (BOOLEAN, FLOAT, DATE)]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (BOOLEAN, INTEGER, FLOAT, DATE)]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping, of which each key stands once: the second would silently replace the first."""
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != MERGED]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands more than once", node.start_mark)
+        return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
 
+    def construct_whole(self, node: yaml.ScalarNode) -> int:
+        """An integer; a 0 in front changes nothing."""
+        text = self.construct_scalar(node).replace("_", "").lower()
+        return int(text, 0) if set(text) & set("xob") else int(text)
+
+
+Loader.add_constructor(INTEGER, Loader.construct_whole)
+Loader.add_implicit_resolver(INTEGER, WHOLE, list("-+0123456789"))
 Loader.add_implicit_resolver(BOOLEAN, re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 Loader.add_implicit_resolver(FLOAT, NUMBER, list("-+0123456789."))
 
@@ -39,6 +57,7 @@ def _written(dumper: Dumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar(TEXT, text, style='"' if set(text) & set(LINE_ENDS) else None)
 
 
+Dumper.add_implicit_resolver(INTEGER, WHOLE, list("-+0123456789"))
 Dumper.add_implicit_resolver(FLOAT, NUMBER, list("-+0123456789."))
 Dumper.add_representer(str, _written)
 

@@ -78,16 +78,18 @@ def read_csv(
     table = _Table.read(path, space.names, values)
     read = {name: _natives(space.parameters[name], table.columns[name]) for name in space.names}
     columns = {name: natives for name, (natives, _) in read.items()}
-    active = space.active(space.encode_columns(columns)).T.tolist()
+    free = SearchSpace(space.parameters)  # constraints have nothing to say of what stands in the place of wrong cells
+    active = dict(zip(space.names, free.active(free.encode_columns(columns)).T.tolist(), strict=True))
     wrong = [
-        (row, name, says)
-        for name, (_, errors), on in zip(space.names, read.values(), active, strict=True)
-        for row, says in errors.items()
-        if on[row]
+        (row, place, name, says)
+        for place, name in enumerate(space.parents_first)
+        for row, says in read[name][1].items()
+        if active[name][row]
     ]
-    if wrong:
-        row, name, says = min(wrong)
+    if wrong:  # of a row the first whose parents are right: what they were would say whether it matters
+        row, _, name, says = min(wrong)
         raise table.error(row, name, says)
+    _refuse_forbidden(space, table, columns)
     budgets = table.single(own_column("budget", space.names))
     told = table.single(*values) if objectives == 1 else table.numbers(values)
     constraints = table.numbers(table.constraints) if table.constraints else None
@@ -100,6 +102,20 @@ def read_csv(
         if each.task is None and not has_budget and (different := several_budgets(each.budgets)):
             raise TableError(f"{path} has {different} Give the study a budget, or take out the column.")
     return results
+
+
+def _refuse_forbidden(space: SearchSpace, table: "_Table", columns: Columns) -> None:
+    """Raises TableError for the first row that a constraint forbids."""
+    try:
+        space.encode_columns(columns)
+        return
+    except PointError:  # one by one, to find it
+        pass
+    for row in range(len(table.lines)):
+        try:
+            space.encode_columns({name: [natives[row]] for name, natives in columns.items()})
+        except PointError as error:
+            raise table.error(row, None, str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -147,8 +163,9 @@ class _Table:
         texts = self.columns.get(name, [""] * len(self.lines))
         return [default if text.strip().lower() in NOTHING else text for text in texts]
 
-    def error(self, row: int, name: str, says: str) -> TableError:
-        return TableError(f"line {self.lines[row]} of {self.path}, column {name!r}: {says}")
+    def error(self, row: int, name: str | None, says: str) -> TableError:
+        column = "" if name is None else f", column {name!r}"
+        return TableError(f"line {self.lines[row]} of {self.path}{column}: {says}")
 
 
 def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:

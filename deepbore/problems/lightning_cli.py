@@ -91,6 +91,7 @@ class LightningCLIProblem(Problem):
         self.metric, self.directions, self.metric_mode = metric, (as_direction(direction),), metric_mode
         self.folder = Path(folder)
         configs = [part for path in config for part in ("--config", path)]
+        self._files = [*(part for part in program[:1] if not part.startswith("-")), *config]
         self._command = [sys.executable, *program, *configs, *arguments]
 
     def check_budget(self, budget: Budget) -> None:
@@ -107,6 +108,9 @@ class LightningCLIProblem(Problem):
         Raises:
             SettingError: if it doesn't take them, or goes on with others.
         """
+        for path in self._files:
+            if not Path(path).is_file():
+                raise SettingError(f"the program and its configurations must be files, but {path} is none here.")
         for params in _covering(self.space):
             command = [*self._with(params, self.folder), "--print_config"]
             done = _run(command, subprocess.PIPE)

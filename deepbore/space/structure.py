@@ -143,6 +143,11 @@ class SpaceStructure:
 
     # --- points -----------------------------------------------------------------------------------------------------
 
+    @property
+    def parents_first(self) -> list[str]:
+        """The names, each after those that its conditions ask of."""
+        return [self.names[column] for column in self._conditions.order]
+
     def active(self, points: Tensor) -> Tensor:
         """Which parameters are active in each point: n x d booleans."""
         return self._conditions.active(points)
