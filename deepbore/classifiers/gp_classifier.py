@@ -37,7 +37,7 @@ class GPClassifier(Classifier):
 
     Args:
         inducing: M, the number of inducing points; at first the observations are filled up by a Sobol design.
-        steps: gradient steps per iteration.
+        steps: gradient steps per iteration, >= 6.
         learning_rate: of Adam, for the hyperparameters.
 
     Raises:

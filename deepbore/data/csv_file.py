@@ -89,7 +89,8 @@ def read_csv(
     if wrong:  # of a row the first whose parents are right: what they were would say whether it matters
         row, _, name, says = min(wrong)
         raise table.error(row, name, says)
-    _refuse_forbidden(space, table, columns)
+    if space.constraints:
+        _refuse_forbidden(space, table, columns)
     budgets = table.single(own_column("budget", space.names))
     told = table.single(*values) if objectives == 1 else table.numbers(values)
     constraints = table.numbers(table.constraints) if table.constraints else None

@@ -224,8 +224,8 @@ def replaced(ranked: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray
 
 
 def _with_beaten(ranked: np.ndarray, n: int) -> np.ndarray:
-    """Ascending values, and n that are worse than any: tau may be the worst of the values, which is not bad then."""
-    return np.concatenate([ranked, np.full(n, np.inf)]) if n and len(ranked) else ranked
+    """Ascending values with the last n times more."""
+    return np.concatenate([ranked, np.full(n, ranked[-1])]) if n and len(ranked) else ranked
 
 
 def _worth(noise: Tensor | None, tasks: Tensor) -> Tensor | None:

@@ -24,7 +24,7 @@ class Tally:
         best_rung: the number of that rung; 0 where there are none.
         task_names: of the earlier tasks.
         n_since_best: trials that were told, failures included, since a better one was or rows were added.
-        n_beaten: trials without a row here that thresholds count as worse than any value (see `RungLabels`).
+        n_beaten: trials without a row here that thresholds count as equal to the worst value (see `RungLabels`).
     """
 
     n_asked: int = 0

@@ -149,7 +149,7 @@ class ObservationsView(Rows):
 
     @property
     def n_beaten(self) -> int:
-        """How many trials without a row here count as worse than any value when a threshold is found."""
+        """How many trials without a row here count as equal to the worst value when a threshold is found."""
         return self._tally.n_beaten
 
     @property

@@ -81,7 +81,9 @@ class LabelledBatch:
     def may_be_best(self) -> Tensor:
         """Which rows improvement may be over (n booleans): those of this run, only feasible ones if there are any."""
         own = torch.arange(len(self), device=self.points.device) >= self.n_earlier
-        kept = own if self.constraints is None else own & ~(self.constraints < BORDER).any(-1)  # NaN tells nothing
+        kept = own
+        if self.constraints is not None:
+            kept = own & ~self.failures & ~(self.constraints < BORDER).any(-1)  # NaN tells nothing
         return next((rows for rows in (kept, own) if bool(rows.any())), torch.ones_like(own))
 
     @property
