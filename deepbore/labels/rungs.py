@@ -17,9 +17,9 @@ class RungLabels(WrappedLabels):
     classifier learns how the grades change with the budget (see `deepbore.classifiers.AtBudgets`). Black-box
     constraints are graded over all budgets together.
 
-    A higher rung holds promoted trials alone, the best of the lower ones. Graded by themselves, half of these best would
-    be labelled as bad, and learned to be worse than what was never promoted. So when the threshold tau of a rung is
-    found, all trials of the lowest rung count: those that have no result here as equal to the worst that has, which
+    A higher rung holds promoted trials alone, the best of the lower ones. Graded by themselves, half of these best
+    would be labelled as bad, and learned to be worse than what was never promoted. So when the threshold tau of a rung
+    is found, all trials of the lowest rung count: those that have no result here as equal to the worst that has, which
     alone is bad then.
 
     Without budgets in the observations this is the base; trials without one are graded among themselves.
