@@ -276,12 +276,12 @@ def test_constraints_hold_in_the_parameters_own_units(joint):
     assert min(objective(p) for p in proposed) == pytest.approx(1.8, abs=0.2)  # (-8 - 4 + 9)^2 / (1 + 4)
 
 
-def test_an_inequality_of_points_is_that_of_the_parameters():
+def test_an_inequality_of_points_is_that_of_the_parameters_in_units_of_its_greatest_range():
     space = SearchSpace({"x": Real(2, 4), "y": Real(-1, 0)})
     indices, coefficients, rhs = in_points(space, ([1, 0], [3.0, 1.0], 2.5))
     for params in ({"x": 2.5, "y": -0.2}, {"x": 4, "y": -0.5}):
         left = float(space.encode([params])[0, indices] @ coefficients) - rhs
-        assert left == pytest.approx(3 * params["y"] + params["x"] - 2.5)
+        assert left == pytest.approx((3 * params["y"] + params["x"] - 2.5) / 3)
 
 
 @pytest.mark.parametrize(

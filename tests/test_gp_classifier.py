@@ -291,7 +291,7 @@ def test_many_points_that_are_all_but_equal_with_contradictory_values_are_learne
     ("settings", "says"),
     [
         ({"inducing": 0}, "inducing >= 1"),
-        ({"steps": 4}, "steps >= 5"),
+        ({"steps": 5}, "steps >= 6"),
         ({"learning_rate": -1.0}, "learning_rate > 0"),
     ],
 )

@@ -194,9 +194,11 @@ def test_a_classifier_of_a_wrapped_one_measures_improvement_as_that_does(wrapped
 def test_improvement_may_be_over_a_row_of_this_run_that_just_keeps_its_constraints():
     grades = torch.tensor([[1.0], [0.5], [0.499], [math.nan]])
     batch = LabelledBatch(torch.zeros(4, 1), torch.ones(4, 1), torch.ones(4), constraints=grades)
-    assert batch.may_be_best.tolist() == [True, True, False, False]
-    assert replace(batch, n_earlier=1).may_be_best.tolist() == [False, True, False, False]
-    assert replace(batch, n_earlier=2).may_be_best.tolist() == [False, False, True, True]  # none is feasible
+    assert batch.may_be_best.tolist() == [True, True, False, True]  # of the last nothing is known
+    failed = torch.tensor([False, False, False, True])
+    assert replace(batch, failed=failed).may_be_best.tolist() == [True, True, False, False]
+    assert replace(batch, n_earlier=1).may_be_best.tolist() == [False, True, False, True]
+    assert replace(batch, failed=failed, n_earlier=2).may_be_best.tolist() == [False, False, True, True]  # none is
 
 
 def test_coordinates_put_categories_one_apart_and_mark_what_is_active():

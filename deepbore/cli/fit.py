@@ -159,8 +159,7 @@ def _refuse_what_is_there(run: Path) -> None:
         raise JournalError(
             f"{run} holds a run already. Go on with deepbore fit --resume {quote(str(run))}, or name another by --run."
         )
-    there = Run(run).configuration
-    if there and not there.startswith(WRITTEN):
+    if (run / CONFIG).is_file() and not Run(run).configuration.startswith(WRITTEN):
         raise JournalError(
             f"{run} holds a {CONFIG} of yours, which that of the run would replace. Give it another name, or name "
             "another directory by --run."
@@ -205,7 +204,8 @@ def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str,
     tasks = [*observations.task_names, *([None] if has_own else [])]
     missing = []
     for path, task in _files(cli):
-        known = [] if task is None and not _is_same_file(path, was_warm) else tasks
+        is_other = task is None and Path(path).resolve() != Path(was_warm or "").resolve()
+        known = [] if is_other else tasks
         try:
             missing += [(path, results) for results in _read(cli, path, task) if results.task not in known]
         except TableError as error:
@@ -213,11 +213,6 @@ def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str,
                 raise
             log.info("%s has done its service, and can't be read any more: %s", path, error)
     return missing
-
-
-def _is_same_file(path: str, other: str | None) -> bool:
-    """Whether two paths, if there is another, are of one file, however they are written."""
-    return other is not None and Path(path).resolve() == Path(other).resolve()
 
 
 def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[Added]:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.callbacks import LambdaCallback
+from lightning.pytorch.callbacks import Checkpoint, LambdaCallback, ModelSummary, ProgressBar
 
 from deepbore.classifiers import Classifier
 from deepbore.compute.neutral import as_found
@@ -112,6 +112,13 @@ def listening(trainer: Trainer, callback: Callback) -> Iterator[None]:
         yield
     finally:
         callbacks.remove(callback)
+
+
+def may_end(trainer: Trainer) -> bool:
+    """Whether a trainer has an end of its own: epochs, or a callback such as EarlyStopping and that of `max_time`."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    others = [each for each in callbacks if not isinstance(each, (Checkpoint, ModelSummary, ProgressBar))]
+    return trainer.max_epochs not in (None, -1) or bool(others)
 
 
 @contextmanager

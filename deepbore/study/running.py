@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.callbacks import Checkpoint, ModelSummary, ProgressBar as LightningsBar
+from lightning.pytorch import Trainer
 
 from deepbore.checks import above, one_of, refusal, required, whole
 from deepbore.data.budget import Budget
@@ -16,7 +15,7 @@ from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
 from deepbore.loop.controller import LoopController
-from deepbore.loop.lightning import listening, new_trainer, quiet, run, waiting_for
+from deepbore.loop.lightning import listening, may_end, new_trainer, quiet, run, waiting_for
 from deepbore.loop.state import RunState
 from deepbore.loop.steering import Listener, Steering
 from deepbore.loop.stopping import StopRule, as_rules
@@ -82,18 +81,11 @@ def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, st
     if trainer is not None:
         refuse_steps({name: getattr(trainer, name) for name in STEPS})
     ends = (n_trials, steered["timeout"], rules or None, callbacks or None)
-    ended = trainer is not None and _may_end(trainer)
+    ended = trainer is not None and may_end(trainer)
     if not ended and all(each is None for each in ends) and state.space.cardinality == math.inf:
         raise SettingError(
             "n_trials=None needs something else that ends the run. Give timeout=, stop_when= or n_trials."
         )
-
-
-def _may_end(trainer: Trainer) -> bool:
-    """Whether a trainer has an end of its own: epochs, or a callback such as EarlyStopping and that of `max_time`."""
-    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]  # Lightning's types don't have it
-    others = [each for each in callbacks if not isinstance(each, (Checkpoint, ModelSummary, LightningsBar))]
-    return trainer.max_epochs not in (None, -1) or bool(others)
 
 
 def steering_of(study: "Study", steered: Steered) -> Steering:
