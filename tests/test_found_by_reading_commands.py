@@ -51,7 +51,9 @@ def test_runs_that_begin_together_have_a_directory_each():
 
 
 def test_a_run_that_is_refused_leaves_no_directory():
-    assert main(["fit", "--config", "branin.yaml", "--loop.n_trials", "-1"]) == 2
+    assert main(["fit", "--config", "branin.yaml", "--loop.n_trials", "null"]) == 2
+    assert not Path("runs").exists()
+    assert main(["fit", "--config", "branin.yaml", "--loop.n_trials", "null"]) == 2  # in one process, too
     assert not Path("runs").exists()
     with leave_unused():
         (new_run("branin") / "config.yaml").touch()
@@ -78,6 +80,8 @@ def test_a_key_that_stands_twice_is_refused(capsys):
     with pytest.raises(yaml.YAMLError, match="'lr' stands more than once"):
         load_yaml("{lr: 1, lr: 2}")
     assert load_yaml("{one: &one {x: 1}, other: {<<: *one, x: 2}}")["other"] == {"x": 2}
+    chained = "{a: &a {x: 1}, in: {b: &b {<<: *a, x: 2}}, c: {<<: *b}}"  # b is constructed after c has merged it
+    assert load_yaml(chained)["in"] == {"b": {"x": 2}}
     Path("twice.yaml").write_text(BRANIN + "\nloop: {n_trials: 3}\n")
     assert main(["fit", "--config", "twice.yaml"]) == 2
     assert "'loop' stands more than once" in capsys.readouterr().err

@@ -61,15 +61,14 @@ def _claimed(path: Path) -> bool:
 @contextmanager
 def leave_unused() -> Iterator[None]:
     """A command within which `new_run` may make a directory: where nothing was written to it, it is gone at the end."""
-    before = os.environ.get(NAMED)
     try:
         yield
     finally:
-        claimed = os.environ.get(NAMED)
-        if claimed is not None and claimed != before:
+        if NAMED in os.environ:
+            claimed = Path(os.environ[NAMED])
             with suppress(OSError):  # those that are not empty stay
-                Path(claimed).rmdir()
-                Path(claimed).parent.rmdir()
+                claimed.rmdir()
+                claimed.parent.rmdir()
 
 
 def journal_of(run: Path | str) -> Path:

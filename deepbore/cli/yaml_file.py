@@ -28,13 +28,18 @@ class Loader(FASTEST):
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping, of which each key stands once: the second would silently replace the first."""
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != MERGED]
+    def __init__(self, stream: str):
+        super().__init__(stream)
+        self._flat: set[yaml.MappingNode] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merges what `<<` names; each key stands once before that: the second would silently replace the first."""
+        keys = [key.value for key, _ in node.value if key.tag != MERGED and node not in self._flat]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands more than once", node.start_mark)
-        return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
+        self._flat.add(node)  # whoever merges this one asks again, and then it has keys of others, too
+        super().flatten_mapping(node)
 
     def construct_whole(self, node: yaml.ScalarNode) -> int:
         """An integer; a 0 in front changes nothing."""

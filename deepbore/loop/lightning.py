@@ -106,7 +106,7 @@ def train(classifier: Classifier, data: LabelledObservations, epochs: int) -> Cl
 @contextmanager
 def listening(trainer: Trainer, callback: Callback) -> Iterator[None]:
     """Has a callback called before all others, so that these see what it has logged in the same epoch."""
-    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]  # Lightning's types don't have it
+    callbacks = _callbacks(trainer)
     callbacks.insert(0, callback)
     try:
         yield
@@ -116,8 +116,7 @@ def listening(trainer: Trainer, callback: Callback) -> Iterator[None]:
 
 def may_end(trainer: Trainer) -> bool:
     """Whether a trainer has an end of its own: epochs, or a callback such as EarlyStopping and that of `max_time`."""
-    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
-    others = [each for each in callbacks if not isinstance(each, (Checkpoint, ModelSummary, ProgressBar))]
+    others = [each for each in _callbacks(trainer) if not isinstance(each, (Checkpoint, ModelSummary, ProgressBar))]
     return trainer.max_epochs not in (None, -1) or bool(others)
 
 
@@ -177,6 +176,10 @@ def as_called() -> Iterator[None]:
             _take_out(HUSHED)  # another thread may have put them in again
             _filters()[:0] = [each.filter for each in HUSHED]
             _set_levels(levels)
+
+
+def _callbacks(trainer: Trainer) -> list[Callback]:
+    return trainer.callbacks  # type: ignore[attr-defined, no-any-return]  # Lightning's types don't have it
 
 
 def _filters() -> list[Any]:
