@@ -1,7 +1,7 @@
 """From the acquisition to q distinct points. Nothing here learns."""
 
 from deepbore.candidates.ambitious import Ambitious
-from deepbore.candidates.base import Candidates, Search
+from deepbore.candidates.base import Candidates, Search, WrappedSearch
 from deepbore.candidates.botorch import BoTorchBatch
 from deepbore.candidates.epsilon_greedy import EpsilonGreedy
 from deepbore.candidates.evolution import DifferentialEvolution
@@ -28,5 +28,6 @@ __all__ = [
     "SVGDCandidates",
     "Search",
     "ThompsonBatch",
+    "WrappedSearch",
     "distinct",
 ]

@@ -80,8 +80,9 @@ def log_penalty(x: Tensor, centres: Tensor, radius: Tensor) -> Tensor:
 
 
 def pending_points(search: Search) -> Tensor:
-    """The newest pending points, up to a number (p x d)."""
-    return search.points(search.observations.pending_rows[-KNOWN:])
+    """The newest pending points, up to a number, and those that the batch has already (p x d)."""
+    pending = search.points(search.observations.pending_rows[-KNOWN:])
+    return pending if search.chosen is None else torch.cat([pending, search.located(search.chosen).to(pending)])
 
 
 def known_points(search: Search) -> Tensor:

@@ -1,16 +1,17 @@
 """Local search: random points and neighbours of good ones, then uphill."""
 
+import warnings
+
 import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, sorted_by_value
 from deepbore.candidates.climbing import at_peak, climbed
 from deepbore.checks import one_of, whole, within
-from deepbore.classifiers.local_axes import LocalAxes
-from deepbore.classifiers.nearby import NearbyHead
 
 EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
-REACH = 2.0  # deviations of the good rows along each axis, within which a head of near rows is searched
+REACH = 2.0  # lengths of each axis, within which a search around a centre looks
+INSTEAD = "Give Study(strategy=...), such as deepbore.strategies.ModelStrategy(KernelPLS()), which takes no turns."
 FOCUSED = 3  # so many best points have neighbours when a proposal looks only near them
 
 
@@ -24,15 +25,11 @@ class LocalSearch(Candidates):
     on rugged functions the uncertainty is always greatest far from all data, and the best would be left unrefined.
     Without any, passing over what has been seen refines by itself.
 
-    Of real parameters the engine has every other proposal made by a head that learned the rows near the best one in
-    axes of its own, where that knows them well (`deepbore.classifiers.nearby`): here that is random points around the
-    best one, and climbing, both along these axes.
+    A search that has a centre and axes (`Search.axes`) draws its points around the centre, and climbs, both along these
+    axes.
 
     Under black-box constraints the best point of all goes on by L-BFGS-B. The acquisition is a ridge along the border
     then, as narrow as what is uncertain of the constraints, and Adam's steps leap over it.
-
-    In spaces with conditions every other proposal is made as if the branches that are known in detail were not there
-    (`deepbore.classifiers.elsewhere`).
 
     Several ranks share the points, and then the climbing from the best points of all.
 
@@ -44,8 +41,8 @@ class LocalSearch(Candidates):
         steps: of each climber.
         focus: probability of looking only at neighbours of the best, in [0, 1].
         iterations: of L-BFGS-B under black-box constraints, at most; 0 for none.
-        nearby: whether every other proposal may be by a head of the near rows, where `KernelPLS` is the classifier.
-        elsewhere: whether every other proposal may leave out branches that are known in detail, there, too.
+        nearby: deprecated; False leaves `NearBest` out of the default strategy.
+        elsewhere: deprecated; False leaves `OtherBranches` out of it.
 
     Raises:
         SettingError: for a number outside its range.
@@ -60,21 +57,24 @@ class LocalSearch(Candidates):
         steps: int = 20,
         focus: float = 0.25,
         iterations: int = 100,
-        nearby: bool = True,
-        elsewhere: bool = True,
+        nearby: bool | None = None,
+        elsewhere: bool | None = None,
     ):
         whole(1, samples=samples, centres=centres)
         whole(0, neighbours=neighbours, climbers=climbers, steps=steps, iterations=iterations)
         within(0, 1, focus=focus)
-        one_of((True, False), nearby=nearby, elsewhere=elsewhere)
+        for name, wanted in {"nearby": nearby, "elsewhere": elsewhere}.items():
+            one_of((None, True, False), **{name: wanted})
+            if wanted is not None:
+                warnings.warn(f"LocalSearch({name}=...) is deprecated. {INSTEAD}", DeprecationWarning, stacklevel=2)
         self.samples, self.neighbours, self.centres = samples, neighbours, centres
         self.climbers, self.steps, self.focus, self.iterations = climbers, steps, focus, iterations
         self.nearby, self.elsewhere = nearby, elsewhere
 
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
-        if isinstance(search.classifier, NearbyHead):
-            return search.gathered(*self._along(search.classifier.coordinates, own))[0]
+        if search.centre is not None and search.axes is not None:
+            return search.gathered(*self._along(search.centre, search.axes, own))[0]
         if search.space.cardinality <= EXHAUSTIVE:
             points = search.ranks.part(search.space.enumerate().to(search.device))
             return search.gathered(*own.best_first(points))[0]
@@ -85,13 +85,13 @@ class LocalSearch(Candidates):
         )
         return self._with_climbed(own, *search.gathered(*own.best_first(pool)), q)
 
-    def _along(self, axes: LocalAxes, own: Search) -> tuple[Tensor, Tensor]:
-        """Points around the best one, random and climbed along the axes, best first (k x d), and their values (k)."""
+    def _along(self, centre: Tensor, axes: Tensor, own: Search) -> tuple[Tensor, Tensor]:
+        """Points around the centre, random and climbed along the axes, best first (k x d), and their values (k)."""
         upper = own.space.bounds[1].to(own.device)
 
         def placed(units: Tensor) -> Tensor:
             """Units in [0, 1] of the reach along each axis (n x d) -> points in the space (n x d)."""
-            return torch.minimum(axes.points((2 * units - 1) * REACH).clamp(min=0), upper)
+            return torch.minimum((centre + (2 * units - 1) * REACH @ axes.mT).clamp(min=0), upper)
 
         n, d = own.share(self.samples), len(upper)
         spread = torch.rand(n, 1, dtype=upper.dtype, generator=own.stream, device=own.device)
@@ -99,7 +99,7 @@ class LocalSearch(Candidates):
         units = (0.5 + spread * drawn / 2).clamp(0, 1)
         best = units[own.values(placed(units)).topk(min(n, own.share(self.climbers))).indices]
         tops = climbed(lambda units: own.value(placed(units)), best, range(d), torch.ones_like(upper), self.steps)
-        starts = axes.centre.expand(len(tops) + n, d)
+        starts = centre.expand(len(tops) + n, d)
         return own.best_first(own.landed(starts, placed(torch.cat([tops, units]))))
 
     def _focuses(self, search: Search) -> bool:

@@ -28,9 +28,9 @@ class BoxSearch(Search):
         """The box."""
         return self.relaxation.box
 
-    def points(self, rows: Tensor) -> Tensor:
-        """The vectors of some rows of the observations (k x r)."""
-        return self.relaxation.vectors(super().points(rows))
+    def located(self, configurations: Tensor) -> Tensor:
+        """The vectors of points of the run's space (k x r)."""
+        return self.relaxation.vectors(super().located(configurations))
 
     def configurations(self, points: Tensor) -> Tensor:
         """What vectors (k x r) are rounded to (k x d)."""
@@ -71,6 +71,7 @@ class RelaxedSearch(Candidates):
             search.ranks,
             search.ambition,
             search.feasibility,
+            chosen=search.chosen,
             relaxation=relaxation,
         )
         return relaxation.points(self.base.ranked(box, q))

@@ -1,6 +1,6 @@
 """What learns from labelled points: one file one method."""
 
-from deepbore.classifiers.at_budgets import AtBudgets
+from deepbore.classifiers.at_budgets import AtBudgets, at_budgets
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.calibrated import Calibrated
 from deepbore.classifiers.deep_pls import DeepPLS
@@ -48,4 +48,5 @@ __all__ = [
     "Training",
     "TreeClassifier",
     "XGBoost",
+    "at_budgets",
 ]

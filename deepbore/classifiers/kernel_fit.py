@@ -47,6 +47,7 @@ class KernelFit(Classifier):
     link = Link.IDENTITY
     capabilities = frozenset({"std", "theorem"})
     distance_aware = True
+    closed_form = True
     kappa = 2.0
     length_scale_prior: ClassVar[tuple[float, float]] = LENGTH_SCALE  # of real parameters
     length_scale_bounds: ClassVar[tuple[float, float]] = LENGTH_SCALE_BOUNDS

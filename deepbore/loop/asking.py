@@ -61,7 +61,19 @@ class Asker:
         if state.n_missing:
             return self.engine.design(q)
         epochs, state.rehearsals = 1 + state.rehearsals, 0
+        if all(model.closed_form for model in state.strategy.models):
+            return self._points_without_a_trainer(q, epochs)
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
-        points = run_and_then(trainer, state.classifier, state.data, epochs, lambda: self.engine.propose(q))
+        points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
         self._trainer = trainer  # a trainer that was interrupted is not used again
         return points
+
+    def _points_without_a_trainer(self, q: int, epochs: int) -> Tensor:
+        """The next q points by models that are fitted in closed form."""
+        state = self.state
+        state.observations.to(self.device)
+        for _ in range(epochs):
+            batch = state.data.batch()
+            for model in state.strategy.models:
+                model.to(self.device).learned(batch)
+        return self.engine.propose(q).points

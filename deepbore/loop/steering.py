@@ -14,6 +14,7 @@ from deepbore.loop.engine import Engine
 from deepbore.loop.interrupts import Interrupts
 from deepbore.loop.lightning import as_called
 from deepbore.loop.stopping import StopRule
+from deepbore.strategies import Proposal
 
 Listener = Callable[[int, Outcome], object]  # hears of the row of a trial, and its outcome
 
@@ -83,10 +84,10 @@ class Steering:
                 for listener in self.listeners:
                     listener(row, outcome)
 
-    def proposed(self, points: Tensor) -> None:
-        """Points (q x d) have been proposed, and nobody has been asked to evaluate them yet."""
-        if not self.engine.is_others_turn:  # whose proposals say nothing of what the classifier expects of its own
-            self._weigh(points)
+    def proposed(self, proposal: Proposal) -> None:
+        """Points have been proposed, and are not evaluated yet."""
+        if proposal.model is self.engine.state.classifier:  # others say nothing of what it expects of its own
+            self._weigh(proposal.points)
         self.look()
 
     def _weigh(self, points: Tensor) -> None:

@@ -125,7 +125,7 @@ def run_steered(
     batch_size, logs = steered["batch_size"], trainer is not None
     controller = LoopController(state, evaluator, goal, batch_size, logs, steering)
     with bar, steering.interrupts, waiting_for(own, "best_value"), listening(own, controller):
-        run(own, state.classifier, state.data)
+        run(own, state.module, state.data)
     if steering.is_interrupted:
         raise KeyboardInterrupt
     _say_what_ended(own, state.observations.n_asked, goal)
