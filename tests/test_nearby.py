@@ -22,7 +22,7 @@ from deepbore import (
     ThresholdLabels,
 )
 from deepbore.candidates import Search
-from deepbore.classifiers.kernel_fit import ROWS
+from deepbore.classifiers.kernel.fit import ROWS
 from deepbore.data.repeats import evaluated
 from deepbore.loop.engine import Engine
 from deepbore.strategies import ModelStrategy, NearBest, Turns

@@ -8,7 +8,7 @@ import torch
 
 from deepbore import KernelPLS, Study
 from deepbore.candidates import SVGDCandidates
-from deepbore.candidates.svgd import Adadelta
+from deepbore.candidates.papers.svgd import Adadelta
 from deepbore.classifiers import Calibrated, FourierLogistic, GPClassifier, MCDropout
 from deepbore.integrations.botorch import BoTorchClassifier
 from deepbore.labels import EmphasiseChanges, ImprovementLabels, ThresholdLabels, ValueGradedLabels

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from deepbore.acquisition import Acquisition
-from deepbore.candidates.walk import distinct, fresh_rows, require_room
+from deepbore.candidates.selection import distinct, fresh_rows, require_room
 from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.feasibility import Feasibility

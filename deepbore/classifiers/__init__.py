@@ -9,7 +9,7 @@ from deepbore.classifiers.forest import RandomForest
 from deepbore.classifiers.fourier_logistic import FourierLogistic
 from deepbore.classifiers.gp_classifier import GPClassifier
 from deepbore.classifiers.hyper_ensemble import HyperDeepEnsemble
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.classifiers.laplace import LaplaceGGN
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.mc_dropout import MCDropout

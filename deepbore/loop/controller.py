@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from deepbore.candidates.walk import as_many
+from deepbore.candidates.selection import as_many
 from deepbore.checks import whole
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.hooks import hook
@@ -22,7 +22,7 @@ from deepbore.loop.engine import Engine
 from deepbore.loop.metrics import exact, progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
-from deepbore.loop.steering import Steering
+from deepbore.loop.stopping import Steering
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

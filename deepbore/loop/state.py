@@ -1,9 +1,14 @@
-"""`RunState`: all that a run knows."""
+"""`RunState`: all that a run knows; its snapshot, and how a run goes on from it."""
 
-from collections.abc import Mapping
+import hashlib
+import io
+import logging
+import pickle
+from collections.abc import Mapping, Sequence
 from copy import Error as CopyError, deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,11 +18,15 @@ from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.data import writing
+from deepbore.data.files import replace_file
+from deepbore.data.history import History
+from deepbore.data.journal import Journal
 from deepbore.data.observations import Observations
-from deepbore.errors import SettingError
+from deepbore.errors import JournalError, SettingError
 from deepbore.labels import LabelledObservations
 from deepbore.loop.lightning import Models
 from deepbore.loop.metrics import Metrics
+from deepbore.loop.promotions import Promotion
 from deepbore.loop.recipe import Recipe
 from deepbore.space import SearchSpace
 from deepbore.strategies import Strategy
@@ -214,3 +223,142 @@ def as_seed(seed: Any) -> int:
     if not whole or not -(2**63) <= int(seed) < 2**63:
         raise SettingError(f"seed must be a whole number, -2**63 <= seed < 2**63, but got seed={seed!r}.")
     return int(seed)
+
+
+MAGIC = b"deepbore snapshot 2\n"  # then the SHA-256 of the rest, in binary
+DIGEST = 32
+DAMAGED = (OSError, RuntimeError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, EOFError)
+
+
+def snapshot_path(journal: Path) -> Path:
+    """The file of a journal's snapshot: run.jsonl -> run.jsonl.ckpt."""
+    return journal.with_name(f"{journal.name}.ckpt")
+
+
+def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequence[Promotion] = ()) -> None:
+    """Writes the state beside a journal, in the place of the one before, whole or not at all.
+
+    It is the state in which the points are chosen and still to be asked, written before the journal says that they are:
+    so wherever a process dies, the journal is at most these points behind.
+
+    Args:
+        state: of the run.
+        points: what is asked next, q x d.
+        journal: open.
+        promoted: where they are promotions, what is promoted.
+
+    Raises:
+        JournalError: if it can't be written, or the file there is none of ours.
+    """
+    path = snapshot_path(journal.path)
+    _refuse_foreign(path)
+    kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.describe(), "points": points.cpu()}
+    kept |= {"promoted": [tuple(each) for each in promoted]} if promoted else {}
+    payload = _pickled({**kept, "state": state.state_dict()})
+    replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
+
+
+def load(journal: Journal) -> Mapping[str, Any]:
+    """What `save` has written beside a journal: "recipe", "points" and "state". It is read without running any code.
+
+    Raises:
+        JournalError: if it is missing, damaged, or of another run.
+    """
+    path = snapshot_path(journal.path)
+    if not path.exists():
+        raise JournalError("it is missing")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise JournalError(f"it can't be read ({error})") from error
+    head, payload = content[: len(MAGIC) + DIGEST], content[len(MAGIC) + DIGEST :]
+    if head != MAGIC + hashlib.sha256(payload).digest():
+        raise JournalError("it is damaged, or no snapshot of this version")
+    try:
+        kept: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+    except DAMAGED as error:
+        raise JournalError(f"it is damaged ({type(error).__name__})") from error
+    if kept["run"] != journal.run_id:
+        raise JournalError("it is of another run")
+    return kept
+
+
+def _pickled(kept: Mapping[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(kept, buffer)
+    return buffer.getvalue()
+
+
+def _refuse_foreign(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(MAGIC))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise JournalError(f"{path} can't be read ({error}). Name another journal.") from error
+    if not MAGIC.startswith(begins):  # one that is empty, or cut off, may be overwritten
+        raise JournalError(f"{path} is no snapshot of deepbore, so it stays. Move it, or name another journal.")
+
+
+REHEARSALS = 10  # epochs of training on the journal's trials, where the weights are lost
+log = logging.getLogger(__name__)
+
+
+def restore(state: RunState, history: History) -> None:
+    """Brings a state with the history's observations where it stood when the journal ended.
+
+    Without a snapshot that fits, a run beyond its design lets the classifier learn anew for some epochs, and says so.
+
+    Args:
+        state: of the run, new but for the observations.
+        history: what the journal says.
+    """
+    state.unfinished = history.observations.pending_rows.tolist()
+    try:
+        _take(state, history)
+    except JournalError as error:
+        state.queue = list(history.queue)
+        state.generator.manual_seed(state.seed + history.observations.n_asked)
+        if history.observations.n_asked:
+            state.rehearsals = REHEARSALS
+            log.warning(
+                "%s can't be used: %s. The classifier learns anew from the %d trials of the journal, so the next "
+                "proposals may differ from those of a run without interruption.",
+                *(snapshot_path(history.journal.path), error, len(history.observations)),
+            )
+
+
+def _take(state: RunState, history: History) -> None:
+    """Takes over the snapshot.
+
+    Raises:
+        JournalError: if there is none that fits.
+    """
+    kept = load(history.journal)
+    if differences := state.recipe.differences(kept["recipe"]):
+        raise JournalError(f"the settings differ: {'; '.join(differences)}")
+    asked = history.observations.n_asked
+    written = asked - kept["state"]["asked"]
+    if not 0 <= written <= len(kept["points"]):
+        raise JournalError(f"it knows of {kept['state']['asked']} trials, the journal of {asked}")
+    try:
+        state.load_state_dict(kept["state"])
+    except DAMAGED as error:
+        raise JournalError(f"it does not fit: {error}") from error
+    lost, promoted = list(kept["points"][written:]), kept.get("promoted")
+    if promoted:  # they come again as promotions; an older snapshot says only that they do
+        state.promised = [] if promoted is True else [*promoted[written:], *state.promised]
+        lost = []
+    waiting = [*lost, *state.queue]  # proposals that were lost before, too, which no journal knows
+    state.queue = [*waiting, *without(history.queue, waiting)]
+
+
+def without(queue: Sequence[Tensor], points: Sequence[Tensor]) -> list[Tensor]:
+    """A queue less some points, each taken out once."""
+    left = list(queue)
+    for point in points:
+        at = next((place for place, each in enumerate(left) if each.equal(point)), None)
+        if at is not None:
+            del left[at]
+    return left

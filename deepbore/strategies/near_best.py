@@ -8,8 +8,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from deepbore.classifiers.kernel_fit import ROWS
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.compute.large import smallest
 from deepbore.data.budget import Budget
 from deepbore.labels import LabelledBatch, Labelling
@@ -176,7 +176,7 @@ def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBat
     """Points of the best rows, best first, and the rows near the best one, graded among themselves.
 
     Failures that are less than a tenth of the near rows are dropped as random. More of them may be a failing region:
-    then the models decide for each (`deepbore.classifiers.crashes`).
+    then the models decide for each (`deepbore.classifiers.kernel.least_squares`).
 
     Args:
         batch: n rows. Their labels are not used: they are single precision, and all alike near the best row.

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.kernel_fit import ROWS
-from deepbore.classifiers.kernel_pls import KernelPLS
-from deepbore.classifiers.kernel_posterior import KernelPosterior
+from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
+from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Observations
 from deepbore.data.repeats import evaluated

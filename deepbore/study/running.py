@@ -17,8 +17,7 @@ from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, Process
 from deepbore.loop.controller import LoopController
 from deepbore.loop.lightning import listening, may_end, new_trainer, quiet, run, waiting_for
 from deepbore.loop.state import RunState
-from deepbore.loop.steering import Listener, Steering
-from deepbore.loop.stopping import StopRule, as_rules
+from deepbore.loop.stopping import Listener, Steering, StopRule, as_rules
 from deepbore.study.progress import ProgressBar, somebody_watches
 from deepbore.worker.objective import takes_trial
 

@@ -21,8 +21,7 @@ from deepbore.data.observations import Direction, Trial
 from deepbore.data.reading import trials_of
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
-from deepbore.loop.asking import Asker
-from deepbore.loop.engine import Engine
+from deepbore.loop.engine import Asker, Engine
 from deepbore.loop.lightning import new_trainer, run
 from deepbore.loop.recommending import recommend
 from deepbore.loop.stopping import StopRule

@@ -1,4 +1,4 @@
-"""The walk down a ranking, past what has been seen."""
+"""Selection of q new, distinct and permitted points, down a ranking."""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
