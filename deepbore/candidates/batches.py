@@ -95,8 +95,6 @@ def known_points(search: Search) -> Tensor:
     return search.points(rows)
 
 
-
-
 class ThompsonBatch(Candidates):
     """Each point of the batch maximises one posterior sample of the score, drawn for it (`Posterior.sample`).
 
