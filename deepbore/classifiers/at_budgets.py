@@ -14,7 +14,7 @@ from deepbore.classifiers.posterior import Posterior
 from deepbore.data.budget import Budget
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
-from deepbore.space.declaration import free_name
+from deepbore.space.structure import free_name
 
 
 class AtBudgets(OnAnotherSpace):

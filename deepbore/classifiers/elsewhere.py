@@ -145,7 +145,7 @@ def rest_of(batch: LabelledBatch, observations: Observations, labels: ValueGrade
     best = observations.best_rows(LOOKED_AT).to(newest)
     rows = torch.cat([best[best < len(batch)], newest]).unique()  # what was told since has no weight yet
     rows = rows[batch.weight[rows] > NEGLIGIBLE]
-    values, here = evaluated(observations).values[rows], branches(observations.space.released, batch.points[rows])
+    values, here = evaluated(observations).values[rows], branches(observations.space.without_fixed, batch.points[rows])
     left_out = here[:0]
     while bool((known := ~values.isnan()).any()):
         merit = values.nan_to_num(nan=math.inf)

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from deepbore.space.coordinates import squared_distances
+from deepbore.space.features import squared_distances
 
 TINY = 1e-20
 

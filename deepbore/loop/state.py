@@ -157,7 +157,7 @@ class RunState:
 
     def bind(self) -> None:
         """Makes the classifier's weights, if it has none yet."""
-        self.classifier.bind(self.space.released, self.recipe.labels.outputs)
+        self.classifier.bind(self.space.without_fixed, self.recipe.labels.outputs)
 
     def copy_of_classifier(self) -> Classifier | None:
         """A copy of the classifier that draws from this run's stream, too; None of one that can't be copied."""
@@ -230,7 +230,7 @@ class RunState:
         self.recipe.labels.load_state_dict(state["labels"])
         self.recipe.candidates.load_state_dict(state["candidates"])
         self.metrics.load_state_dict(state["metrics"])
-        self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.released)
+        self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.without_fixed)
         if isinstance(self.classifier, KernelPLS):
             self.nearby.load_state_dict(state.get("nearby", {}), self.classifier)
             self.elsewhere.load_state_dict(state.get("elsewhere", {}), self.classifier)

@@ -14,7 +14,7 @@ from torch import Tensor
 import deepbore as db
 from deepbore.classifiers.kernel_posterior import KernelPosterior
 from deepbore.classifiers.kernels import ScaledKernel
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 from peers.variants.settings import Settings
 
 
