@@ -65,16 +65,16 @@ def test_a_file_imports_only_files_before_it(path):
 
 
 def test_former_names_work_with_a_warning():
-    space = SearchSpace(PARAMETERS).with_fixed({"layers": 2})
+    domain = SearchSpace(PARAMETERS).with_fixed({"layers": 2})
     with pytest.warns(DeprecationWarning, match=r"SearchSpace.released is now SearchSpace.without_fixed"):
-        assert space.released == space.without_fixed == SearchSpace(PARAMETERS)
+        assert domain.released == domain.without_fixed == SearchSpace(PARAMETERS)
     with pytest.warns(DeprecationWarning, match="is_high_dimensional"):
-        assert space.is_wide is space.is_high_dimensional is False
+        assert domain.is_wide is domain.is_high_dimensional is False
     points = torch.zeros(2, 4, dtype=torch.float64)
     with pytest.warns(DeprecationWarning, match="apply_fixed"):
-        assert torch.equal(space.stand_still(points), space.apply_fixed(points))
+        assert torch.equal(domain.stand_still(points), domain.apply_fixed(points))
     with pytest.raises(AttributeError, match="no_such_name"):
-        _ = space.no_such_name
+        _ = domain.no_such_name
 
 
 def test_a_projection_ends_between_its_ends():
