@@ -15,9 +15,9 @@ from deepbore import (
     ThresholdLabels,
     Training,
 )
-from deepbore.classifiers.hyper_ensemble import greedy_choice
-from deepbore.classifiers.mc_dropout import keep
-from deepbore.classifiers.stacked import StackedMLP
+from deepbore.classifiers.networks.hyper_ensemble import greedy_choice
+from deepbore.classifiers.networks.mc_dropout import keep
+from deepbore.classifiers.networks.stacked import StackedMLP
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 

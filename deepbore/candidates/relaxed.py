@@ -7,7 +7,7 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.relaxed import Relaxed
+from deepbore.classifiers.wrappers import Relaxed
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.space.relaxation import Relaxation

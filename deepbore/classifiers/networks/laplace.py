@@ -7,12 +7,19 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import above, one_of, whole
-from deepbore.classifiers.ensemble import MLPClassifier
-from deepbore.classifiers.ggn import structured
-from deepbore.classifiers.linearised import Factors, LinearisedPosterior, WeightPosterior, Weights
-from deepbore.classifiers.network import NetworkFactory, Training
-from deepbore.classifiers.own_network import check_linearised, linearised, parameters_behind
-from deepbore.classifiers.stacked import Members, StackedMLP
+from deepbore.classifiers.networks.ensembles import MLPClassifier
+from deepbore.classifiers.networks.linearised import (
+    Factors,
+    LinearisedPosterior,
+    WeightPosterior,
+    Weights,
+    check_linearised,
+    linearised,
+    parameters_behind,
+    structured,
+)
+from deepbore.classifiers.networks.network import NetworkFactory, Training
+from deepbore.classifiers.networks.stacked import Members, StackedMLP
 from deepbore.compute.imports import import_quietly
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
@@ -172,7 +179,7 @@ class LaplaceGGN(MLPClassifier):
             size = sum(network.get_parameter(name).numel() for name in self._names)
             if self.structure != "full" or size <= MOST_FULL:
                 import_quietly("laplace")
-                from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # takes seconds
+                from deepbore.classifiers.networks.laplace_torch import LaplaceTorchPosterior
 
                 return LaplaceTorchPosterior(network, self._names, self.structure, x, weight, delta)
         logit, factors = self._linearised(x)

@@ -17,7 +17,7 @@ from deepbore.space import SearchSpace
 from deepbore.space.coordinates import Coordinates
 
 if TYPE_CHECKING:
-    from deepbore.classifiers.variational import VariationalGP
+    from deepbore.classifiers.papers.variational import VariationalGP
 
 SETTLING = 4  # natural gradient steps after which q suits its hyperparameters
 CORESET = 1024  # rows an iteration learns from at most
@@ -70,7 +70,7 @@ class GPClassifier(Classifier):
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         import_quietly("gpytorch")
-        from deepbore.classifiers.variational import VariationalGP
+        from deepbore.classifiers.papers.variational import VariationalGP
 
         self.coordinates = Coordinates(space)
         self.register_buffer("design", self.coordinates(space.sobol(self.inducing, seed=0)), persistent=False)

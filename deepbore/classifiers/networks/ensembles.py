@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from deepbore.classifiers.network import NetworkClassifier, NetworkFactory, Training
+from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training
 from deepbore.classifiers.posterior import Posterior, of_members
 
 

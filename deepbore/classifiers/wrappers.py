@@ -1,23 +1,193 @@
-"""`Calibrated`: any classifier, with scores that keep what they promise."""
+"""`OnAnotherSpace`: what a classifier has of another one that it puts on points of another space."""
 
 import logging
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
+from scipy.special import expit
 from torch import Tensor
 
 from deepbore.checks import one_of, required, whole
 from deepbore.classifiers.base import Classifier, check_base, optimizers_of
-from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
+from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
 from deepbore.errors import SettingError
 from deepbore.labels.coreset import NEGLIGIBLE, distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.space.relaxation import Relaxation
+
+
+class OnAnotherSpace(Classifier):
+    """A base on points of another space, which a subclass maps points to: all else is the base's.
+
+    Args:
+        classifier: the base, not bound to a space yet.
+
+    Raises:
+        SettingError: for a base that is no classifier, or is bound already.
+    """
+
+    learns: ClassVar[str]  # what the base learns in place of the run's space, for the error
+
+    def __init__(self, classifier: Classifier):
+        super().__init__()
+        check_base(classifier, f"the base learns {self.learns}")
+        self.base = classifier
+        self.link, self.kappa, self.capabilities = classifier.link, classifier.kappa, classifier.capabilities
+        self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
+        self.columns = classifier.columns
+        self.generator = classifier.generator
+
+    def configure_optimizers(self) -> Any:
+        """That of the base, which steps it."""
+        return self.base.configure_optimizers()
+
+    def keep_best(self, best: float | Tensor) -> None:
+        """That of the base."""
+        self.base.keep_best(best)
+        super().keep_best(self.base.best_label)
+
+
+class Relaxed(OnAnotherSpace):
+    """A classifier that sees categories one-hot and ordinals as one number, each of them real (BORE section 5).
+
+    So it has values between configurations, and gradients there, by which `RelaxedSearch` climbs. In spaces of real
+    numbers it is the base itself. The other classifiers see ordinals level by level, which learns quicker.
+
+    Args:
+        classifier: the base, not bound to a space yet.
+
+    Raises:
+        SettingError: for a base that is bound already.
+
+    Example:
+        >>> from deepbore.classifiers import MLPClassifier
+        >>> from deepbore.testing import TOY_SPACES, fit, toy_data
+        >>> space = TOY_SPACES["finite"]
+        >>> fit(Relaxed(MLPClassifier()), toy_data(space)).base.space.names
+        ['k', 'c, 0', 'c, 1', 'c, 2', 'n']
+
+    References:
+        Tiao et al., BORE: Bayesian optimization by density-ratio estimation, 2021.
+    """
+
+    learns = "another space"
+
+    def __init__(self, classifier: Classifier):
+        required(classifier=classifier)
+        super().__init__(classifier)
+
+    relaxation: Relaxation
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        self.relaxation = Relaxation(space)
+        self.base.bind(self.relaxation.box, outputs)
+
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        return self.base.fit(replace(batch, points=self.relaxation.vectors(batch.points)))
+
+    def posterior(self, points: Tensor) -> Posterior:
+        """That of the base."""
+        self.check_points(points)
+        return self.base.posterior(self.relaxation.vectors(points))
+
+
+MOST_CERTAIN = -600.0  # a logit whose probability a double still tells from 0
+NO_MAP = torch.empty(2, 0, dtype=torch.float64)
+
+
+def fit_platt(scores: np.ndarray, z: np.ndarray, weight: np.ndarray) -> Tensor:
+    """Slope and intercept of the logit, one below the other (2 x 1), by weighted cross-entropy.
+
+    The targets are Platt's, what a uniform prior on each class leaves of 1 and 0: (N+ + 1) / (N+ + 2) and 1 / (N- + 2).
+    Graded labels count in part for both classes. On labels 0 and 1 it is scikit-learn's sigmoid.
+
+    Args:
+        scores: n.
+        z: labels in [0, 1], n.
+        weight: n.
+
+    References:
+        Platt, Probabilistic outputs for support vector machines, 1999.
+    """
+    positive, negative = weight @ z, weight @ (1 - z)
+    target = z * (positive + 1) / (positive + 2) + (1 - z) / (negative + 2)
+    centre, scale = scores.mean(), max(scores.std(), 1e-12)
+    design = np.stack([(scores - centre) / scale, np.ones_like(scores)], axis=-1)
+    share = weight / weight.sum()
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        logit = design @ theta
+        gradient = design.T @ (share * (expit(logit) - target))
+        return share @ (np.logaddexp(0, logit) - target * logit), gradient
+
+    slope, intercept = minimize(loss, np.zeros(2), jac=True, method="BFGS", options={"gtol": 1e-9}).x
+    if slope <= 0:
+        return NO_MAP
+    return torch.tensor([[slope / scale], [intercept - slope * centre / scale]], dtype=torch.float64)
+
+
+def platt_logit(line: Tensor, scores: Tensor) -> Tensor:
+    """Slope * score + intercept."""
+    slope, intercept = line.to(scores)
+    logit: Tensor = slope * scores + intercept
+    return logit
+
+
+def fit_isotonic(scores: np.ndarray, z: np.ndarray, weight: np.ndarray) -> Tensor:
+    """Scores and probabilities of the corners of a rising, piecewise linear function (2 x k).
+
+    No probability is surer than the data make it: it stays within 1 / (N + 2) of 0 and 1, so that its logit is finite.
+
+    Args:
+        scores: n.
+        z: labels in [0, 1], n.
+        weight: n.
+
+    References:
+        Zadrozny & Elkan, Transforming classifier scores into accurate multiclass probability estimates, 2002.
+    """
+    least = 1 / (weight.sum() + 2)
+    isotonic = library("sklearn.isotonic", "isotonic calibration").IsotonicRegression(y_min=least, y_max=1 - least)
+    isotonic.fit(scores, z, sample_weight=weight)
+    corners = torch.from_numpy(np.stack([isotonic.X_thresholds_, isotonic.y_thresholds_]))
+    return corners if corners[1, -1] > corners[1, 0] else NO_MAP
+
+
+def isotonic_logit(corners: Tensor, scores: Tensor) -> Tensor:
+    """The logit of the probability between two corners; beyond the last one it stays the same."""
+    at, probability = corners.to(scores.device)
+    wanted = scores.detach().double()  # two corners may be closer than single precision tells
+    right = torch.searchsorted(at, wanted).clamp(1, len(at) - 1)
+    share = ((wanted - at[right - 1]) / (at[right] - at[right - 1])).clamp(0, 1)
+    return torch.lerp(probability[right - 1], probability[right], share).logit().to(scores)
+
+
+def score_of_logit(logit: Tensor, link: Link) -> Tensor:
+    """The score of the same probability under a link, from a logit of any shape."""
+    if link is Link.LOGIT:
+        return logit
+    if link is Link.IDENTITY:
+        return logit.sigmoid()
+    smaller = (-logit.abs()).double().clamp(min=MOST_CERTAIN).sigmoid()  # of both classes, which keeps all its digits
+    probit: Tensor = -logit.sign() * torch.special.ndtri(smaller)
+    return probit.to(logit)
+
+
+Fit = Callable[[np.ndarray, np.ndarray, np.ndarray], Tensor]
+METHODS: dict[str, tuple[Fit, Callable[[Tensor, Tensor], Tensor]]] = {
+    "platt": (fit_platt, platt_logit),
+    "isotonic": (fit_isotonic, isotonic_logit),
+}
+
 
 TINY = 1e-12
 POOL = 10_000  # observations that the folds share at most: enough to draw coresets from as the base does from all

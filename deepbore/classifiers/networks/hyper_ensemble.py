@@ -10,10 +10,10 @@ from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy
 
 from deepbore.checks import above, at_least, below, whole, within
-from deepbore.classifiers.ensemble import DeepEnsemble
-from deepbore.classifiers.mc_dropout import keep
-from deepbore.classifiers.network import Training
-from deepbore.classifiers.stacked import StackedMLP
+from deepbore.classifiers.networks.ensembles import DeepEnsemble
+from deepbore.classifiers.networks.mc_dropout import keep
+from deepbore.classifiers.networks.network import Training
+from deepbore.classifiers.networks.stacked import StackedMLP
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.labels.coreset import NEGLIGIBLE

@@ -21,8 +21,14 @@ from laplace.utils import Kron
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from deepbore.classifiers.linearised import Factors, WeightPosterior, Weights, flat_jacobian
-from deepbore.classifiers.own_network import linear_layers, row_jacobians
+from deepbore.classifiers.networks.linearised import (
+    Factors,
+    WeightPosterior,
+    Weights,
+    flat_jacobian,
+    linear_layers,
+    row_jacobians,
+)
 from deepbore.compute.devices import generator_on
 
 TINY = 1e-12

@@ -13,7 +13,7 @@ from torch.optim.adam import Adam, adam
 
 from deepbore.checks import above, at_least, of_kind, one_of, refusal, required, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.stacked import ACTIVATIONS, Members, StackedMLP
+from deepbore.classifiers.networks.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.compute.devices import generator_on
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch

@@ -4,10 +4,9 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import whole
-from deepbore.classifiers.fourier import FourierFeatures
-from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.network import NetworkClassifier, Training
+from deepbore.classifiers.networks.last_layer import FourierFeatures, fit_last_layer
+from deepbore.classifiers.networks.network import NetworkClassifier, Training
 from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace

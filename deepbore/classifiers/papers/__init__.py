@@ -1,0 +1,1 @@
+"""Classifiers of the papers that deepbore builds on, for comparison with them."""
