@@ -1,4 +1,4 @@
-"""Bayesian linear regression on the last hidden layer, its precisions by evidence."""
+"""Bayesian linear regression on the last hidden layer, and random Fourier features beside it."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ ALPHA_RANGE, BETA_RANGE = (1e-6, 1e6), (1e-2, 1e7)
 
 @dataclass(frozen=True)
 class LastLayer:
-    """The posterior of m linear layers.
+    """The Gaussian posteriors of the weights of m linear layers.
 
     Attributes:
         mean: weights, m x h.
@@ -30,8 +30,8 @@ class LastLayer:
 def fit_last_layer(phi: Tensor, z: Tensor, weight: Tensor, rounds: int = 10) -> LastLayer:
     """Bayesian linear regression z ~ N(phi w, 1 / beta), w ~ N(0, 1 / alpha), with alpha and beta by evidence.
 
-    MacKay's fixed point (Bishop 2006, eq. 3.91 to 3.95), in the eigenbasis of the Gram matrix, for m members at once.
-    It is the last-layer Laplace approximation under squared error, where the GGN is exact.
+    MacKay's fixed-point iteration (Bishop 2006, eq. 3.91 to 3.95), in the eigenbasis of the Gram matrix, for m members
+    at once. It is the last-layer Laplace approximation under squared error, for which the GGN is exact.
 
     Args:
         phi: hidden features, m x n x h.
@@ -74,15 +74,17 @@ LENGTH_SCALES = (0.3, 0.6, 1.2, 2.4, 4.8)
 
 
 class FourierFeatures(nn.Module):
-    """Features whose inner products approximate a stationary kernel: phi_r(x) = sqrt(2 / R) cos(w_r x / l + b_r).
+    """Random features whose inner products approximate a stationary kernel (Rahimi and Recht, 2007).
 
-    The frequencies follow the kernel's spectrum: for "matern" (5/2) a Student t distribution with 5 degrees of freedom,
-    for "rbf" a normal distribution.
+        phi_r(x) = sqrt(2 / R) cos(w_r x / l + b_r)
+
+    The frequencies w follow the kernel's spectrum: for "matern" (5/2) a Student t distribution with 5 degrees of
+    freedom, for "rbf" a normal distribution.
 
     Args:
         features: e, the size of x.
         count: R.
-        generator: stream of the frequencies.
+        generator: random numbers for the frequencies.
         spectrum: "matern" or "rbf".
     """
 
@@ -109,7 +111,7 @@ class FourierFeatures(nn.Module):
 
     @torch.no_grad()
     def choose_length_scale(self, x: Tensor, z: Tensor, weight: Tensor) -> None:
-        """Takes the length scale of LENGTH_SCALES under which the labels have the greatest evidence.
+        """Sets the length scale to the one of LENGTH_SCALES with the greatest evidence of the labels.
 
         Args:
             x: features, n x e.
