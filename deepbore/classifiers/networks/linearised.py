@@ -1,8 +1,11 @@
-"""Networks linearised in their weights: what of a Gaussian over the weights their outputs see.
+"""Networks linearised in their weights, and Gaussian posteriors of these weights, N(theta_MAP, Sigma_GGN).
 
-The derivative of the output in layer l's weights is the outer product of two short vectors, a_l(x) and g_l(x) (see
-`StackedMLP.jacobian_factors`), so that inner products of whole Jacobians cost no more than a forward pass. A Jacobian
-that is known as a whole, n x P, is the product of itself and a column of ones.
+The derivative of the output with respect to the weights of a layer is the outer product of two short vectors, a(x) and
+g(x) (see `StackedMLP.jacobian_factors`), so that inner products of whole Jacobians cost no more than a forward pass. A
+whole Jacobian, n x P, is the same with a = J and g = 1.
+
+The prior is N(0, I / delta). Lambda is diagonal: the weight of each row times pi (1 - pi), as in the generalised
+Gauss-Newton (GGN) matrix of the Bernoulli likelihood. A row of weight 2 counts as two rows, in every structure.
 """
 
 from abc import ABC, abstractmethod
@@ -14,13 +17,17 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.networks.stacked import with_one
+from deepbore.classifiers.networks.stacked import StackedMLP, with_one
 from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.errors import SettingError
 
 Factors = Sequence[tuple[Tensor, Tensor]]  # for each layer a (n x i) and g (n x o)
 Weights = list[Tensor]  # for each layer i x o, after any leading dimensions
 LEAST_VARIANCE = 1e-12
+FLATTEST = 1e-6  # least curvature: where the network is certain, pi (1 - pi) is 0 in floating point
+
+
+# --- the posterior of the outputs ------------------------------------------------------------------------------------
 
 
 class WeightPosterior(ABC):
@@ -50,8 +57,8 @@ class WeightPosterior(ABC):
 class LinearisedPosterior(GaussianPosterior):
     """The logit of a linearised network, f(x) ~ N(f(x; theta_MAP), J(x) Sigma J(x)^T), in closed form.
 
-    Its members are samples of the weights: the same functions for all points, for the whole of an iteration. Deviations
-    and members are worked out only when they are asked for.
+    Its members are samples of the weights: the same functions for all points and for a whole iteration. Standard
+    deviations and members are computed on first use.
 
     Args:
         mean: the network's logit, n.
@@ -63,7 +70,7 @@ class LinearisedPosterior(GaussianPosterior):
 
     def __init__(self, mean: Tensor, factors: Factors, weights: WeightPosterior, samples: Weights, link: Link):
         super().__init__(mean, None, link)
-        self.factors = [(a.double(), g.double()) for a, g in factors]
+        self.factors = in_double_precision(factors)
         self.weights, self.samples = weights, samples
 
     @cached_property
@@ -78,11 +85,19 @@ class LinearisedPosterior(GaussianPosterior):
         return self.weights.covariance(self.factors).to(self.mean)
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        """Whole functions, from new samples of the weights: exact, and the cost grows with n only."""
+        """Exact samples, by new samples of the weights; the cost is linear in n."""
         return self._outputs(self.weights.sample(count, generator))
 
     def _outputs(self, deviations: Weights) -> Tensor:
         return self.mean + linear_outputs(self.factors, deviations).to(self.mean)
+
+
+# --- Jacobians as factors --------------------------------------------------------------------------------------------
+
+
+def in_double_precision(factors: Factors) -> Factors:
+    """The same factors as doubles."""
+    return [(a.double(), g.double()) for a, g in factors]
 
 
 def inner_products(left: Factors, right: Factors) -> Tensor:
@@ -91,7 +106,7 @@ def inner_products(left: Factors, right: Factors) -> Tensor:
 
 
 def flat_jacobian(factors: Factors) -> Tensor:
-    """The derivative of the output in all P weights, n x P."""
+    """The derivative of the output with respect to all P weights, n x P."""
     return torch.cat([(a[:, :, None] * g[:, None, :]).flatten(1) for a, g in factors], dim=-1)
 
 
@@ -100,11 +115,11 @@ def linear_outputs(factors: Factors, weights: Weights) -> Tensor:
     return torch.stack([((a @ w) * g).sum(-1) for (a, g), w in zip(factors, weights, strict=True)]).sum(0)
 
 
-FLATTEST = 1e-6  # the least curvature: where the network is certain, pi (1 - pi) is 0 in floating point
+# --- the posterior of the weights, from factors ----------------------------------------------------------------------
 
 
 class GGNPosterior(WeightPosterior):
-    """Sigma = (J^T Lambda J + delta I)^-1, or what a structure makes of it.
+    """Sigma = (J^T Lambda J + delta I)^-1, or an approximation of it in one of several structures.
 
     Args:
         factors: of the n training rows.
@@ -114,25 +129,27 @@ class GGNPosterior(WeightPosterior):
     """
 
     def __init__(self, factors: Factors, logit: Tensor, weight: Tensor, delta: Tensor):
-        self.factors = [(a.double(), g.double()) for a, g in factors]
+        self.factors = in_double_precision(factors)
         self.weight, self.delta, p = weight.double(), delta.double(), logit.double().sigmoid()
         self.curvature = (self.weight * p * (1 - p)).clamp(min=FLATTEST)  # the diagonal of Lambda
         self.prepare()
 
     @abstractmethod
     def prepare(self) -> None:
-        """Computes what predictions need."""
+        """Computes the decompositions that predictions use."""
 
-    def _normal(self, count: int, generator: torch.Generator) -> Weights:
-        return [self._randn(generator, count, a.shape[1], g.shape[1]) for a, g in self.factors]
+    def normal(self, count: int, generator: torch.Generator) -> Weights:
+        """Standard normal numbers, for each layer count x i x o."""
+        return [self.randn(generator, count, a.shape[1], g.shape[1]) for a, g in self.factors]
 
-    def _randn(self, generator: torch.Generator, *shape: int) -> Tensor:
+    def randn(self, generator: torch.Generator, *shape: int) -> Tensor:
+        """Standard normal numbers, drawn on the generator's device."""
         drawn = torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device)
         return drawn.to(self.curvature.device)
 
 
 class FunctionSpace(GGNPosterior):
-    """The whole Sigma through the n x n matrix of inner products, for n < P (BOGGN section 7.5)."""
+    """The full Sigma through the n x n matrix of inner products, for n < P (BOGGN section 7.5)."""
 
     def prepare(self) -> None:
         self.root = self.curvature.sqrt()
@@ -156,15 +173,16 @@ class FunctionSpace(GGNPosterior):
         return covariance
 
     def _explained(self, factors: Factors) -> Tensor:
+        """The root of the variance that the data explain, n x rows."""
         explained: Tensor = inner_products(factors, self.factors) @ self.whitening
         return explained
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
-        """Matheron's rule: a draw from the prior, corrected by what it gets wrong about the data."""
-        prior = [draw / self.delta**0.5 for draw in self._normal(count, generator)]
-        noise = self._randn(generator, count, len(self.root))
-        wrong = self.root * linear_outputs(self.factors, prior) + noise
-        correction = (wrong @ self.inverse.mT @ self.inverse) * self.root / self.delta  # count x n
+        """Matheron's rule: a draw from the prior, corrected by its errors on the data."""
+        prior = [draw / self.delta**0.5 for draw in self.normal(count, generator)]
+        noise = self.randn(generator, count, len(self.root))
+        errors = self.root * linear_outputs(self.factors, prior) + noise
+        correction = (errors @ self.inverse.mT @ self.inverse) * self.root / self.delta  # count x n
         return [
             draw - torch.einsum("sn,ni,no->sio", correction, a, g)
             for draw, (a, g) in zip(prior, self.factors, strict=True)
@@ -172,7 +190,7 @@ class FunctionSpace(GGNPosterior):
 
 
 class WeightSpace(GGNPosterior):
-    """The whole Sigma as a P x P matrix, for P <= n."""
+    """The full Sigma as a P x P matrix, for P <= n."""
 
     def prepare(self) -> None:
         jacobian = flat_jacobian(self.factors)
@@ -192,7 +210,7 @@ class WeightSpace(GGNPosterior):
         return roots @ roots.mT
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
-        normal = self._normal(count, generator)
+        normal = self.normal(count, generator)
         flat = torch.cat([draw.flatten(1) for draw in normal], dim=-1) @ self.inverse
         parts = flat.split([draw[0].numel() for draw in normal], dim=-1)
         return [part.reshape(draw.shape) for part, draw in zip(parts, normal, strict=True)]
@@ -225,13 +243,13 @@ class Kronecker(GGNPosterior):
         return [
             a_basis @ (draw * precision.rsqrt()) @ g_basis.mT
             for draw, (a_basis, g_basis), precision in zip(
-                self._normal(count, generator), self.bases, self.precisions, strict=True
+                self.normal(count, generator), self.bases, self.precisions, strict=True
             )
         ]
 
 
 class Diagonal(GGNPosterior):
-    """Every weight on its own: the diagonal of the GGN."""
+    """Every weight independent of the others: the diagonal of the GGN."""
 
     def prepare(self) -> None:
         self.precisions = [a.square().mT @ (self.curvature[:, None] * g.square()) + self.delta for a, g in self.factors]
@@ -245,20 +263,28 @@ class Diagonal(GGNPosterior):
         return diagonal_covariance(factors, self.precisions)
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
-        normal = self._normal(count, generator)
+        normal = self.normal(count, generator)
         return [draw * precision.rsqrt() for draw, precision in zip(normal, self.precisions, strict=True)]
 
 
-def structured(structure: str, factors: Factors) -> type[GGNPosterior]:
-    """The posterior of this structure that costs the least for Jacobians like these."""
-    if structure in ("kron", "diag"):
-        return {"kron": Kronecker, "diag": Diagonal}[structure]
+def ggn_posterior(structure: str, logit: Tensor, factors: Factors, weight: Tensor, delta: Tensor) -> GGNPosterior:
+    """The posterior of the weights in a structure, by the cheaper of two equal forms where there are two.
+
+    Args:
+        structure: "kron" or "diag"; else the full Sigma.
+        logit: of the n training rows, n.
+        factors: of the training rows.
+        weight: of the rows, n.
+        delta: prior precision, a scalar.
+    """
     parameters = sum(a.shape[1] * g.shape[1] for a, g in factors)
-    return FunctionSpace if len(factors[0][0]) < parameters else WeightSpace
+    full = FunctionSpace if len(logit) < parameters else WeightSpace
+    form: type[GGNPosterior] = {"kron": Kronecker, "diag": Diagonal}.get(structure, full)
+    return form(factors, logit, weight, delta)
 
 
 def diagonal_variance(factors: Factors, precisions: Weights) -> Tensor:
-    """The variance of the outputs (n) if every weight has a precision of its own (i x o for each layer)."""
+    """The variance of the outputs (n) for independent weights with the given precisions (i x o per layer)."""
     variances = [
         ((a.square() @ precision.reciprocal()) * g.square()).sum(-1)
         for (a, g), precision in zip(factors, precisions, strict=True)
@@ -267,14 +293,92 @@ def diagonal_variance(factors: Factors, precisions: Weights) -> Tensor:
 
 
 def diagonal_covariance(factors: Factors, precisions: Weights) -> Tensor:
-    """The covariance of the outputs (n x n) if every weight has a precision of its own (i x o for each layer)."""
+    """The covariance of the outputs (n x n) for independent weights with the given precisions (i x o per layer)."""
     roots = flat_jacobian(factors) * torch.cat([precision.rsqrt().flatten() for precision in precisions])
     return roots @ roots.mT
 
 
 def sum_of(parts: Sequence[Tensor]) -> Tensor:
-    """The sum of all entries of all parts."""
+    """The sum of all entries of several tensors."""
     return torch.stack([part.sum() for part in parts]).sum()
+
+
+# --- linearising a network -------------------------------------------------------------------------------------------
+
+
+class Linearised(ABC):
+    """A network of one output, linearised in the weights that have a posterior."""
+
+    @abstractmethod
+    def __call__(self, x: Tensor) -> tuple[Tensor, Factors]:
+        """The output (n) at features x (n x e), and the factors of its Jacobian, both with gradients in x."""
+
+    @abstractmethod
+    def weights(self) -> list[Tensor]:
+        """The weights that have a posterior."""
+
+    def squared_norm(self) -> Tensor:
+        """|theta|^2 of these weights."""
+        return sum_of([p.detach().square() for p in self.weights()])
+
+
+class BuiltInNetwork(Linearised):
+    """A built-in network, layer by layer.
+
+    Args:
+        net: of one member.
+        structure: "last_layer", or one over all layers.
+    """
+
+    def __init__(self, net: StackedMLP, structure: str):
+        self.net, self.only_last = net, structure == "last_layer"
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Factors]:
+        output, factors = self.net.jacobian_factors(x)
+        return output, factors[-1:] if self.only_last else factors
+
+    def weights(self) -> list[Tensor]:
+        return [*(self.net.layers[-1] if self.only_last else self.net).parameters()]
+
+
+class OwnNetwork(Linearised):
+    """A user's own network: whole Jacobians by `torch.func`, or the factors of its last layer.
+
+    Args:
+        network: n x e -> n x 1.
+        structure: "full", "kron", "diag" or "last_layer".
+        features: e.
+
+    Raises:
+        SettingError: if the network does not allow this structure, or its Jacobian has no gradient.
+    """
+
+    def __init__(self, network: nn.Module, structure: str, features: int):
+        self.network, self.structure = network.eval(), structure
+        self.names = parameters_behind(network, structure)
+        self._check(features)
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Factors]:
+        network = self.network.eval()
+        if self.structure == "last_layer":
+            return last_layer_factors(network, x)
+        output, jacobian = row_jacobians(network, self.names, x)
+        return output, [(jacobian, torch.ones_like(output)[:, None])]
+
+    def weights(self) -> list[Tensor]:
+        return [self.network.get_parameter(name) for name in self.names]
+
+    def _check(self, features: int) -> None:
+        x = torch.zeros(2, features, requires_grad=True)
+        try:
+            output, ((a, _),) = self(x)
+            torch.autograd.grad(output.sum() + a.sum(), x)
+        except RuntimeError as error:
+            raise SettingError(
+                f'structure="{self.structure}" needs the derivative of your network with respect to its weights, but '
+                f"it can't be had for several rows at once (torch.func.vmap), or has no gradient: {error}. Try "
+                '"last_layer".'
+            ) from error
 
 
 def parameters_behind(network: nn.Module, structure: str) -> list[str]:
@@ -285,7 +389,7 @@ def parameters_behind(network: nn.Module, structure: str) -> list[str]:
         structure: "full", "kron", "diag" or "last_layer".
 
     Raises:
-        SettingError: if the structure cannot be had of these parameters.
+        SettingError: if the parameters do not allow this structure.
     """
     if structure == "last_layer":
         last = {id(p) for p in last_linear(network).parameters()}
@@ -300,45 +404,10 @@ def parameters_behind(network: nn.Module, structure: str) -> list[str]:
     return list(trained)
 
 
-def check_linearised(network: nn.Module, names: list[str], structure: str, features: int) -> None:
-    """Raises SettingError if `linearised` can't be had, or has no gradients.
-
-    Args:
-        network: e -> 1.
-        names: as `parameters_behind` gives them.
-        structure: "full", "kron", "diag" or "last_layer".
-        features: e.
-    """
-    x = torch.zeros(2, features, requires_grad=True)
-    try:
-        output, ((a, _),) = linearised(network, names, structure, x)
-        torch.autograd.grad(output.sum() + a.sum(), x)
-    except RuntimeError as error:
-        raise SettingError(
-            f'the derivative of your network in its weights, which structure="{structure}" needs, can\'t be had for '
-            f'several rows at once (torch.func.vmap), or has no gradient: {error}. Try "last_layer".'
-        ) from error
-
-
-def linearised(network: nn.Module, names: list[str], structure: str, x: Tensor) -> tuple[Tensor, Factors]:
-    """The network's output (n), and its derivative in the named parameters, with gradients in x.
-
-    Args:
-        network: n x e -> n x 1.
-        names: as `parameters_behind` gives them.
-        structure: "full", "kron", "diag" or "last_layer".
-        x: features, n x e.
-    """
-    if structure == "last_layer":
-        return last_layer_factors(network, x)
-    output, jacobian = row_jacobians(network, names, x)
-    return output, [(jacobian, torch.ones_like(output)[:, None])]
-
-
 def row_jacobians(network: nn.Module, names: list[str], x: Tensor) -> tuple[Tensor, Tensor]:
     """The network's output (n), and its derivative in the named parameters (n x P), both with gradients in x.
 
-    Every row has parameters of its own, all of them equal, so that one pass back gives all derivatives: as fast as
+    Every row gets its own copy of the parameters, so that one backward pass gives all derivatives: as fast as
     `torch.func.vmap(grad(...))`, through which `nn.LayerNorm` has wrong gradients in x.
     """
     parameters = dict(network.named_parameters())
@@ -378,7 +447,7 @@ def last_layer_factors(network: nn.Module, x: Tensor) -> tuple[Tensor, Factors]:
 
 
 def last_linear(network: nn.Module) -> nn.Linear:
-    """The last `nn.Linear`, in the order in which the network has its layers.
+    """The last `nn.Linear`, in the order of `network.modules()`.
 
     Raises:
         SettingError: if there is none.
@@ -390,5 +459,5 @@ def last_linear(network: nn.Module) -> nn.Linear:
 
 
 def linear_layers(network: nn.Module) -> list[nn.Linear]:
-    """All `nn.Linear`, in the order in which the network has its layers."""
+    """All `nn.Linear`, in the order of `network.modules()`."""
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
