@@ -1,4 +1,4 @@
-"""What classifiers made of decision trees share: features, no gradient, and checkpoints by growing again."""
+"""Classifiers of decision trees: random forests by scikit-learn, and gradient boosting by XGBoost."""
 
 from abc import abstractmethod
 from importlib import import_module
@@ -19,17 +19,15 @@ from deepbore.space import SearchSpace
 
 
 class TreeClassifier(Classifier):
-    """Grows trees from new on each iteration's rows, and keeps these rows and the seed instead of the trees.
+    """A classifier of trees, grown anew in each iteration; a checkpoint keeps the rows and the seed to regrow them.
 
-    The trees read `space.features`, where each split between two levels of an ordinal, or between one category and
+    The trees use `space.features`, in which each split between two levels of an ordinal, or between one category and
     the others, is one feature. Labels of several columns are learned as their mean. A subclass implements `grow` and
-    `predict`.
-
-    The libraries behind them compute on the CPU: there, and only there, points leave the device.
+    `predict`. The libraries compute on the CPU, so features are moved there and scores back.
 
     Args:
-        members: m, scores for each point.
-        rows: how many observations it learns from at most, so that its cost stays flat.
+        members: m, scores per point.
+        rows: maximal number of observations to learn from, which bounds the cost.
 
     Raises:
         SettingError: for rows < 1.
@@ -45,7 +43,7 @@ class TreeClassifier(Classifier):
 
     @abstractmethod
     def grow(self, x: np.ndarray, z: np.ndarray, weight: np.ndarray, seed: int) -> None:
-        """Fits features (n x e, float32), labels (n) and weights (n), the same for the same seed."""
+        """Fits features (n x e, float32), labels (n) and weights (n); equal seeds give equal trees."""
 
     @abstractmethod
     def predict(self, x: np.ndarray) -> np.ndarray:
@@ -86,7 +84,7 @@ class TreeClassifier(Classifier):
         return features.float().cpu().numpy()
 
     def _remember(self, rows: Tensor, seed: Tensor) -> None:
-        """Keeps points, labels and weights side by side (n x (d + 2)), and grows the trees on them."""
+        """Keeps points, labels and weights (n x (d + 2)), and grows the trees on them."""
         self._rows, self._seed = rows, seed
         if len(rows):
             z, weight = rows[:, -2:].T.numpy()
@@ -95,20 +93,20 @@ class TreeClassifier(Classifier):
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> dict[str, Tensor]:
-        """What the trees were grown from."""
+        """The rows and the seed of the trees."""
         return {"rows": self._rows, "seed": self._seed}
 
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Grows the trees of a checkpoint again."""
+        """Regrows the trees of a checkpoint."""
         self._remember(state["rows"].cpu(), state["seed"].cpu())
 
 
 def library(module: str, user: str) -> Any:
-    """A module of an optional package, imported when it is first needed.
+    """A module of an optional package, imported on first use.
 
     Args:
         module: its full name.
-        user: what needs it, for the message.
+        user: the feature that needs it, for the message.
 
     Raises:
         MissingPackage: if the package is not installed.
@@ -123,20 +121,20 @@ def library(module: str, user: str) -> Any:
 class RandomForest(TreeClassifier):
     """A random forest, the classifier of BORE-RF (BORE J.1: scikit-learn's defaults); each tree is a member.
 
-    The trees are grown for squared error on the labels, which may so be graded. On labels 0 and 1 the variance of a
-    node, p (1 - p), is half its Gini impurity: that gives the trees of scikit-learn's `RandomForestClassifier`, and a
-    leaf's prediction is its share of class 1. The spread over the trees is what upper bounds explore by.
+    The trees are grown for squared error, so that labels may be graded. For labels 0 and 1 the variance of a node,
+    p (1 - p), is half its Gini impurity, so that the trees are those of scikit-learn's `RandomForestClassifier`, and
+    the prediction of a leaf is its share of class 1. Upper confidence bounds explore by the spread over the trees.
 
-    A departure from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat.
+    A departure from the paper: beyond `rows` observations it learns from a coreset, which bounds the cost.
 
     Args:
         trees: m.
         max_depth: of each tree; None to grow until the leaves are pure.
-        min_samples_split: rows that a node needs to be split, >= 2.
-        rows: how many observations it learns from at most.
+        min_samples_split: least number of rows of a node that is split, >= 2.
+        rows: maximal number of observations to learn from.
 
     Raises:
-        SettingError: for a number below its least.
+        SettingError: for a number below its minimum.
         MissingPackage: without scikit-learn.
 
     Example:
@@ -169,25 +167,26 @@ class RandomForest(TreeClassifier):
         ).fit(x, z, sample_weight=weight)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        # the trees beneath scikit-learn's `predict`, whose checks for each tree take ten times as long
+        # by scikit-learn's inner trees: its own `predict` checks every tree, which takes ten times as long
         return np.stack([tree.tree_.predict(x).reshape(-1) for tree in self._forest.estimators_])
 
 
 class XGBoost(TreeClassifier):
     """Gradient-boosted trees for cross-entropy, the classifier of BORE-XGB (BORE J.2); scores are logits.
 
-    Labels may be graded: cross-entropy takes any label in [0, 1].
+    Labels may be graded: cross-entropy is defined for all labels in [0, 1].
 
-    Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat. Splits
-    are chosen by histograms, XGBoost's default today; that of its time was `tree_method="exact"` for so few rows.
+    Departures from the paper: beyond `rows` observations it learns from a coreset, which bounds the cost. Splits are
+    found by histograms, XGBoost's present default; when the paper was written, the default for so few rows was
+    `tree_method="exact"`.
 
     Args:
         rounds: of boosting, one tree each.
-        learning_rate: what each tree is multiplied with, in (0, 1].
+        learning_rate: factor of each tree, in (0, 1].
         max_depth: of each tree.
         min_child_weight: least sum of weight times p (1 - p) in a leaf, >= 0.
-        rows: how many observations it learns from at most.
-        tree_method: how splits are found: "hist", by histograms, or "exact", among all.
+        rows: maximal number of observations to learn from.
+        tree_method: the search for splits: "hist", by histograms, or "exact", over all splits.
 
     Raises:
         SettingError: for a number outside its range.
@@ -225,7 +224,7 @@ class XGBoost(TreeClassifier):
         xgboost = library("xgboost", type(self).__name__)
         settings: dict[str, Any] = {
             "objective": "binary:logistic",
-            "base_score": 0.5,  # boosting starts from logit 0, as it did in the paper, and not from the labels' mean
+            "base_score": 0.5,  # boosting starts from logit 0, as in the paper, not from the mean label
             "eta": self.learning_rate,
             "max_depth": self.max_depth,
             "min_child_weight": self.min_child_weight,

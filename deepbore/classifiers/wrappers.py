@@ -1,4 +1,4 @@
-"""`OnAnotherSpace`: what a classifier has of another one that it puts on points of another space."""
+"""Classifiers around a classifier: on points of another space (`Relaxed`), or calibrated (`Calibrated`)."""
 
 import logging
 from collections.abc import Callable
@@ -24,9 +24,18 @@ from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.relaxation import Relaxation
 
+MOST_CERTAIN = -600.0  # least logit whose probability differs from 0 in double precision
+NO_MAP = torch.empty(2, 0, dtype=torch.float64)  # no calibration
+POOL = 10_000  # observations that the folds share at most: as good as all for drawing coresets
+TINY = 1e-12
+log = logging.getLogger(__name__)
+
+
+# --- on another space ------------------------------------------------------------------------------------------------
+
 
 class OnAnotherSpace(Classifier):
-    """A base on points of another space, which a subclass maps points to: all else is the base's.
+    """A classifier whose base learns in another space; a subclass maps points there. All else is that of the base.
 
     Args:
         classifier: the base, not bound to a space yet.
@@ -35,7 +44,7 @@ class OnAnotherSpace(Classifier):
         SettingError: for a base that is no classifier, or is bound already.
     """
 
-    learns: ClassVar[str]  # what the base learns in place of the run's space, for the error
+    learns: ClassVar[str]  # the space of the base, for the error
 
     def __init__(self, classifier: Classifier):
         super().__init__()
@@ -47,20 +56,20 @@ class OnAnotherSpace(Classifier):
         self.generator = classifier.generator
 
     def configure_optimizers(self) -> Any:
-        """That of the base, which steps it."""
+        """The optimizers of the base, which steps them."""
         return self.base.configure_optimizers()
 
     def keep_best(self, best: float | Tensor) -> None:
-        """That of the base."""
+        """Sets the best label of the base, and the same here."""
         self.base.keep_best(best)
         super().keep_best(self.base.best_label)
 
 
 class Relaxed(OnAnotherSpace):
-    """A classifier that sees categories one-hot and ordinals as one number, each of them real (BORE section 5).
+    """A classifier on a box of real numbers: one-hot categories, and ordinals as one number (BORE section 5).
 
-    So it has values between configurations, and gradients there, by which `RelaxedSearch` climbs. In spaces of real
-    numbers it is the base itself. The other classifiers see ordinals level by level, which learns quicker.
+    It has scores and gradients between configurations, along which `RelaxedSearch` climbs. In spaces of real numbers it
+    equals its base. All other classifiers encode ordinals level by level, which learns faster.
 
     Args:
         classifier: the base, not bound to a space yet.
@@ -95,25 +104,27 @@ class Relaxed(OnAnotherSpace):
         return self.base.fit(replace(batch, points=self.relaxation.vectors(batch.points)))
 
     def posterior(self, points: Tensor) -> Posterior:
-        """That of the base."""
+        """The posterior of the base at the relaxed points."""
         self.check_points(points)
         return self.base.posterior(self.relaxation.vectors(points))
 
 
-MOST_CERTAIN = -600.0  # a logit whose probability a double still tells from 0
-NO_MAP = torch.empty(2, 0, dtype=torch.float64)
+# --- calibration: maps from scores to logits -------------------------------------------------------------------------
 
 
 def fit_platt(scores: np.ndarray, z: np.ndarray, weight: np.ndarray) -> Tensor:
-    """Slope and intercept of the logit, one below the other (2 x 1), by weighted cross-entropy.
+    """Slope and intercept of the logit (2 x 1), by weighted cross-entropy.
 
-    The targets are Platt's, what a uniform prior on each class leaves of 1 and 0: (N+ + 1) / (N+ + 2) and 1 / (N- + 2).
-    Graded labels count in part for both classes. On labels 0 and 1 it is scikit-learn's sigmoid.
+    The targets are Platt's, from a uniform prior for each class: (N+ + 1) / (N+ + 2) for 1, and 1 / (N- + 2) for 0.
+    Graded labels count in part for both classes. For labels 0 and 1 it equals scikit-learn's sigmoid.
 
     Args:
         scores: n.
         z: labels in [0, 1], n.
         weight: n.
+
+    Returns:
+        Slope and intercept; `NO_MAP` for a slope <= 0, from scores that do not rank the labels.
 
     References:
         Platt, Probabilistic outputs for support vector machines, 1999.
@@ -143,14 +154,17 @@ def platt_logit(line: Tensor, scores: Tensor) -> Tensor:
 
 
 def fit_isotonic(scores: np.ndarray, z: np.ndarray, weight: np.ndarray) -> Tensor:
-    """Scores and probabilities of the corners of a rising, piecewise linear function (2 x k).
+    """Scores and probabilities of the corners of an increasing, piecewise linear function (2 x k).
 
-    No probability is surer than the data make it: it stays within 1 / (N + 2) of 0 and 1, so that its logit is finite.
+    Probabilities are in [1 / (N + 2), 1 - 1 / (N + 2)], so that their logits are finite.
 
     Args:
         scores: n.
         z: labels in [0, 1], n.
         weight: n.
+
+    Returns:
+        The corners; `NO_MAP` for a constant function, from scores that do not rank the labels.
 
     References:
         Zadrozny & Elkan, Transforming classifier scores into accurate multiclass probability estimates, 2002.
@@ -163,21 +177,21 @@ def fit_isotonic(scores: np.ndarray, z: np.ndarray, weight: np.ndarray) -> Tenso
 
 
 def isotonic_logit(corners: Tensor, scores: Tensor) -> Tensor:
-    """The logit of the probability between two corners; beyond the last one it stays the same."""
+    """The logit of the interpolated probability, constant beyond the first and the last corner."""
     at, probability = corners.to(scores.device)
-    wanted = scores.detach().double()  # two corners may be closer than single precision tells
+    wanted = scores.detach().double()  # two corners may be equal in single precision
     right = torch.searchsorted(at, wanted).clamp(1, len(at) - 1)
     share = ((wanted - at[right - 1]) / (at[right] - at[right - 1])).clamp(0, 1)
     return torch.lerp(probability[right - 1], probability[right], share).logit().to(scores)
 
 
 def score_of_logit(logit: Tensor, link: Link) -> Tensor:
-    """The score of the same probability under a link, from a logit of any shape."""
+    """A logit of any shape -> the score that has the same probability under the link."""
     if link is Link.LOGIT:
         return logit
     if link is Link.IDENTITY:
         return logit.sigmoid()
-    smaller = (-logit.abs()).double().clamp(min=MOST_CERTAIN).sigmoid()  # of both classes, which keeps all its digits
+    smaller = (-logit.abs()).double().clamp(min=MOST_CERTAIN).sigmoid()  # the smaller probability keeps all digits
     probit: Tensor = -logit.sign() * torch.special.ndtri(smaller)
     return probit.to(logit)
 
@@ -189,31 +203,70 @@ METHODS: dict[str, tuple[Fit, Callable[[Tensor, Tensor], Tensor]]] = {
 }
 
 
-TINY = 1e-12
-POOL = 10_000  # observations that the folds share at most: enough to draw coresets from as the base does from all
+# --- a calibrated classifier -----------------------------------------------------------------------------------------
 
-log = logging.getLogger(__name__)
+
+class MappedPosterior(Posterior):
+    """The posterior of g(s) for scores s and an increasing function g.
+
+    | | computed as | exact |
+    |---|---|---|
+    | members, samples | g of each | always |
+    | mean | g(mean) | if g is linear, as Platt's map of logits |
+    | standard deviation | (g(mean + std) - g(mean - std)) / 2 | if g is linear |
+    | covariance | these deviations, with the correlations of s | if g is linear |
+
+    Args:
+        base: the posterior of s.
+        map: g, of scores of any shape.
+    """
+
+    has_exact_moments = False
+
+    def __init__(self, base: Posterior, map: Callable[[Tensor], Tensor]):
+        self.base, self._map, self.link = base, map, base.link
+        self.members = None if base.members is None else map(base.members)
+
+    @cached_property
+    def mean(self) -> Tensor:  # computed once
+        return self._map(self.base.mean)
+
+    @cached_property
+    def std(self) -> Tensor:  # computed once, on request
+        mean, std = self.base.mean, self.base.std
+        return (self._map(mean + std) - self._map(mean - std)) / 2
+
+    def covariance(self) -> Tensor:
+        slope = self.std / self.base.std.clamp(min=TINY)
+        return slope[:, None] * self.base.covariance() * slope
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        return self._map(self.base.sample(count, generator))
+
+    @property
+    def probability(self) -> Tensor:
+        """The probability of the mapped mean score (n), as the map is fitted to mean scores."""
+        return self.link.probability(self.mean)
 
 
 class Calibrated(Classifier):
-    """A classifier behind a rising map of its mean score, fitted to scores of observations that it has not learned.
+    """A classifier with an increasing map of its mean score, fitted to scores of held-out observations.
 
-    A class probability stands for EI only as far as it is calibrated (BORE sections 3.2 and 5, appendix G.2). The base
-    learns everything. Beside it, each fold has a copy of it, trained as warm, that never learns the fold's own rows but
-    scores them; row i belongs to fold i mod `folds` for ever. The map that fits all such held-out scores to their
-    labels is applied to the base's scores. An iteration costs 1 + `folds` times the base's.
+    A class probability is proportional to EI only if it is calibrated (BORE sections 3.2 and 5, appendix G.2). The base
+    learns all rows. Each fold has a copy of the base, trained as warm, that learns all rows except the fold's own, and
+    scores these; row i always belongs to fold i mod `folds`. The map is fitted to all held-out scores and their labels,
+    and applied to the scores of the base. An iteration costs 1 + `folds` times that of the base.
 
-    Platt's map is a logistic function, the isotonic one any rising function: without gradients, and prone to
-    overfitting below a thousand observations (BORE section 5). Scores become calibrated logits, or, for a base that
-    estimates labels, calibrated labels. A rising map never changes a ranking by the mean, and Platt's, a line, none by
-    upper bounds of logits either: what it mends is what a probability is worth, as in `density_ratio` or a report.
-    Search a calibrated label by `UpperConfidenceBound`: it stays below 1, the best label, so that expected improvement
-    over that sees little.
+    Platt's map is a logistic function; the isotonic map is any increasing function, without gradients, and prone to
+    overfitting below a thousand observations (BORE section 5). Scores become calibrated logits, or calibrated labels if
+    the base estimates labels. An increasing map keeps the ranking by the mean, and Platt's, which is linear, also that
+    by upper confidence bounds of logits: it improves probabilities, as in `density_ratio` or a report. For calibrated
+    labels use `UpperConfidenceBound`: they stay below 1, the best label, so that expected improvement is small.
 
-    While a class has too few observations, or held-out scores do not rise with the labels, nothing is mapped.
+    No map is applied while a class has too few observations, or while held-out scores do not increase with the labels.
 
-    With `ensemble` the folds are the members of the posterior: each has a map of its own, fitted to the fold that it
-    has not learned, and the base is left alone. So calibration can change a ranking, by Platt's map, too.
+    With `ensemble` the folds are the members of the posterior, each with its own map, fitted to its held-out rows; the
+    base is not used. Then calibration can change the ranking, even by Platt's map.
     `ExpectedProbability(by="samples")` is the mean of the folds' calibrated probabilities, as in scikit-learn's
     `CalibratedClassifierCV`, whose folds are stratified.
 
@@ -221,12 +274,12 @@ class Calibrated(Classifier):
         classifier: the base, not bound to a space yet.
         method: "platt" or "isotonic".
         folds: of the cross-validation, >= 2.
-        min_per_class: observations with labels >= 1/2, and with labels < 1/2, that it takes to calibrate, >= 1.
-        rows: how many held-out observations the map is fitted to at most.
-        ensemble: whether each fold's classifier gets a map, and their mean is what counts, or the base gets one.
+        min_per_class: least number of observations with labels >= 1/2, and with labels < 1/2, for calibration, >= 1.
+        rows: maximal number of held-out observations that the map is fitted to.
+        ensemble: whether to calibrate each fold's classifier, and average them, in place of the base.
 
     Raises:
-        SettingError: for an unknown method, a number below its least, or a base that is bound already.
+        SettingError: for an unknown method, a number below its minimum, or a base that is bound already.
         MissingPackage: for "isotonic" without scikit-learn.
 
     Example:
@@ -273,11 +326,11 @@ class Calibrated(Classifier):
         self.generator = classifier.generator
         self._map = NO_MAP
         self._maps = [NO_MAP] * folds if ensemble else []  # of each fold
-        self._has_told = False
+        self._has_logged = False
 
     @property
     def parts(self) -> list[Classifier]:
-        """The base and the folds' classifiers."""
+        """The base and the classifiers of the folds."""
         return [self.base, *self.folds]
 
     def build(self, space: SearchSpace, outputs: int) -> None:
@@ -285,35 +338,35 @@ class Calibrated(Classifier):
             part.bind(space, outputs)
 
     def configure_optimizers(self) -> list[Any]:
-        """Those of all parts, each of which steps its own."""
+        """The optimizers of all parts, each of which steps its own."""
         return optimizers_of(self.parts)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         logged = self.base.fit(batch)
-        told = (batch.weight > NEGLIGIBLE).nonzero().squeeze(-1)  # a pending trial is of no class yet
+        told = (batch.weight > NEGLIGIBLE).nonzero().squeeze(-1)  # pending trials have no class yet
         rows = told[self._drawn(len(told), POOL).sort().values.to(told.device)]  # by age, as in a batch
         have_learned = self._learn_folds(batch, rows)
         self._map = self._fitted(batch, rows, self.min_per_class) if have_learned else NO_MAP
-        if self.ensemble:  # where there is a map of all held-out scores
+        if self.ensemble:  # calibrated if there is a map of all held-out scores
             of_fold = self._fold(batch, rows)
             shares = [rows[of_fold == number] for number in range(len(self.folds))]
             self._maps = [self._fitted(batch, share, 1) if self._map.numel() else NO_MAP for share in shares]
         if not self._map.numel():
-            self._tell()
+            self._log_no_map()
         return {**logged, "calibrated": float(self._map.numel() > 0)}
 
     def _fold(self, batch: LabelledBatch, rows: Tensor) -> Tensor:
-        """The number of the fold of each of m rows (m): this run's are counted from its first, so that they keep it."""
+        """The fold of each of m rows (m), counted from this run's first row, so that it never changes."""
         return (rows - batch.n_earlier) % len(self.folds)
 
     def _drawn(self, n: int, size: int) -> Tensor:
-        """All of n rows, or if there are more than `size`, so many drawn uniformly."""
+        """All of n rows, or `size` of them drawn uniformly if there are more."""
         return torch.arange(n) if n <= size else distinct_numbers(n, size, self.generator)
 
     def _learn_folds(self, batch: LabelledBatch, rows: Tensor) -> bool:
-        """Lets each fold's classifier learn the other folds' rows; whether all had something to tell apart."""
+        """Fits each fold's classifier to the other folds' rows; returns whether the labels differed for all."""
         of_fold = self._fold(batch, rows)
         shares = [batch.take(rows[of_fold != number]) for number in range(len(self.folds))]
         learnable = [len(share.z.unique(dim=0)) > 1 for share in shares]
@@ -324,7 +377,7 @@ class Calibrated(Classifier):
 
     @torch.no_grad()
     def _fitted(self, batch: LabelledBatch, rows: Tensor, least: int) -> Tensor:
-        """The map from held-out mean scores to labels, if there are at least so many of both classes."""
+        """The map from held-out mean scores to labels, if both classes have at least `least` rows."""
         rows = rows[self._drawn(len(rows), self.rows).to(rows.device)]
         sample = batch.take(rows)
         z = sample.z.mean(-1)
@@ -335,27 +388,27 @@ class Calibrated(Classifier):
         return self._fit(*(column.cpu().double().numpy() for column in (scores, z, sample.weight)))
 
     def _held_out(self, points: Tensor, fold: Tensor) -> Tensor:
-        """Mean scores (n) of points (n x d), each by the classifier that has not learned its fold (n)."""
+        """Mean scores (n) of points (n x d), each by the classifier of its fold (n), which has not learned it."""
         scores = torch.zeros(len(points), dtype=torch.float64, device=points.device)
         for number, classifier in enumerate(self.folds):
             if bool((mine := fold == number).any()):
                 scores[mine] = classifier.posterior(points[mine]).mean.double()
         return scores
 
-    def _tell(self) -> None:
-        """Says, the first time, that nothing is mapped."""
-        if not self._has_told:
+    def _log_no_map(self) -> None:
+        """Logs, the first time only, that no map is applied."""
+        if not self._has_logged:
             log.info(
                 "%s is not calibrated yet: it takes %d observations with labels >= 1/2 and %d with labels < 1/2, and "
                 "held-out scores that rise with the labels.",
                 *(type(self.base).__name__, self.min_per_class, self.min_per_class),
             )
-        self._has_told = True
+        self._has_logged = True
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
     def posterior(self, points: Tensor) -> Posterior:
-        """That of the base, mapped; see `MappedPosterior`."""
+        """The mapped posterior of the base; see `MappedPosterior`."""
         self.check_points(points)
         if self.ensemble:
             return self._ensemble(points)
@@ -363,62 +416,22 @@ class Calibrated(Classifier):
         return MappedPosterior(posterior, self._mapped) if self._map.numel() else posterior
 
     def _ensemble(self, points: Tensor) -> MembersPosterior:
-        """The folds' mean scores, each by its own map, if it has one."""
+        """The folds' mean scores, each mapped by its own map, if it has one."""
         scores = [fold.posterior(points).mean for fold in self.folds]
         mapped = [self._mapped(s, map) if map.numel() else s for s, map in zip(scores, self._maps, strict=True)]
         return MembersPosterior(torch.stack(mapped), self.link)
 
     def _mapped(self, scores: Tensor, map: Tensor | None = None) -> Tensor:
-        """Calibrated scores of the base's kind, of any shape, by a map of a fold or the base's own."""
+        """Calibrated scores of any shape, with the link of the base, by the given map or that of the base."""
         return score_of_logit(self._logit(self._map if map is None else map, scores), self.link)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> dict[str, Tensor]:
-        """The map, whose number of columns changes, and those of the folds."""
+        """The map, whose number of columns varies, and those of the folds."""
         return {"map": self._map, **{f"map{number}": map for number, map in enumerate(self._maps)}}
 
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Takes up the map of a checkpoint."""
+        """Restores the maps of a checkpoint."""
         self._map = state["map"].cpu()
         self._maps = [state[f"map{number}"].cpu() for number in range(len(self._maps))]
-
-
-class MappedPosterior(Posterior):
-    """A posterior of scores s as one of rising functions g(s).
-
-    Members and samples are mapped one by one, which is exact. The mean is g of the mean, the deviation half of what g
-    makes of mean +- deviation, and the covariance has these deviations and the correlations of s. All that is exact,
-    too, where g is a line, as Platt's map of logits is.
-
-    Args:
-        base: the posterior of s.
-        map: g, of scores of any shape.
-    """
-
-    has_exact_moments = False
-
-    def __init__(self, base: Posterior, map: Callable[[Tensor], Tensor]):  # the word for it
-        self.base, self._map, self.link = base, map, base.link
-        self.members = None if base.members is None else map(base.members)
-
-    @cached_property
-    def mean(self) -> Tensor:  # computed once
-        return self._map(self.base.mean)
-
-    @cached_property
-    def std(self) -> Tensor:  # computed once, and only if it is asked for
-        mean, std = self.base.mean, self.base.std
-        return (self._map(mean + std) - self._map(mean - std)) / 2
-
-    def covariance(self) -> Tensor:
-        slope = self.std / self.base.std.clamp(min=TINY)
-        return slope[:, None] * self.base.covariance() * slope
-
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        return self._map(self.base.sample(count, generator))
-
-    @property
-    def probability(self) -> Tensor:
-        """That of the mapped mean score (n): means are what the map is fitted to."""
-        return self.link.probability(self.mean)
