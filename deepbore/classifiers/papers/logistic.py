@@ -1,4 +1,4 @@
-"""Bayesian logistic regression by expectation maximisation on a lower bound of the evidence."""
+"""`FourierLogistic`: Bayesian logistic regression on random Fourier features, by expectation maximisation."""
 
 import math
 from dataclasses import dataclass
@@ -15,8 +15,12 @@ from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
-ALPHA_RANGE = (1e-2, 1e1)  # prior precision: logits vary by 0.3 to 10 before any data
+ALPHA_RANGE = (1e-2, 1e1)  # prior precision: prior standard deviations of logits from 0.3 to 10
 TINY = 1e-9
+STRIDE = math.log(2) / 2  # of the search for a length scale, in its logarithm
+LENGTH_SCALE_RANGE = (0.1, 3.0)  # for one feature; distances grow with the square root of their number
+START = 0.5  # initial length scale, for one feature
+FULL_BUDGET = 200  # rows up to which all rounds are used; with more, each round costs more and changes less
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class LogisticData:
     weight: Tensor
 
     def reduced(self) -> "LogisticData":
-        """The same rows in min(n, h) features: in another orthonormal basis, all others are 0."""
+        """The same rows with min(n, h) features, in an orthonormal basis in which all others are 0."""
         n, h = self.phi.shape
         if n >= h:
             return self
@@ -44,7 +48,7 @@ class LogisticData:
 
 @dataclass(frozen=True)
 class Moments:
-    """The Gaussian q(w) under given xi and alpha, and how high it lifts the bound.
+    """The Gaussian q(w) for given xi and alpha, and its bound of the evidence.
 
     Attributes:
         mean: weights, h.
@@ -61,10 +65,10 @@ class Moments:
 
 @dataclass(frozen=True)
 class Maximum:
-    """Where the bound is greatest.
+    """The maximum of the bound over xi and alpha.
 
     Attributes:
-        xi: where the rows' bounds touch, n.
+        xi: the points where the rows' bounds are tight, n.
         alpha: prior precision of the weights.
         bound: lower bound of the log evidence.
     """
@@ -75,21 +79,21 @@ class Maximum:
 
 
 def curvature(xi: Tensor) -> Tensor:
-    """tanh(xi / 2) / (2 xi): of Jaakkola and Jordan's bound, and the mean of a Polya-Gamma variable; 1/4 at 0."""
+    """tanh(xi / 2) / (2 xi), as in Jaakkola and Jordan's bound; the mean of a Polya-Gamma variable; 1/4 at 0."""
     return torch.tanh(xi / 2) / (2 * xi)
 
 
 def moments(data: LogisticData, xi: Tensor, alpha: Tensor) -> Moments:
-    """The E step: q(w) for z ~ Bernoulli(sigmoid(phi w)), w ~ N(0, 1 / alpha), each row's bound touching at +-xi.
+    """The E step: q(w) for z ~ Bernoulli(sigmoid(phi w)), w ~ N(0, 1 / alpha), with bounds that are tight at +-xi.
 
         log sigmoid(f)^z sigmoid(-f)^(1 - z) >= (z - 1/2) f - log(2 cosh(xi / 2)) - curvature(xi) (f^2 - xi^2) / 2
 
-    (Jaakkola and Jordan, 2000; Bishop 2006, eq. 10.156 to 10.159.) Its right side is quadratic in f for graded labels,
-    too, and a row's weight multiplies it.
+    (Jaakkola and Jordan, 2000; Bishop 2006, eq. 10.156 to 10.159.) The right side is quadratic in f for graded labels
+    as well, and multiplied by the row's weight.
 
     Args:
         data: the rows.
-        xi: where the bounds touch, n, positive.
+        xi: the points where the bounds are tight, n, positive.
         alpha: prior precision of the weights.
     """
     phi, weight = data.phi, data.weight
@@ -105,18 +109,18 @@ def moments(data: LogisticData, xi: Tensor, alpha: Tensor) -> Moments:
 
 
 def maximise_bound(data: LogisticData, xi: Tensor, alpha: Tensor, rounds: int, tolerance: float = 1e-2) -> Maximum:
-    """Raises the bound over xi and alpha from where they are.
+    """Maximises the bound over xi and alpha, from given starting values.
 
-    The M step is xi^2 = E[f^2] and alpha = sqrt(alpha alpha'), alpha' = effective weights / |mean|^2 being MacKay's
-    (Bishop 2006, eq. 3.92): half of his step, in logarithm. It maximises a minorant of the bound in 1 / alpha (Wipf and
-    Nagarajan, 2007), so it never lowers the bound, and unlike EM's own alpha = h / E|w|^2 it is not slowed down by
-    weights that the data say nothing about.
+    The M step is xi^2 = E[f^2] and alpha = sqrt(alpha alpha'), with MacKay's alpha' = effective weights / |mean|^2
+    (Bishop 2006, eq. 3.92): half of his step, in the logarithm. It maximises a minorant of the bound in 1 / alpha (Wipf
+    and Nagarajan, 2007), so that it never lowers the bound, and unlike EM's alpha = h / E|w|^2 it is not slowed down by
+    weights that the data do not determine.
 
     Args:
         data: the rows.
-        xi: where the bounds touch at first, n.
-        alpha: prior precision at first.
-        rounds: of E and M steps, at most.
+        xi: starting values, n.
+        alpha: starting value.
+        rounds: maximal number of E and M steps.
         tolerance: stop when the bound rises by less.
     """
     data, reached = data.reduced(), -math.inf
@@ -131,31 +135,25 @@ def maximise_bound(data: LogisticData, xi: Tensor, alpha: Tensor, rounds: int, t
     return Maximum(xi, alpha, reached)
 
 
-STRIDE = math.log(2) / 2  # by which a try changes the logarithm of the length scale
-LENGTH_SCALE_RANGE = (0.1, 3.0)  # for one feature; distances grow with the square root of their number
-START = 0.5
-FULL_BUDGET = 200  # rows up to which all rounds are spent; beyond, each costs more and changes less
-
-
 class FourierLogistic(Classifier):
     """Bayesian logistic regression on random Fourier features of the squared-exponential kernel, trained by EM.
 
-    The classifier of Oliveira et al. (2022), appendix E. Scores are logits, with a Gaussian posterior in closed form:
-    expectation maximisation on Jaakkola and Jordan's bound of the evidence, which also gives the prior's precision and
-    picks the length scale, a factor of sqrt(2) up or down at a time, from where the last iteration left it. The cost
-    grows with the number of features cubed, and only linearly with that of the observations.
+    The classifier of Oliveira et al. (2022), appendix E. Scores are logits, with a Gaussian posterior in closed form,
+    by expectation maximisation on Jaakkola and Jordan's bound of the evidence. The bound also determines the prior's
+    precision and the length scale, which changes by factors of sqrt(2) from its value in the last iteration. The cost
+    is cubic in the number of features, and linear in the number of observations.
 
-    Made for `ThresholdLabels`: the likelihood takes a graded label as a fraction of one noisy observation, from which
-    the evidence concludes little but a very smooth function.
+    Made for `ThresholdLabels`: the likelihood treats a graded label as a fraction of one noisy observation, so that the
+    evidence favours a very smooth function.
 
-    Departures from the paper, which says no more than "expectation maximisation": the length scale is learned, a
-    constant is one more feature, and beyond `rows` observations a coreset is learned from.
+    Departures from the paper, which only says "expectation maximisation": the length scale is learned, a constant is
+    one more feature, and beyond `rows` observations it learns from a coreset.
 
     Args:
-        features: R, how many random features.
+        features: R, number of random features.
         length_scale: of the kernel on encoded features (see `SearchSpace.features`), fixed; None to learn it.
-        rows: how many observations it learns from at most.
-        rounds: of expectation maximisation at most, per iteration and length scale; fewer beyond 200 rows.
+        rows: maximal number of observations to learn from.
+        rounds: maximal rounds of expectation maximisation per iteration and length scale; fewer beyond 200 rows.
 
     Raises:
         SettingError: for a number outside its range.
@@ -185,7 +183,7 @@ class FourierLogistic(Classifier):
     alpha: Tensor  # prior precision of the weights
     mean: Tensor  # of the weights, h
     root: Tensor  # R with covariance R R^T, h x h
-    stride: Tensor  # the change of log length scale to try next
+    stride: Tensor  # the next change of the log length scale
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         self.features = space.features
@@ -204,7 +202,7 @@ class FourierLogistic(Classifier):
         batch = batch.coreset(self.rows, self.generator)
         rounds = math.ceil(self.rounds * min(1.0, FULL_BUDGET / len(batch)))
         data = self._data(batch)
-        last = self._over(data.phi)  # the last posterior tells where the bounds should touch
+        last = self._over(data.phi)  # the last posterior gives the starting values of xi
         found = maximise_bound(data, (last.mean.square() + last.std.square()).sqrt(), self.alpha, rounds)
         if self.length_scale is None:
             found = self._climb(batch, found, rounds)
@@ -213,12 +211,12 @@ class FourierLogistic(Classifier):
         return {"loss": -found.bound / len(batch), "rows": float(len(batch)), "length_scale": self.waves.length_scale}
 
     def _climb(self, batch: LabelledBatch, found: Maximum, rounds: int) -> Maximum:
-        """Changes the length scale while the bound rises; turns round for the next time when it falls."""
+        """Changes the length scale while the bound rises, then reverses the direction for the next iteration."""
         low, high = (limit * math.sqrt(self.features.size) for limit in LENGTH_SCALE_RANGE)
         while True:
             before = self.waves.length_scale.clone()
             self.waves.length_scale.copy_((before * self.stride.exp()).clamp(low, high))
-            if bool(self.waves.length_scale == before):  # at an end
+            if bool(self.waves.length_scale == before):  # at a limit
                 self.stride.neg_()
                 return found
             tried = maximise_bound(self._data(batch), found.xi, found.alpha, rounds)
@@ -232,7 +230,7 @@ class FourierLogistic(Classifier):
         return LogisticData(self._phi(batch.points), batch.z.double().mean(-1), batch.weight.double())
 
     def _remember(self, data: LogisticData, found: Maximum) -> None:
-        """Takes over the posterior of all weights."""
+        """Stores the posterior of all weights."""
         q = moments(data, found.xi, found.alpha)
         self.alpha.copy_(found.alpha)
         self.mean.copy_(q.mean)
@@ -248,6 +246,6 @@ class FourierLogistic(Classifier):
         return LinearPosterior(phi[None], self.mean[None], self.root[None], self.link)
 
     def _phi(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> waves and a constant (n x h)."""
+        """Points (n x d) -> Fourier features and a constant (n x h)."""
         x = self.features(points.double())
         return torch.cat([self.waves(x), torch.ones_like(x[:, :1])], dim=-1)
