@@ -104,7 +104,7 @@ class HyperDeepEnsemble(NetworkClassifier):
         """Predicts the new rows, and chooses members by the predictions of the last rows."""
         new = min(batch.n_own - int(self.seen), WINDOW)
         if new > 0:
-            probability = self._pool_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1).nan_to_num(0.5)
+            probability = self.pool_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1).nan_to_num(0.5)
             self.foretold.copy_(torch.cat([self.foretold, probability], dim=1)[:, -WINDOW:])
         last = min(batch.n_own, WINDOW)
         told = batch.weight[-last:] > NEGLIGIBLE  # no pending rows, whose labels are unknown
@@ -134,7 +134,7 @@ class HyperDeepEnsemble(NetworkClassifier):
         outputs: Tensor = functional_call(self.net, weights, (x, masks))
         return outputs
 
-    def _pool_outputs(self, x: Tensor) -> Tensor:
+    def pool_outputs(self, x: Tensor) -> Tensor:
         """Features (n x e) -> outputs of all networks (pool x n x k)."""
         outputs: Tensor = self.net(x, [self.units] * len(self.hidden))
         return outputs
