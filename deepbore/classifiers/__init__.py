@@ -1,4 +1,4 @@
-"""What learns from labelled points: one file one method."""
+"""Classifiers: models of labelled points and the posteriors of their scores."""
 
 from deepbore.classifiers.at_budgets import AtBudgets
 from deepbore.classifiers.base import Classifier

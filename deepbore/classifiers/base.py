@@ -42,8 +42,8 @@ class Classifier(Part, LightningModule, ABC):
     and declares the attributes `link` to `kappa` where they differ from the defaults.
 
     Attributes:
-        link: what the scores are: estimates of the label itself, logits, or probits.
-        capabilities: what the posterior has beyond its mean: "std" (standard deviations, covariances and joint
+        link: the meaning of the scores: estimates of the label itself, logits, or probits.
+        capabilities: properties of the posterior beyond its mean: "std" (standard deviations, covariances and joint
             samples), "members", "columns" (a mean and a standard deviation for each column of the labels), "theorem" (a
             standard deviation that bounds the error; see `TheoremBound`).
         columns: the number of label columns, each learned separately; None for one score of all columns.

@@ -39,7 +39,7 @@ class Posterior(ABC):
     searches are checked against `Classifier.capabilities` before a run begins.
 
     Attributes:
-        link: what the scores are.
+        link: the meaning of the scores.
         members: scores of m members, or of m samples that are the same functions for all points (m x n); None for
             models without members.
         has_exact_moments: whether samples have exactly the stated mean and covariance.
@@ -103,7 +103,7 @@ class PointEstimate(MeanOnlyPosterior):
 
     Args:
         score: n.
-        link: what the score is.
+        link: the meaning of the score.
         model: name of the classifier, for messages.
     """
 
@@ -127,7 +127,7 @@ class MembersPosterior(Posterior):
 
     Args:
         members: m x n.
-        link: what the scores are.
+        link: the meaning of the scores.
     """
 
     members: Tensor
@@ -162,7 +162,7 @@ class GaussianPosterior(Posterior):
     Args:
         mean: n.
         std: n; None if the subclass overrides `std`.
-        link: what the scores are.
+        link: the meaning of the scores.
     """
 
     def __init__(self, mean: Tensor, std: Tensor | None, link: Link):
@@ -201,7 +201,7 @@ class LinearPosterior(GaussianPosterior):
         phi: features of the points in each member, m x n x h.
         mean: of the weights, m x h.
         root: m x h x h.
-        link: what the scores are.
+        link: the meaning of the scores.
     """
 
     def __init__(self, phi: Tensor, mean: Tensor, root: Tensor, link: Link):
@@ -235,7 +235,7 @@ def of_members(scores: Tensor, link: Link, name: str) -> Posterior:
 
     Args:
         scores: m x n.
-        link: what the scores are.
+        link: the meaning of the scores.
         name: of the classifier, for messages.
     """
     return MembersPosterior(scores, link) if len(scores) > 1 else PointEstimate(scores[0], link, name)

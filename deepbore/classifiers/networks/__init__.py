@@ -1,1 +1,1 @@
-"""Classifiers made of neural networks, trained warm by a fixed number of gradient steps an iteration."""
+"""Classifiers of neural networks, trained from warm weights by a fixed number of gradient steps per iteration."""

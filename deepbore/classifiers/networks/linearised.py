@@ -65,7 +65,7 @@ class LinearisedPosterior(GaussianPosterior):
         factors: of its Jacobian.
         weights: the posterior of the weights.
         samples: of the weights' deviation.
-        link: what the scores are.
+        link: the meaning of the scores.
     """
 
     def __init__(self, mean: Tensor, factors: Factors, weights: WeightPosterior, samples: Weights, link: Link):
@@ -278,9 +278,12 @@ def ggn_posterior(structure: str, logit: Tensor, factors: Factors, weight: Tenso
         delta: prior precision, a scalar.
     """
     parameters = sum(a.shape[1] * g.shape[1] for a, g in factors)
+    if structure == "kron":
+        return Kronecker(factors, logit, weight, delta)
+    if structure == "diag":
+        return Diagonal(factors, logit, weight, delta)
     full = FunctionSpace if len(logit) < parameters else WeightSpace
-    form: type[GGNPosterior] = {"kron": Kronecker, "diag": Diagonal}.get(structure, full)
-    return form(factors, logit, weight, delta)
+    return full(factors, logit, weight, delta)
 
 
 def diagonal_variance(factors: Factors, precisions: Weights) -> Tensor:

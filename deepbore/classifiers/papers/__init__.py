@@ -1,1 +1,1 @@
-"""Classifiers of the papers that deepbore builds on, for comparison with them."""
+"""Classifiers of the papers behind deepbore, for comparison."""
