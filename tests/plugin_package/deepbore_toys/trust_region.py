@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from deepbore import KernelPLS, LogExpectedImprovement
 from deepbore.candidates import distinct
 from deepbore.strategies import Proposal, Strategy, View

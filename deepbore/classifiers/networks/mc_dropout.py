@@ -8,20 +8,19 @@ import torch
 from torch import Tensor, nn
 
 from deepbore.checks import between, whole
-from deepbore.classifiers.ensemble import MLPClassifier
-from deepbore.classifiers.network import NetworkFactory, Training, check_factory
-from deepbore.classifiers.stacked import StackedMLP, check_maps
+from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training, check_factory
+from deepbore.classifiers.networks.stacked import StackedMLP, check_maps
+from deepbore.classifiers.posterior import Posterior
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
 
-class MCDropout(MLPClassifier):
-    """One network trained with dropout; each of m dropout masks makes it another sample of the logit.
+class MCDropout(NetworkClassifier):
+    """One network trained with dropout; each of m dropout masks gives a sample of the logit.
 
-    Masks are posterior samples (Gal & Ghahramani, Dropout as a Bayesian approximation, 2016). They are drawn anew after
-    each training and then stay, the same for all points, so that the acquisition is a smooth function while it is
-    maximised.
+    Masks are posterior samples (Gal & Ghahramani, Dropout as a Bayesian approximation, 2016). New masks are drawn after
+    each training and shared by all points until the next one, so that the acquisition is a smooth function.
 
     Args:
         hidden: widths of the hidden layers.
@@ -46,13 +45,13 @@ class MCDropout(MLPClassifier):
         training: Training | None = None,
     ):
         lasting = None if network is None else WithLastingMasks(network, samples)
-        super().__init__(hidden, activation, lasting, training)
+        super().__init__(hidden, activation, lasting, 1, training)
         between(0, 1, rate=rate)
         whole(2, samples=samples)
         self.rate, self.samples = rate, samples
         self.capabilities = frozenset({"std", "members"})
 
-    masks: Tensor  # of the units of all hidden layers side by side, samples x 1 x their number
+    masks: Tensor  # of the units of all hidden layers, concatenated: samples x 1 x number of units
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
@@ -71,11 +70,11 @@ class MCDropout(MLPClassifier):
             layer.draw(stream)
 
     def _dropouts(self) -> "list[LastingDropout]":
-        """Those of a user's own network."""
+        """The dropout layers of a user's own network."""
         return [layer for layer in self.net.modules() if isinstance(layer, LastingDropout)]
 
-    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
-        """Every row of every step has masks of its own."""
+    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
+        """As in `NetworkClassifier`, with new masks for every row of every step."""
         if isinstance(self.net, StackedMLP):
             self.net.backpropagate(x, loss_gradient, [keep((1, len(x), h), self.rate, stream) for h in self.hidden])
             return
@@ -83,7 +82,11 @@ class MCDropout(MLPClassifier):
             layer.drop_row_by_row(stream)
         self.net.backpropagate(x, loss_gradient, stream)
 
-    def _outputs(self, x: Tensor) -> Tensor:
+    def posterior(self, points: Tensor) -> Posterior:
+        """The samples by all masks, as members."""
+        return self.member_posterior(points)
+
+    def member_outputs(self, x: Tensor) -> Tensor:
         if isinstance(self.net, StackedMLP):
             outputs: Tensor = self.net(x, self.masks.split(self.hidden, -1))
             return outputs
@@ -97,10 +100,10 @@ class MCDropout(MLPClassifier):
 
 
 class LastingDropout(nn.Module):
-    """`nn.Dropout` with a stream of its own while it trains, and with masks that all rows share while it samples.
+    """`nn.Dropout` with its own random numbers in training, and with masks shared by all rows in prediction.
 
-    The masks are made by the first pass of rows, which shows their shapes; a layer that a network uses several times in
-    one pass has masks for each time.
+    The masks are created in the first forward pass, which shows their shapes; a layer that is called several times in
+    one pass has separate masks for each call.
 
     Args:
         rate: probability that an input is dropped.
@@ -113,21 +116,21 @@ class LastingDropout(nn.Module):
         self.use_lasting(0)
 
     def use_lasting(self, number: int) -> None:
-        """All rows of the next pass share the masks of this sample."""
+        """Uses the masks of the given sample for all rows of the next pass."""
         self.stream: torch.Generator | None = None
         self.number, self.uses = number, 0
 
     def drop_row_by_row(self, stream: torch.Generator) -> None:
-        """Every row of the next passes has masks of its own, drawn from the stream."""
+        """Draws separate masks for every row of the next passes, from the stream."""
         self.stream = stream
 
     def draw(self, stream: torch.Generator) -> None:
-        """Draws all lasting masks anew."""
+        """Draws new lasting masks."""
         for masks in self.buffers(recurse=False):
             masks.copy_(keep(tuple(masks.shape), self.rate, stream))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Inputs (n x ...) -> the same, some of them 0."""
+        """Inputs (n x ...) -> the same shape, scaled by the masks."""
         if self.stream is not None:
             return x * keep(tuple(x.shape), self.rate, self.stream).to(x)
         name = f"masks{self.uses}"
@@ -138,13 +141,13 @@ class LastingDropout(nn.Module):
 
 
 def keep(shape: tuple[int, ...], rate: float | Tensor, stream: torch.Generator) -> Tensor:
-    """Masks, where the stream lives: 0 with probability `rate`, else 1 / (1 - rate)."""
+    """Dropout masks on the stream's device: 0 with probability `rate`, else 1 / (1 - rate)."""
     return (torch.rand(shape, generator=stream, device=stream.device) >= rate) / (1 - rate)
 
 
 @dataclass(frozen=True)
 class WithLastingMasks:
-    """A factory of networks whose every `nn.Dropout` is replaced by `LastingDropout`."""
+    """A factory of networks in which every `nn.Dropout` is replaced by `LastingDropout`."""
 
     factory: NetworkFactory
     samples: int
@@ -163,5 +166,5 @@ class WithLastingMasks:
         before = deepcopy(made.state_dict())
         with torch.no_grad():
             made(torch.zeros(2, features))
-        made.load_state_dict(before, strict=False)  # running means and the like have not seen these rows
+        made.load_state_dict(before, strict=False)  # undoes changes by this pass, such as running means
         return made

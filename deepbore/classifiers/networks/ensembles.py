@@ -1,21 +1,20 @@
-"""Cross-entropy networks: one (`MLPClassifier`) or several (`DeepEnsemble`)."""
+"""Cross-entropy networks: several (`DeepEnsemble`) or one (`MLPClassifier`)."""
 
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
 
-from deepbore.classifiers.network import NetworkClassifier, NetworkFactory, Training
-from deepbore.classifiers.posterior import Posterior, of_members
+from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training
+from deepbore.classifiers.posterior import Posterior
 
 
 class DeepEnsemble(NetworkClassifier):
-    """m networks that minimise cross-entropy from different initial weights; their scores are logits.
+    """m networks that minimise cross-entropy from different initial weights; the scores are logits.
 
-    The loss is BORE eq. 9, weighted; the spread of the members' logits is what upper confidence bounds explore by
+    The loss is BORE eq. 9, weighted. Upper confidence bounds explore by the spread of the members' logits
     (Lakshminarayanan et al., 2017). With labels of several columns the score is the logit of the mean probability over
-    the columns. One member alone is a point estimate, without a deviation.
+    the columns. A single member is a point estimate, without a standard deviation.
 
     The mean of the members' logits, `posterior(points).mean`, does not rank points as the mean of their probabilities
-    does, `posterior(points).probability`: a member that is very sure moves the first far and the second little.
+    does, `posterior(points).probability`: a very confident member moves the first far and the second little.
     `ClassProbability` and `UpperConfidenceBound` rank by logits, `ExpectedProbability("samples")` by probabilities.
 
     Args:
@@ -44,29 +43,14 @@ class DeepEnsemble(NetworkClassifier):
         super().__init__(hidden, activation, network, members, training)
         self.capabilities = frozenset({"std", "members"} if members > 1 else ())
 
-    def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        losses = binary_cross_entropy_with_logits(outputs, z.expand_as(outputs), reduction="none")
-        return (losses * weight[:, None]).mean((1, 2)).sum()
-
-    def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        return (outputs.sigmoid() - z) * (weight[:, None] / z.numel())
-
     def posterior(self, points: Tensor) -> Posterior:
-        self.check_points(points)
-        return of_members(self._scores(self.encode(points)), self.link, type(self).__name__)
-
-    def _scores(self, x: Tensor) -> Tensor:
-        """Features (n x e) -> logits of every member or sample (m x n)."""
-        outputs = self._outputs(x)
-        if outputs.shape[-1] == 1:  # to the last digit, and sooner
-            return outputs.squeeze(-1)
-        return self.link.score_of_mean(outputs, -1)
+        return self.member_posterior(points)
 
 
-class MLPClassifier(DeepEnsemble):
+class MLPClassifier(NetworkClassifier):
     """One multi-layer perceptron, the classifier of BORE-MLP (BORE J.3): 2 hidden layers of 32, Adam, batch 64.
 
-    It is a point estimate: where an acquisition needs deviations or samples, use a `DeepEnsemble`.
+    It is a point estimate. For acquisitions that need standard deviations or samples, use a `DeepEnsemble`.
 
     Args:
         hidden: widths of the hidden layers.
@@ -83,3 +67,6 @@ class MLPClassifier(DeepEnsemble):
         training: Training | None = None,
     ):
         super().__init__(hidden, activation, network, 1, training)
+
+    def posterior(self, points: Tensor) -> Posterior:
+        return self.member_posterior(points)

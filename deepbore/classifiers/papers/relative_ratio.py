@@ -21,43 +21,43 @@ REGULARISATIONS = [10.0**k for k in range(-8, 1)]
 
 
 class RelativeRatio(Classifier):
-    """The least-squares fit of the relative density ratio of good to all points: RuLSIF (Yamada et al. 2013).
+    """Least-squares fit of the relative density ratio of good to all points: RuLSIF (Yamada et al. 2013).
 
-    With l the density of the good points and g that of the others, the alpha-relative density ratio is
+    With the density l of the good points and g of all others, the alpha-relative density ratio is
 
         r_alpha(x) = l(x) / (alpha l(x) + (1 - alpha) g(x)).                                                        (1)
 
-    Its model f is a sum of Gaussian kernels around b good points, and minimises the squared distance to r_alpha under
+    The model f is a sum of Gaussian kernels around b good points that minimises the squared distance to r_alpha under
     the mixture alpha l + (1 - alpha) g, which is, up to a constant,
 
         J(f) = alpha / 2 E_l[f^2] + (1 - alpha) / 2 E_g[f^2] - E_l[f],    f(x) = sum_j theta_j k(x, c_j).           (2)
 
-    With averages over the points for expectations, and lambda / 2 |theta|^2 added, the minimum is
+    With sample means for expectations, and lambda / 2 |theta|^2 added, the minimum is
 
         theta = (H + lambda I)^-1 h,    H = alpha mean_l[k k^T] + (1 - alpha) mean_g[k k^T],    h = mean_l[k],      (3)
 
-    k being the vector of all k(x, c_j). A row with label z in [0, 1] and weight w counts w z in the averages over l and
-    w (1 - z) in those over g: a graded label is a row of both. alpha is gamma = sum(w z) / sum(w), the share of the
-    good. Then r_gamma is BORE's relative ratio (Tiao et al. 2021, eq. 4) and gamma r_gamma the class probability
-    (ibid., eq. 8), which is the score; in H a row counts w / sum(w), whatever its label, and (3) is the ridge
+    with the vector k of all k(x, c_j). A row with label z in [0, 1] and weight w counts w z in the means over l and
+    w (1 - z) in those over g: a graded label counts in both. alpha is gamma = sum(w z) / sum(w), the share of good
+    rows. Then r_gamma is BORE's relative ratio (Tiao et al. 2021, eq. 4) and gamma r_gamma the class probability
+    (ibid., eq. 8), which is the score. In H a row counts w / sum(w), independent of its label, and (3) is the ridge
     regression of the labels on the kernels.
 
-    The length scale and lambda are those of a grid with the least J of (2) by leave-one-out: the terms of each row in
-    (2), with the f of (3) from the sums over all others, in closed form. gamma^2 J is half the mean squared error of
-    the labels of the rows that are left out, up to a constant. As with other heads that estimate labels, the score is
-    clipped to [0, 1] only where a probability or a ratio is asked for: a clipped score has no gradient.
+    The length scale and lambda minimise J of (2) on a grid by leave-one-out: the terms of each row in (2), with the f
+    of (3) from the sums over all other rows, in closed form. Up to a constant, gamma^2 J is half the mean squared error
+    of the held-out labels. As with other models that estimate labels, the score is clipped to [0, 1] only for a
+    probability or a ratio: a clipped score has no gradient.
 
-    It says nothing of how sure it is, so a run with it explores nothing beyond what its candidates do by themselves.
+    It is a point estimate: a run with it explores only by its candidates.
 
-    Departures from the paper: leave-one-out instead of five folds, a grid in units of a parameter's whole range instead
-    of the median distance, for new points gather where it is good, and beyond `rows` observations a coreset.
+    Departures from the paper: leave-one-out in place of five folds; a grid in units of a parameter's range in place of
+    the median distance, as new points concentrate where values are good; a coreset beyond `rows` observations.
 
     Args:
-        length_scale: of the kernel, the same for all parameters, in units of a parameter's whole range; None for the
-            best of the grid, 0.03 to 3 times the root of the number of parameters.
+        length_scale: of the kernel, the same for all parameters, in units of a parameter's range; None for the best of
+            the grid, 0.03 to 3 times the square root of the number of parameters.
         regularisation: lambda > 0, fixed; None for the best of the grid, 1e-8 to 1.
-        centres: b, drawn from l beyond as many good rows.
-        rows: how many observations it learns from at most.
+        centres: b, drawn from l if there are more good rows.
+        rows: maximal number of observations to learn from.
 
     Raises:
         SettingError: for a number outside its range.
@@ -123,7 +123,7 @@ class RelativeRatio(Classifier):
         }
 
     def _drawn(self, good: Tensor) -> Tensor:
-        """Numbers of the rows to have kernels around, where the rows count w z in l (n)."""
+        """Indices of the rows at the centres of kernels, given the counts w z of all rows in l (n)."""
         candidates = good.nonzero().squeeze(-1)
         if len(candidates) <= self.b:
             return candidates
@@ -131,7 +131,7 @@ class RelativeRatio(Classifier):
         return candidates[drawn.to(candidates.device)]
 
     def _keep(self, centres: Tensor, theta: Tensor) -> None:
-        """Tensors that move with the module; their size changes, so they are in the extra state."""
+        """Keeps tensors that move with the module; their size varies, so that they are in the extra state."""
         self.register_buffer("_centres", centres, persistent=False)
         self.register_buffer("_theta", theta, persistent=False)
 
@@ -145,11 +145,11 @@ class RelativeRatio(Classifier):
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> dict[str, Tensor]:
-        """The kernels' centres and coefficients, whose number changes."""
+        """The centres and coefficients of the kernels, whose number varies."""
         return {"centres": self._centres, "theta": self._theta}
 
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Takes up the centres and coefficients of a checkpoint."""
+        """Restores the centres and coefficients of a checkpoint."""
         self._keep(state["centres"].to(self.chosen), state["theta"].to(self.chosen))
 
 
@@ -160,11 +160,11 @@ def gaussian(x: Tensor, centres: Tensor, length_scale: Tensor | float) -> Tensor
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Least-squares fits with m values of lambda, and how well each predicts rows that are left out.
+    """Least-squares fits with m values of lambda, and their leave-one-out errors.
 
     Attributes:
         theta: gamma times the theta of (3), b x m.
-        error: the mean squared error of the labels of rows that are left out, m.
+        error: mean squared error of held-out labels, m.
     """
 
     theta: Tensor
@@ -175,14 +175,14 @@ def left_out(kernels: Tensor, z: Tensor, share: Tensor, regularisation: Tensor) 
     """The fits of (3) with each lambda, from one decomposition of H.
 
     Without row i, which counts p_i, H and h lose p_i k_i k_i^T and p_i z_i k_i. By the formula of Sherman and Morrison
-    the label that the rest predicts for it is, with u_i = k_i^T (H + lambda I)^-1 k_i and the fit s_i,
+    the prediction of its label by all other rows is, with u_i = k_i^T (H + lambda I)^-1 k_i and the fit s_i,
 
         s_(-i) = (s_i - p_i u_i z_i) / (1 - p_i u_i).
 
     Args:
         kernels: k of all rows, n x b.
         z: labels, n.
-        share: p, how much each row counts, n, in all 1.
+        share: p, the weights of the rows, n, of sum 1.
         regularisation: m values of lambda.
     """
     values, vectors = torch.linalg.eigh(kernels.mT @ (share[:, None] * kernels))

@@ -7,37 +7,47 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import above, one_of, whole
-from deepbore.classifiers.ensemble import MLPClassifier
-from deepbore.classifiers.ggn import structured
-from deepbore.classifiers.linearised import Factors, LinearisedPosterior, WeightPosterior, Weights
-from deepbore.classifiers.network import NetworkFactory, Training
-from deepbore.classifiers.own_network import check_linearised, linearised, parameters_behind
-from deepbore.classifiers.stacked import Members, StackedMLP
+from deepbore.classifiers.networks.linearised import (
+    BuiltInNetwork,
+    Factors,
+    Linearised,
+    LinearisedPosterior,
+    OwnNetwork,
+    WeightPosterior,
+    Weights,
+    ggn_posterior,
+)
+from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training
+from deepbore.classifiers.networks.stacked import StackedMLP
 from deepbore.compute.imports import import_quietly
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
-MOST_FULL = 1000  # weights whose whole Sigma laplace-torch inverts; of more, rows by rows costs less
+MOST_FULL = 1000  # weights whose full Sigma laplace-torch inverts; with more, a matrix of rows costs less
 DELTA_RANGE = (1e-3, 1e4)
-WEAK = 1e-2  # the first delta: a network that starts under a strong prior may shrink to a constant, and stay one
+WEAK = 1e-2  # the first delta: under a strong prior a new network may shrink to a constant, and remain one
 
 
-class LaplaceGGN(MLPClassifier):
+class LaplaceGGN(NetworkClassifier):
     """MAP training, then the Laplace approximation with the generalised Gauss-Newton matrix (BOGGN, Algorithm 1).
 
         theta_MAP = argmin  sum_i w_i BCE(z_i, f(x_i; theta)) + delta / 2 |theta|^2
         f(x) ~ N(f(x; theta_MAP), J(x) Sigma_GGN J(x)^T)                          (the linearised network, section 7.5)
 
-    Eq. 3.4 of the paper has the sign of the evidence and the place of the labels wrong; the objective here is the
-    standard Bernoulli one, mean over the rows, with the isotropic prior N(0, I / delta) as weight decay. Mean,
+    Eq. 3.4 of the paper has the wrong sign of the evidence and misplaced labels; the objective here is the standard
+    Bernoulli one, mean over the rows, with the isotropic prior N(0, I / delta) as weight decay. Mean, standard
     deviation, covariance and joint samples of the posterior are those of the linearised network's logit in closed form;
-    its members are samples of the weights, the same functions for the whole of an iteration (Thompson samples).
+    its members are samples of the weights, the same functions for a whole iteration (Thompson samples).
 
-    For the built-in networks the posterior is worked out here, layer by layer and without whole Jacobians. That of your
-    own network is worked out by laplace-torch (but "full" of more than 1000 weights, which is a matrix of the rows, of
-    the same value). Both are the same where both can be had, except that "kron" takes a bias together with its layer's
-    weights here, and apart from them there.
+    | network | posterior of the weights |
+    |---|---|
+    | built-in | deepbore, layer by layer, without whole Jacobians |
+    | your own | laplace-torch |
+    | your own, "full", more than 1000 weights | deepbore, by a matrix of rows in place of weights |
+
+    All give the same values, except that "kron" treats a bias together with its layer's weights in built-in networks,
+    and separately in your own.
 
     Args:
         hidden: widths of the hidden layers.
@@ -48,8 +58,8 @@ class LaplaceGGN(MLPClassifier):
         structure: of the posterior's precision: "full", "kron", "diag" (over all layers), or "last_layer" (full, over
             the last one).
         prior_precision: delta > 0, fixed; None to choose it by the evidence, warm from one iteration to the next.
-        samples: how many members the posterior has.
-        rows: how many observations the posterior rests on at most, weighted to count as all of them; the network learns
+        samples: number of members of the posterior.
+        rows: maximal number of observations for the posterior, weighted to count as all of them; the network learns
             from up to 1024.
         training: steps, learning rate, warm start, ...; the weight decay is the prior's.
 
@@ -71,24 +81,24 @@ class LaplaceGGN(MLPClassifier):
         rows: int = 256,
         training: Training | None = None,
     ):
-        super().__init__(hidden, activation, network, training)
+        super().__init__(hidden, activation, network, 1, training)
         one_of(STRUCTURES, structure=structure)
         above(0, prior_precision=prior_precision)
         whole(1, samples=samples, rows=rows)
         self.capabilities = frozenset({"std", "members"})
         self.structure, self.prior_precision, self.samples, self.rows = structure, prior_precision, samples, rows
         self.register_buffer("delta", torch.tensor(prior_precision or WEAK, dtype=torch.float64))
-        self._weights: dict[torch.device, tuple[WeightPosterior, Weights]] = {}  # and samples, where asked
-        self._names: list[str] = []  # parameters of a user's own network that have a posterior
+        self._weights: dict[torch.device, tuple[WeightPosterior, Weights]] = {}  # and samples, by device
 
     delta: Tensor
+    linearised: Linearised
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, 1)  # of several columns it learns the mean
-        if isinstance(self.net, Members):
-            network = self.net.eval().members[0]
-            self._names = parameters_behind(network, self.structure)
-            check_linearised(network, self._names, self.structure, self.features.size)
+        if isinstance(self.net, StackedMLP):
+            self.linearised = BuiltInNetwork(self.net, self.structure)
+        else:
+            self.linearised = OwnNetwork(self.net.members[0], self.structure, self.features.size)
         self._condition_on(torch.zeros(0, self.features.size), torch.zeros(0), torch.tensor(0))
 
     # --- learning ----------------------------------------------------------------------------------------------------
@@ -105,7 +115,7 @@ class LaplaceGGN(MLPClassifier):
 
     @torch.no_grad()
     def _condition_on_some_of(self, batch: LabelledBatch) -> None:
-        """Rows that weigh as much as all together, so that the posterior is as sure as all make it."""
+        """Conditions the posterior on a coreset that weighs as much as the whole batch."""
         seed = torch.randint(2**31, (), generator=self.generator, device=self.generator.device)
         rows = batch.coreset(self.rows, self.generator)
         weight = rows.weight * (batch.weight.sum() / rows.weight.sum())
@@ -117,24 +127,15 @@ class LaplaceGGN(MLPClassifier):
 
     @torch.no_grad()
     def _more_evident_delta(self) -> Tensor:
-        """delta = effective parameters / |theta|^2 (MacKay, 1992), halfway there on the logarithm's scale.
+        """delta = effective parameters / |theta|^2 (MacKay, 1992), by half a step in the logarithm.
 
-        Effective parameters are counted by the whole Sigma, whatever the structure: Kronecker factors and the diagonal
-        find too many, and delta grows until the network is a constant.
+        Effective parameters are counted by the full Sigma in every structure: Kronecker factors and the diagonal
+        overestimate them, so that delta would grow until the network is a constant.
         """
         x, weight = self._remembered()
-        logit, factors = self._linearised(x)
-        effective = structured("full", factors)(factors, logit, weight, self.delta).effective
-        target = effective / self._squared_norm().clamp(min=1e-12)
+        effective = ggn_posterior("full", *self._linearised(x), weight, self.delta).effective
+        target = effective / self.linearised.squared_norm().clamp(min=1e-12)
         return (self.delta * target.to(self.delta)).sqrt().clamp(*DELTA_RANGE)
-
-    def _squared_norm(self) -> Tensor:
-        """|theta|^2 of the weights that have a posterior."""
-        if isinstance(self.net, Members):
-            weights = [self.net.members[0].get_parameter(name) for name in self._names]
-        else:
-            weights = [*(self.net.layers[-1] if self.structure == "last_layer" else self.net).parameters()]
-        return torch.stack([p.detach().square().sum() for p in weights]).sum()
 
     @torch.no_grad()
     def log_evidence(self, batch: LabelledBatch) -> Tensor:
@@ -145,7 +146,8 @@ class LaplaceGGN(MLPClassifier):
         """
         z = batch.z.mean(-1, keepdim=True)
         likelihood = -len(batch) * self.loss(self.net(self.encode(batch.points)), z, batch.weight)
-        return likelihood - self.delta * self._squared_norm() / 2 - self.weight_posterior.log_determinant / 2
+        squared_norm = self.linearised.squared_norm()
+        return likelihood - self.delta * squared_norm / 2 - self.weight_posterior.log_determinant / 2
 
     # --- the posterior -----------------------------------------------------------------------------------------------
 
@@ -166,17 +168,14 @@ class LaplaceGGN(MLPClassifier):
     def _conditioned(self) -> WeightPosterior:
         """The posterior of the weights, given the rows."""
         x, weight = self._remembered()
-        delta = self.delta.clone()
-        if isinstance(self.net, Members):
-            network = self.net.members[0]
-            size = sum(network.get_parameter(name).numel() for name in self._names)
-            if self.structure != "full" or size <= MOST_FULL:
-                import_quietly("laplace")
-                from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior  # takes seconds
+        delta, own = self.delta.clone(), self.linearised
+        is_large = self.structure == "full" and sum(p.numel() for p in own.weights()) > MOST_FULL
+        if isinstance(own, OwnNetwork) and not is_large:
+            import_quietly("laplace")
+            from deepbore.classifiers.networks.laplace_torch import LaplaceTorchPosterior  # takes seconds
 
-                return LaplaceTorchPosterior(network, self._names, self.structure, x, weight, delta)
-        logit, factors = self._linearised(x)
-        return structured(self.structure, factors)(factors, logit, weight, delta)
+            return LaplaceTorchPosterior(own.network, own.names, self.structure, x, weight, delta)
+        return ggn_posterior(self.structure, *self._linearised(x), weight, delta)
 
     def _remembered(self) -> tuple[Tensor, Tensor]:
         """Features (n x e) and weights (n) of the rows behind the posterior."""
@@ -184,11 +183,7 @@ class LaplaceGGN(MLPClassifier):
 
     def _linearised(self, x: Tensor) -> tuple[Tensor, Factors]:
         """The MAP network's logit (n) for features x (n x e), and the factors of its Jacobian."""
-        x = x.to(next(self.net.parameters()).dtype)
-        if not isinstance(self.net, StackedMLP):
-            return linearised(self.net.eval().members[0], self._names, self.structure, x)
-        output, factors = self.net.jacobian_factors(x)
-        return output, factors[-1:] if self.structure == "last_layer" else factors
+        return self.linearised(x.to(next(self.net.parameters()).dtype))
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
@@ -200,9 +195,9 @@ class LaplaceGGN(MLPClassifier):
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> dict[str, Tensor]:
-        """The rows behind the posterior, whose number changes, and the seed of its samples."""
+        """The rows behind the posterior, whose number varies, and the seed of its samples."""
         return self._rows
 
     def set_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Takes up the rows of a checkpoint."""
+        """Restores the rows of a checkpoint."""
         self._condition_on(**state)

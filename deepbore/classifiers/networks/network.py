@@ -1,7 +1,6 @@
-"""What classifiers made of neural networks share: weights, and how to descend on them warm, a fixed number of steps."""
+"""`NetworkClassifier`: networks trained side by side, from warm weights, for a fixed number of gradient steps."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,11 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim.adam import Adam, adam
 
 from deepbore.checks import above, at_least, of_kind, one_of, refusal, required, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.stacked import ACTIVATIONS, Members, StackedMLP
+from deepbore.classifiers.networks.stacked import ACTIVATIONS, Members, StackedMLP
+from deepbore.classifiers.posterior import Posterior, of_members
 from deepbore.compute.devices import generator_on
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
@@ -25,17 +26,17 @@ CORESET = 1024  # rows an iteration learns from at most, so that its cost does n
 
 @dataclass(frozen=True)
 class Training:
-    """How the weights are trained in each iteration.
+    """The training of the weights in each iteration.
 
     Args:
-        steps: S, gradient steps per iteration, whatever n (BORE J.3).
+        steps: S, gradient steps per iteration, independent of n (BORE J.3).
         batch_size: B, rows per step; all rows while n <= B.
         learning_rate: of Adam.
         weight_decay: of Adam, L2.
-        warm_start: go on from the last iteration's weights and Adam state, or draw new ones.
-        patience: stop early after so many steps without a loss lower by 1e-4 of itself; None for never
+        warm_start: whether to continue from the last iteration's weights and Adam state, or to draw new weights.
+        patience: stop after this many steps in which the loss has not fallen by 1e-4 of itself; None for never
             (BORE appendix F, strategy ii).
-        half_life: iterations after which S has fallen halfway to a quarter of itself; None for a constant S
+        half_life: iterations after which S is halfway from its start to a quarter of it; None for a constant S
             (BORE appendix F, strategy iii).
 
     Raises:
@@ -57,7 +58,7 @@ class Training:
         one_of((True, False), warm_start=self.warm_start)
 
     def steps_at(self, iteration: int) -> int:
-        """Gradient steps of an iteration, counted from 0."""
+        """Gradient steps of the given iteration, counted from 0."""
         if self.half_life is None:
             return self.steps
         return math.ceil(self.steps * (0.25 + 0.75 * math.exp2(-iteration / self.half_life)))
@@ -68,7 +69,10 @@ class Training:
 
 
 class NetworkClassifier(Classifier):
-    """A classifier with m networks, trained side by side on the same minibatches.
+    """A classifier of m networks, trained side by side on the same minibatches.
+
+    The loss is weighted cross-entropy, so that outputs are logits, unless a subclass overrides `loss` and
+    `loss_gradient`. A subclass implements `posterior`.
 
     Args:
         hidden: widths of the hidden layers.
@@ -104,15 +108,53 @@ class NetworkClassifier(Classifier):
     iteration: Tensor
     net: StackedMLP | Members
 
-    # --- what a method must say --------------------------------------------------------------------------------------
+    # --- for subclasses ----------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        """Outputs (m x B x k), labels (B x k) and weights (B) -> mean loss of each member, summed."""
+        """Outputs (m x B x k), labels (B x k) and weights (B) -> mean loss of each member, summed (BORE eq. 9)."""
+        losses = binary_cross_entropy_with_logits(outputs, z.expand_as(outputs), reduction="none")
+        return (losses * weight[:, None]).mean((1, 2)).sum()
 
-    @abstractmethod
     def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        """The derivative of `loss` in the outputs (m x B x k)."""
+        """The derivative of `loss` with respect to the outputs (m x B x k)."""
+        return (outputs.sigmoid() - z) * (weight[:, None] / z.numel())
+
+    def member_outputs(self, x: Tensor) -> Tensor:
+        """Features (n x e) -> outputs of every member or sample (m x n x k)."""
+        outputs: Tensor = self.net(x)
+        return outputs
+
+    def member_posterior(self, points: Tensor) -> Posterior:
+        """The logits of all members or samples at points (n x d); a point estimate if there is only one.
+
+        Of k columns, the logit of the mean probability.
+        """
+        self.check_points(points)
+        outputs = self.member_outputs(self.encode(points))
+        is_single = outputs.shape[-1] == 1  # then the logit itself: exact, and faster
+        scores = outputs.squeeze(-1) if is_single else self.link.score_of_mean(outputs, -1)
+        return of_members(scores, self.link, type(self).__name__)
+
+    def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
+        """A hook after each training; does nothing by default.
+
+        Args:
+            x: features of the rows, n x e.
+            batch: the rows learned, with the weights of their coreset.
+        """
+
+    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
+        """Sets the gradients of all weights.
+
+        Args:
+            x: features of a minibatch, B x e.
+            loss_gradient: outputs (m x B x k) -> derivative of the loss with respect to them.
+            stream: random numbers for the step, such as dropout masks.
+        """
+        if isinstance(self.net, Members):
+            self.net.backpropagate(x, loss_gradient, stream)
+        else:
+            self.net.backpropagate(x, loss_gradient)
 
     # --- building ----------------------------------------------------------------------------------------------------
 
@@ -133,11 +175,11 @@ class NetworkClassifier(Classifier):
 
     def configure_optimizers(self) -> Adam:
         """Adam, its state kept over all fits of the same classifier."""
-        if self._optimizer is None:
-            plan, weights = self.training_plan, [p for p in self.net.parameters() if p.requires_grad]
-            self._optimizer = Adam(weights, lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True)
-        assert isinstance(self._optimizer, Adam)
-        return self._optimizer
+        return self.keep_optimizer(self._new_optimizer)
+
+    def _new_optimizer(self) -> Adam:
+        plan, weights = self.training_plan, [p for p in self.net.parameters() if p.requires_grad]
+        return Adam(weights, lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True)
 
     # --- training ----------------------------------------------------------------------------------------------------
 
@@ -152,27 +194,19 @@ class NetworkClassifier(Classifier):
         self.iteration += 1
         return {"loss": loss, "epochs": self.training_plan.epochs(len(rows), steps)}
 
-    def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
-        """What a method does with the trained networks, if anything.
-
-        Args:
-            x: features of the rows, n x e.
-            batch: the rows that were learned, with the weights of their coreset.
-        """
-
     def encode(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> features (n x e) in the precision of the weights."""
+        """Points (n x d) -> features (n x e), in the precision of the weights."""
         return self.features(points).to(next(self.net.parameters()).dtype)  # type: ignore[no-any-return]  # torch: any
 
     def _descend(self, x: Tensor, batch: LabelledBatch, steps: int) -> Tensor:
         """S steps of Adam; returns the last minibatch's loss."""
-        self._bring_counts()
+        self._move_step_counts()
         best, since = math.inf, 0
         rows: Tensor | slice = slice(None)
         stream = generator_on(x.device, self.generator)
         for step, rows in enumerate(self._minibatches(len(batch), steps, stream)):
             z, weight = batch.z[rows], batch.weight[rows]
-            self._backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight), stream)
+            self.backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight), stream)
             self._step(first=step == 0)
             if self.training_plan.patience is not None:
                 loss = float(self._loss(x[rows], z, weight))
@@ -181,37 +215,25 @@ class NetworkClassifier(Classifier):
                     break
         return self._loss(x[rows], batch.z[rows], batch.weight[rows])
 
-    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
-        """Sets the gradients of all weights; the stream is for what a method draws in each step."""
-        if isinstance(self.net, Members):
-            self.net.backpropagate(x, loss_gradient, stream)
-        else:
-            self.net.backpropagate(x, loss_gradient)
-
     @torch.no_grad()
     def _loss(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        outputs = self._outputs(x)
+        outputs = self.member_outputs(x)
         return self.loss(outputs, z, weight) / len(outputs)
 
-    def _outputs(self, x: Tensor) -> Tensor:
-        """Features (n x e) -> outputs of every member or sample (m x n x k)."""
-        outputs: Tensor = self.net(x)
-        return outputs
-
     def _step(self, first: bool) -> None:
-        """One step of Adam on the gradients at hand.
+        """One step of Adam with the current gradients.
 
-        The first of an iteration goes through Lightning, which counts it (and so writes checkpoints); the others call
-        what `Adam.step` itself calls, without its inquiries about devices, which take longer than the step.
+        The first step of an iteration goes through Lightning, which counts it (and so writes checkpoints). The others
+        call the function behind `Adam.step`, without its checks of devices, which take longer than the step.
         """
         if first:
             self.lightning_optimizer().step()
             return
         optimizer = self.configure_optimizers()
         (group,) = optimizer.param_groups
-        moved = [p for p in group["params"] if p.grad is not None]  # the output may not hang on all of them
+        moved = [p for p in group["params"] if p.grad is not None]  # the output may not depend on all of them
         states = [optimizer.state[p] for p in moved]
-        if not all(states):  # some of them move for the first time
+        if not all(states):  # first step of some of them
             optimizer.step()
             return
         adam(
@@ -231,14 +253,14 @@ class NetworkClassifier(Classifier):
             eps=group["eps"],
         )
 
-    def _bring_counts(self) -> None:
-        """Moves Adam's counts of steps to the weights, where fused steps want them; Lightning leaves them behind."""
+    def _move_step_counts(self) -> None:
+        """Moves Adam's step counts to the device of the weights, as fused steps need; Lightning does not move them."""
         for weight, state in self.configure_optimizers().state.items():
             if "step" in state:
                 state["step"] = state["step"].to(weight.device)
 
     def _minibatches(self, n: int, steps: int, stream: torch.Generator) -> Iterator[Tensor | slice]:
-        """Rows of each step: all while n <= B, else B drawn at random."""
+        """The rows of each step: all while n <= B, else B drawn at random."""
         size = self.training_plan.batch_size
         if n <= size:
             return iter([slice(None)] * steps)
@@ -246,19 +268,18 @@ class NetworkClassifier(Classifier):
 
     @torch.no_grad()
     def _is_sound(self) -> bool:
-        """Whether all weights are finite: from others no training goes on."""
+        """Whether all weights are finite, so that training can continue from them."""
         return all(bool(weight.isfinite().all()) for weight in self.net.parameters())
 
     def _start_cold(self) -> None:
-        """New weights in place, and a new Adam state."""
+        """Draws new weights, in place, and clears the state of Adam."""
         fresh = self._new_network().to(self.device)
         self.net.load_state_dict(fresh.state_dict())
-        if self._optimizer is not None:
-            self._optimizer.state.clear()
+        self.configure_optimizers().state.clear()
 
 
 def check_factory(network: NetworkFactory) -> None:
-    """Raises SettingError for what can't make networks."""
+    """Raises SettingError unless `network` can be called with the numbers of features and outputs."""
     if not callable(network) or isinstance(network, nn.Module):
         raise SettingError(
             f"network must be a function (features, outputs) -> module, but got {network!r:.100}. Give a function that "
@@ -269,7 +290,7 @@ def check_factory(network: NetworkFactory) -> None:
 
 
 def with_mean_weight_of(batch: LabelledBatch, rows: LabelledBatch) -> LabelledBatch:
-    """Rows of a batch with the mean weight of all that count: their loss, a mean, is as large as without a coreset."""
+    """Rows of a batch, scaled to the mean weight of its evaluated rows: their mean loss is that of the whole batch."""
     if len(rows) == len(batch):
         return rows
     mean = batch.weight.sum() / batch.n_told

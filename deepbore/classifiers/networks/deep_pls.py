@@ -4,32 +4,31 @@ import torch
 from torch import Tensor
 
 from deepbore.checks import whole
-from deepbore.classifiers.fourier import FourierFeatures
-from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.network import NetworkClassifier, Training
+from deepbore.classifiers.networks.last_layer import FourierFeatures, fit_last_layer
+from deepbore.classifiers.networks.network import NetworkClassifier, Training
 from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
-FOURIER = 100
+FOURIER = 100  # default number of Fourier features
 
 
 class DeepPLS(NetworkClassifier):
-    """m networks that fit the labels by least squares, each with a Gaussian posterior over its last layer.
+    """m networks fitted to the labels by (probabilistic) least squares, with a Gaussian posterior of each last layer.
 
-    Least squares is a proper scoring rule: it estimates P(y <= tau | x) from labels by one threshold as PLS does
-    (Oliveira et al. 2022, section 3.1), and from labels graded by value improvement over many thresholds (see
-    `ValueGradedLabels`). After each training the last layers are solved again in closed form, on the
-    hidden features and on random Fourier features beside them: the variance of these grows with the distance from all
-    data, so that the upper bound leaves a local optimum where the networks alone agree that the rest is bad.
+    Least squares is a proper scoring rule: from labels by one threshold it estimates P(y <= tau | x), as PLS does
+    (Oliveira et al. 2022, section 3.1); from labels graded by value, the improvement over many thresholds (see
+    `ValueGradedLabels`). After each training the last layers are solved in closed form, on the hidden features and on
+    random Fourier features. The variance of the latter grows with the distance from all data, so that an upper
+    confidence bound leaves a local optimum even where the networks alone agree that all other points are bad.
 
     Args:
         hidden: widths of the hidden layers.
         activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
         members: m >= 1.
-        fourier: number of Fourier features, 0 for none; None for 100 if the space has real parameters, else none, for
-            between levels the networks alone proved better.
+        fourier: number of Fourier features, 0 for none; None for 100 if the space has real parameters, else none: in
+            discrete spaces the networks alone proved better.
         training: steps, learning rate, warm start, ...
 
     Raises:
@@ -38,7 +37,7 @@ class DeepPLS(NetworkClassifier):
 
     link = Link.IDENTITY
     capabilities = frozenset({"std"})
-    kappa = 2.0  # 1 ends in a poorer cell of a table more often
+    kappa = 2.0  # 1 ends in worse cells of tabular problems more often
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class DeepPLS(NetworkClassifier):
 
     @torch.no_grad()
     def after_training(self, x: Tensor, batch: LabelledBatch) -> None:
-        """Solves the last layers for the mean label."""
+        """Solves the last layers for the mean label over the columns."""
         z = batch.z.mean(-1)
         if self.distance_aware:
             self.waves.choose_length_scale(x, z, batch.weight)
@@ -85,12 +84,12 @@ class DeepPLS(NetworkClassifier):
     # --- predicting --------------------------------------------------------------------------------------------------
 
     def posterior(self, points: Tensor) -> LinearPosterior:
-        """Gaussian: the variance of the last layers and the spread of the members together."""
+        """A Gaussian with the variance of the last layers and the spread of the members."""
         self.check_points(points)
         return LinearPosterior(self._last_features(self.encode(points)), self.last_mean, self.last_root, self.link)
 
     def _last_features(self, x: Tensor) -> Tensor:
-        """Features (n x e) -> what the last layers see: hidden units, waves and a constant for the bias (m x n x h)."""
-        hidden = self.net.hidden(x)  # type: ignore[operator]  # torch says that it may be a tensor
+        """Features (n x e) -> inputs of the last layers (m x n x h): hidden units, Fourier features and a constant."""
+        hidden = self.net.hidden(x)  # type: ignore[operator]  # torch types attributes of modules as tensors
         shared = torch.cat([self.waves(x), torch.ones_like(x[:, :1])], dim=-1)
         return torch.cat([hidden, shared.expand(self.members, -1, -1)], dim=-1)

@@ -1,9 +1,12 @@
 """Posteriors over the weights of a user's own network, N(theta_MAP, Sigma_GGN), by laplace-torch.
 
-laplace-torch keeps the posterior: precision, decompositions, determinants, samples. Three things are added here. Its
-likelihoods have two logits at least: the softmax of [0, f] is the sigmoid of f. It knows no weights of rows:
-`WeightedGGN` multiplies each row's curvature. And its Jacobians are quadratic in the batch, or have no gradients in x:
-those of `row_jacobians` are linear and have them.
+laplace-torch provides the posterior: precision, decompositions, determinants, samples. This file adds three things:
+
+| laplace-torch | here |
+|---|---|
+| likelihoods of two logits or more | `TwoLogits`: the softmax of [0, f] is the sigmoid of f |
+| no weights of rows | `WeightedGGN` multiplies the curvature of each row |
+| Jacobians quadratic in the batch, or without gradients in x | `row_jacobians`: linear, with gradients |
 
 Importing this file imports laplace-torch.
 
@@ -21,21 +24,27 @@ from laplace.utils import Kron
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from deepbore.classifiers.linearised import Factors, WeightPosterior, Weights, flat_jacobian
-from deepbore.classifiers.own_network import linear_layers, row_jacobians
+from deepbore.classifiers.networks.linearised import (
+    Factors,
+    WeightPosterior,
+    Weights,
+    flat_jacobian,
+    linear_layers,
+    row_jacobians,
+)
 from deepbore.compute.devices import generator_on
 
 TINY = 1e-12
 
 
 class LaplaceTorchPosterior(WeightPosterior):
-    """The posterior of some weights of a network, at its present ones.
+    """The posterior of some weights of a network, at their present values.
 
     Args:
         network: n x e -> n x 1.
         names: of the parameters that have a posterior, as `named_parameters` names them.
-        structure: of the precision: "kron" or "diag", or else the whole.
-        x: features of the training rows, n x e; without rows it is the prior.
+        structure: of the precision: "kron" or "diag"; else the full one.
+        x: features of the training rows, n x e; without rows the posterior is the prior.
         weight: of the rows, n.
         delta: prior precision, a scalar.
 
@@ -71,7 +80,7 @@ class LaplaceTorchPosterior(WeightPosterior):
         return roots @ roots.mT
 
     def _roots(self, factors: Factors) -> Tensor:
-        """J(x) Sigma^(1/2), n x P. The square of it is much cheaper than what laplace-torch does for each call."""
+        """J(x) Sigma^(1/2), n x P, whose square is much cheaper than laplace-torch's own predictive variance."""
         jacobian = flat_jacobian(factors)
         if isinstance(self.laplace, KronLaplace):
             return self.laplace.posterior_precision.bmm(jacobian[:, None], exponent=-0.5)[:, 0]
@@ -97,9 +106,9 @@ class TwoLogits(nn.Module):
 
 
 class WeightedGGN(CurvatureInterface):
-    """The generalised Gauss-Newton matrix of `TwoLogits`, each row's part multiplied by the row's weight.
+    """The generalised Gauss-Newton matrix of `TwoLogits`, with each row's term multiplied by the row's weight.
 
-    The weights come in the place of the labels, which that matrix does not depend on. A loss is not computed.
+    The weights are passed in place of the labels, on which the matrix does not depend. No loss is computed.
     """
 
     def full(self, x: Any, y: Tensor, **_: Any) -> tuple[Tensor, Tensor]:
@@ -108,7 +117,7 @@ class WeightedGGN(CurvatureInterface):
         return torch.zeros(()), jacobian.mT @ (curvature[:, None] * jacobian)
 
     def diag(self, x: Any, y: Tensor, **_: Any) -> tuple[Tensor, Tensor]:
-        """Its diagonal."""
+        """The diagonal of `full`."""
         jacobian, curvature = self._rows(x, y)
         return torch.zeros(()), curvature @ jacobian.square()
 
@@ -121,7 +130,7 @@ class WeightedGGN(CurvatureInterface):
     def kron(self, x: Any, y: Tensor, N: int, **_: Any) -> tuple[Tensor, Kron]:
         """For each `nn.Linear` A, the weighted mean of a a^T, and G, the sum of Lambda g g^T; G alone for the bias.
 
-        Where a layer is applied to several vectors of one row, each counts as a row (KFAC-expand).
+        If a layer is applied to several vectors of one row, each counts as a row (KFAC-expand).
         """
         layers = linear_layers(self.model)
         logit, factors = linear_factors(self.model, layers, x)
@@ -139,7 +148,7 @@ class WeightedGGN(CurvatureInterface):
 def linear_factors(
     model: nn.Module, layers: list[nn.Linear], x: Tensor
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor, Tensor]]]:
-    """What enters each layer, and the derivative of the second logit in what leaves it.
+    """The inputs of each layer, and the derivatives of the second logit with respect to its outputs.
 
     Args:
         model: n x e -> n x 2.
@@ -147,8 +156,8 @@ def linear_factors(
         x: features, n x e.
 
     Returns:
-        The second logit (n), and for each layer a (t x i), g (t x o), and the row that each belongs to (t); t is n, or
-        more where a layer is applied to several vectors of a row.
+        The second logit (n), and for each layer a (t x i), g (t x o), and the row of each (t); t is n, or more if the
+        layer is applied to several vectors of a row.
     """
     passed: list[tuple[nn.Module, Tensor, Tensor]] = []
 
@@ -175,7 +184,7 @@ def bernoulli_variance(logit: Tensor) -> Tensor:
 
 
 def _all_at_once(x: Tensor, weight: Tensor) -> DataLoader[Any]:
-    """One batch of all rows, which draws no random numbers; a row without weight if there is none."""
+    """One batch of all rows, which draws no random numbers; a row of weight 0 if there are none."""
     if not len(x):
         x, weight = x.new_zeros(1, x.shape[1]), weight.new_zeros(1)
     rows = TensorDataset(x, weight)

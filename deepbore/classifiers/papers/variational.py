@@ -1,4 +1,4 @@
-"""A sparse variational Gaussian process on GPyTorch; imported when first needed."""
+"""A sparse variational Gaussian process in GPyTorch; imported on first use, as GPyTorch takes seconds to import."""
 
 import math
 
@@ -12,7 +12,7 @@ from gpytorch.utils.quadrature import GaussHermiteQuadrature1D
 from gpytorch.variational import NaturalVariationalDistribution, VariationalStrategy
 from torch import Tensor, nn
 
-# normal priors (mean and standard deviation): logarithms of length scales and of amplitude, and the constant mean
+# normal priors (mean and standard deviation) of the log length scales, of the log amplitude, and of the constant mean
 LENGTH_SCALE, AMPLITUDE, MEAN = (-0.8, 1.0), (1.5, 1.0), (0.0, 1.0)
 
 
@@ -22,14 +22,14 @@ class VariationalGP(ApproximateGP):
     (Hensman, Matthews & Ghahramani, Scalable variational Gaussian process classification, 2015.)
 
     Args:
-        owner: the parameter each of the c coordinates belongs to: one length scale for all coordinates of a parameter.
+        owner: the parameter of each of the c coordinates: all coordinates of a parameter share a length scale.
         inducing: M points as coordinates, M x c.
     """
 
     def __init__(self, owner: Tensor, inducing: Tensor):
         distribution = NaturalVariationalDistribution(len(inducing))
         super().__init__(VariationalStrategy(self, inducing, distribution, learn_inducing_locations=False))
-        self.variational_strategy.variational_params_initialized.fill_(1)  # at the prior; GPyTorch would draw noise
+        self.variational_strategy.variational_params_initialized.fill_(1)  # at the prior; GPyTorch would add noise
         d = int(owner.max()) + 1
         prior = torch.tensor([LENGTH_SCALE] * d + [AMPLITUDE, MEAN])
         prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
@@ -47,29 +47,21 @@ class VariationalGP(ApproximateGP):
         return MultivariateNormal(self.theta[-1].expand(len(x)), self.kernel(scaled) * self.theta[-2].exp())
 
     def marginals(self, x: Tensor) -> MultivariateNormal:
-        """q(f) at coordinates n x c. In evaluation mode GPyTorch keeps what it computed from older parameters.
+        """q(f) at coordinates n x c, without GPyTorch's cache: it keeps results of older parameters.
 
-        Of more points than inducing ones GPyTorch leaves out, in training mode, what is off the diagonal: see `joint`.
+        In training mode, with more points than inducing points, GPyTorch gives the diagonal only: see `covariance`.
         """
-        return self._uncached(x)
-
-    def joint(self, x: Tensor) -> MultivariateNormal:
-        """q(f) at coordinates n x c, with all covariances."""
-        return self._uncached(x, diag=False)
-
-    def _uncached(self, x: Tensor, **settings: bool) -> MultivariateNormal:
-        """q(f), computed anew; what GPyTorch keeps of it with gradients could not be copied."""
         clear_cache_hook(self.variational_strategy)
         try:
-            return self(x, **settings)
+            return self(x)
         finally:
-            clear_cache_hook(self.variational_strategy)
+            clear_cache_hook(self.variational_strategy)  # cached tensors with gradients could not be copied
 
     def covariance(self, x: Tensor) -> Tensor:
         """Covariance of f under q between coordinates (n x c -> n x n).
 
-        K_xx + A^T (S - I) A with A = L^-1 K_ux, L L^T = K_uu and the whitened covariance S. GPyTorch itself gives no
-        more than its diagonal while the module is in training mode, as it is in a run.
+        K_xx + A^T (S - I) A with A = L^-1 K_ux, L L^T = K_uu and the whitened covariance S. In training mode, as in a
+        run, GPyTorch itself gives only the diagonal.
         """
         strategy, m = self.variational_strategy, len(self.variational_strategy.inducing_points)
         kernel = self(torch.cat([strategy.inducing_points, x]), prior=True).covariance_matrix
@@ -101,9 +93,9 @@ class VariationalGP(ApproximateGP):
 
     @torch.no_grad()
     def restart(self, inducing: Tensor) -> NGD:
-        """Moves the inducing points (M x c), sets q to the prior, and gives its optimizer.
+        """Sets the inducing points (M x c) and q to the prior, and returns the optimizer of q.
 
-        A natural gradient step of rate 1 solves for q as if the likelihood were Gaussian, like one of Newton's. As the
+        A natural gradient step of rate 1 solves for q as if the likelihood were Gaussian, like a Newton step. As the
         likelihood is log-concave, the precision stays positive definite.
         """
         self.variational_strategy.inducing_points.copy_(inducing)

@@ -10,10 +10,10 @@ from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy
 
 from deepbore.checks import above, at_least, below, whole, within
-from deepbore.classifiers.ensemble import DeepEnsemble
-from deepbore.classifiers.mc_dropout import keep
-from deepbore.classifiers.network import Training
-from deepbore.classifiers.stacked import StackedMLP
+from deepbore.classifiers.networks.mc_dropout import keep
+from deepbore.classifiers.networks.network import NetworkClassifier, Training
+from deepbore.classifiers.networks.stacked import StackedMLP
+from deepbore.classifiers.posterior import Posterior
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.labels.coreset import NEGLIGIBLE
@@ -23,26 +23,26 @@ from deepbore.space import SearchSpace
 WINDOW = 64  # rows by whose predictions members are chosen
 
 
-class HyperDeepEnsemble(DeepEnsemble):
-    """A pool of networks with widths, dropout rates and weight decays of their own, of which the best m together score.
+class HyperDeepEnsemble(NetworkClassifier):
+    """A pool of networks with different widths, dropout rates and weight decays; the best m of them are the members.
 
     The meta-hyperparameters of BORE-MLP are integrated out rather than tuned (BORE L.3; Wenzel et al., Hyperparameter
-    ensembles for robustness and uncertainty quantification, 2020). Every new row is predicted by the whole pool before
-    it is learnt, so that the run itself is the validation set: members are chosen one by one, each the one that most
-    lowers the loss of the mean probability on the last 64 rows, which favours those that err differently.
+    ensembles for robustness and uncertainty quantification, 2020). The whole pool predicts every new row before it
+    learns it, so that the run itself is the validation set. Members are chosen greedily: each is the one that most
+    lowers the loss of the mean probability on the last 64 rows, which favours members with different errors.
 
-    Departures from the paper: there is no stratification, which trains the chosen hyperparameters again from several
-    initial weights; the pool is drawn once and stays. There are no validation data apart: a prediction was made before
-    its row was learnt, by the weights of that time and for the labels of that time, and is scored on the row's present
-    label, which may have changed with the threshold.
+    Departures from the paper: no stratification, which would retrain the chosen hyperparameters from several initial
+    weights; the pool is drawn once. No separate validation data: a prediction is by the weights, and for the labels, of
+    the time before its row was learned, and is scored on the row's present label, which may have changed with the
+    threshold.
 
     Args:
         width: least and greatest width of the two hidden layers.
         dropout: least and greatest dropout rate, in [0, 1).
         weight_decay: least and greatest weight decay, positive.
         activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
-        pool: networks that are trained.
-        members: m <= pool, networks that score.
+        pool: number of networks that are trained.
+        members: m <= pool, number of networks that predict.
         training: steps, learning rate, warm start, ...; its weight decay is added to the members' own.
 
     Raises:
@@ -72,13 +72,13 @@ class HyperDeepEnsemble(DeepEnsemble):
         self.capabilities = frozenset({"std", "members"} if members > 1 else ())
         self.width_range, self.dropout_range, self.decay_range = width, dropout, weight_decay
         self.register_buffer("chosen", torch.arange(members))
-        self.register_buffer("foretold", torch.full((pool, WINDOW), 0.5))  # probabilities of the last rows, once new
+        self.register_buffer("foretold", torch.full((pool, WINDOW), 0.5))  # predictions of the last rows when new
         self.register_buffer("seen", torch.tensor(0))
 
     chosen: Tensor
     foretold: Tensor
     seen: Tensor
-    units: Tensor  # pool x 1 x h, 1 for the units that a member has
+    units: Tensor  # pool x 1 x h: 1 for units within a member's width, else 0
     rate: Tensor  # pool x 1 x 1
     decay: Tensor  # pool x 1 x 1
 
@@ -101,18 +101,19 @@ class HyperDeepEnsemble(DeepEnsemble):
 
     @torch.no_grad()
     def _choose(self, batch: LabelledBatch) -> None:
-        """Predicts the rows that are new, and chooses members by all predictions of the last rows."""
+        """Predicts the new rows, and chooses members by the predictions of the last rows."""
         new = min(batch.n_own - int(self.seen), WINDOW)
         if new > 0:
-            probability = self._all_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1).nan_to_num(0.5)
+            probability = self.pool_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1).nan_to_num(0.5)
             self.foretold.copy_(torch.cat([self.foretold, probability], dim=1)[:, -WINDOW:])
         last = min(batch.n_own, WINDOW)
-        told = batch.weight[-last:] > NEGLIGIBLE  # of a pending row nobody knows who was right
+        told = batch.weight[-last:] > NEGLIGIBLE  # no pending rows, whose labels are unknown
         if bool(told.any()):
             z, foretold = batch.z[-last:].mean(-1), self.foretold[:, -last:]
             self.chosen.copy_(greedy_choice(foretold[:, told], z[told], len(self.chosen)))
 
-    def _backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
+    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
+        """As in `NetworkClassifier`, with each network's own width, dropout rate and weight decay."""
         assert isinstance(self.net, StackedMLP)
         rate = self.rate.to(stream.device)
         dropped = [keep((self.members, len(x), width), rate, stream).to(x) for width in self.hidden]
@@ -123,13 +124,18 @@ class HyperDeepEnsemble(DeepEnsemble):
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
-    def _outputs(self, x: Tensor) -> Tensor:
+    def posterior(self, points: Tensor) -> Posterior:
+        return self.member_posterior(points)
+
+    def member_outputs(self, x: Tensor) -> Tensor:
+        """Features (n x e) -> outputs of the chosen members (m x n x k)."""
         weights = {name: weight[self.chosen] for name, weight in self.net.named_parameters()}
         masks = [self.units[self.chosen]] * len(self.hidden)
         outputs: Tensor = functional_call(self.net, weights, (x, masks))
         return outputs
 
-    def _all_outputs(self, x: Tensor) -> Tensor:
+    def pool_outputs(self, x: Tensor) -> Tensor:
+        """Features (n x e) -> outputs of all networks (pool x n x k)."""
         outputs: Tensor = self.net(x, [self.units] * len(self.hidden))
         return outputs
 
@@ -141,18 +147,18 @@ def _check_range(name: str, ends: tuple[float, float]) -> None:
 
 
 def log_uniform(bounds: tuple[float, float], u: Tensor) -> Tensor:
-    """Uniform numbers u in [0, 1] -> log-uniform ones within the bounds."""
+    """Uniform numbers u in [0, 1] -> log-uniform numbers within the bounds."""
     low, high = math.log(bounds[0]), math.log(bounds[1])
     return (low + (high - low) * u).exp()
 
 
 def greedy_choice(probability: Tensor, z: Tensor, count: int) -> Tensor:
-    """Which members to take, one by one, each for the least cross-entropy of the mean probability of all taken so far.
+    """Members chosen one by one, each to minimise the cross-entropy of the mean probability of those chosen so far.
 
     Args:
         probability: of each member for each row, m x n.
         z: labels, n.
-        count: how many, <= m.
+        count: number of members to choose, <= m.
 
     Returns:
         Indices of members, in the order of choice.

@@ -1,4 +1,4 @@
-"""Networks of m members that compute side by side, over a leading member axis."""
+"""Networks of m members side by side: built-in ones along a leading axis, or copies of a user's own."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from deepbore.compute.devices import global_streams_seeded
 from deepbore.errors import SettingError
 
 
-def _slope_of_elu(a: Tensor) -> Tensor:  # a name each: what is kept on a module must go through pickle
+def _slope_of_elu(a: Tensor) -> Tensor:  # named functions, since attributes of a module must be picklable
     return a.clamp(max=0) + 1
 
 
@@ -21,7 +21,7 @@ def _slope_of_tanh(a: Tensor) -> Tensor:
     return 1 - a * a
 
 
-# activation, and its derivative as a function of its value
+# activation, and its derivative as a function of the activation's value
 ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "elu": (nn.functional.elu, _slope_of_elu),
     "relu": (torch.relu, torch.sign),
@@ -29,13 +29,13 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tens
 }
 
 
-Masks = Sequence[Tensor]  # what multiplies the units of each hidden layer, each broadcastable to m x n x h
+Masks = Sequence[Tensor]  # factors of the units of each hidden layer, each broadcastable to m x n x h
 
 
 class StackedLinear(nn.Module):
-    """m linear layers: (m x) n x i -> m x n x o, initialised as torch's own, uniform within 1 / sqrt(i).
+    """m linear layers: (m x) n x i -> m x n x o, initialised as `nn.Linear`, uniform within 1 / sqrt(i).
 
-    One layer takes any number of inputs side by side: m x n x i -> m x n x o with shared weights.
+    A single layer broadcasts over the leading axis of its inputs: m x n x i -> m x n x o, with shared weights.
     """
 
     def __init__(self, members: int, inputs: int, outputs: int, generator: torch.Generator):
@@ -54,13 +54,13 @@ class StackedLinear(nn.Module):
 
 
 class StackedMLP(nn.Module):
-    """m multi-layer perceptrons with weights of their own.
+    """m multi-layer perceptrons with separate weights.
 
     Args:
         sizes: widths of the layers, from e features to k outputs.
         members: m.
         activation: "elu", "relu" or "tanh".
-        generator: stream of the initial weights.
+        generator: random numbers for the initial weights.
 
     Raises:
         SettingError: for another activation.
@@ -73,7 +73,7 @@ class StackedMLP(nn.Module):
         self.activation, self.derivative = ACTIVATIONS[activation]
 
     def hidden(self, x: Tensor, masks: Masks = ()) -> Tensor:
-        """Features (n x e) -> what the last layer sees (m x n x h)."""
+        """Features (n x e) -> inputs of the last layer (m x n x h)."""
         for layer, mask in zip_longest(self.layers[:-1], masks):
             x = self.activation(layer(x))
             x = x if mask is None else x * mask
@@ -85,16 +85,16 @@ class StackedMLP(nn.Module):
 
     @torch.no_grad()
     def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], masks: Masks = ()) -> None:
-        """Sets the gradients of all weights, three times as fast as autograd does on layers this small.
+        """Sets the gradients of all weights, three times faster than autograd for such small layers.
 
         Args:
             x: features, n x e.
-            loss_gradient: outputs (m x n x k) -> derivative of the loss in them (m x n x k).
-            masks: of the hidden units, for dropout; none for none.
+            loss_gradient: outputs (m x n x k) -> derivative of the loss with respect to them (m x n x k).
+            masks: of the hidden units, for dropout; empty for none.
         """
         layers = [*self.layers]
         entering = [x.expand(len(layers[0].weight), *x.shape)]
-        slopes = []  # derivative of each hidden layer's output in its sum
+        slopes = []  # derivative of each hidden layer's output with respect to its pre-activation
         for layer, mask in zip_longest(layers[:-1], masks):
             a = self.activation(torch.baddbmm(layer.bias, entering[-1], layer.weight))
             slopes.append(self.derivative(a) if mask is None else self.derivative(a) * mask)
@@ -107,14 +107,14 @@ class StackedMLP(nn.Module):
                 gradient = torch.bmm(gradient, layers[i].weight.mT).mul_(slopes[i - 1])
 
     def jacobian_factors(self, x: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """The one output of a single member, and its derivative in every layer's weights, as factors.
+        """The output of a single member, and its derivative with respect to every layer's weights, as factors.
 
         Args:
             x: features, n x e.
 
         Returns:
             The outputs (n), and for each layer a (n x (i + 1), its inputs and a 1 for the bias) and g (n x o): the
-            derivative in its weights and bias (i + 1 x o) is the outer product of the two. All have gradients in x.
+            derivative with respect to its weights and bias (i + 1 x o) is their outer product. All have gradients in x.
         """
         layers = [*self.layers]
         entering = [x]
@@ -128,20 +128,20 @@ class StackedMLP(nn.Module):
 
 
 def with_one(a: Tensor) -> Tensor:
-    """A column of ones beside a (n x i): what a bias is the weight of."""
+    """a (n x i) with a column of ones, the input of the bias (n x (i + 1))."""
     return torch.cat([a, torch.ones_like(a[:, :1])], dim=-1)
 
 
 class Members(nn.Module):
-    """m copies of a user's own network, one after the other.
+    """m copies of a user's own network, evaluated one after the other.
 
-    They train in training mode, and predict in evaluation mode: a point's score depends on no other point.
+    They learn in training mode and predict in evaluation mode, so that a point's score depends on no other point.
 
     Args:
         factory: (number of features, number of outputs) -> module that maps n x e to n x k.
         sizes: e and k.
         members: m.
-        generator: each copy's weights are made under a seed drawn from it.
+        generator: the source of a seed for each copy's initial weights.
     """
 
     def __init__(
@@ -163,9 +163,9 @@ class Members(nn.Module):
 
     @torch.enable_grad()
     def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
-        """Sets the gradients of all weights; as `StackedMLP.backpropagate`, by autograd.
+        """Sets the gradients of all weights, as `StackedMLP.backpropagate`, but by autograd.
 
-        What the networks draw, such as dropout, follows the stream.
+        Random numbers within the networks, such as dropout, follow the stream.
         """
         self.zero_grad(set_to_none=True)
         self.train()
@@ -175,11 +175,11 @@ class Members(nn.Module):
 
 
 def check_maps(network: nn.Module, features: int, outputs: int) -> None:
-    """Raises SettingError for what is no network from so many features to so many outputs."""
+    """Raises SettingError unless the network maps n x features to n x outputs."""
     rule = f"network must make a module that maps n x {features} features to n x {outputs} outputs"
     if not isinstance(network, nn.Module):
         raise SettingError(f"{rule}, but made {network!r:.100}. Return an nn.Module.")
-    copied = deepcopy(network).eval()  # what a first call may change in it stays as it is
+    copied = deepcopy(network).eval()  # a first call may change the network
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             shape = tuple(copied(torch.zeros(2, features)).shape)
@@ -192,6 +192,6 @@ def check_maps(network: nn.Module, features: int, outputs: int) -> None:
 def _seeded(
     factory: Callable[[int, int], nn.Module], features: int, outputs: int, generator: torch.Generator
 ) -> nn.Module:
-    """A module whose initial weights come from the generator, all global streams left as they were."""
+    """A module with initial weights from the generator; global random states are restored."""
     with global_streams_seeded(generator, torch.device("cpu")):
         return factory(features, outputs)

@@ -17,26 +17,26 @@ from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates
 
 if TYPE_CHECKING:
-    from deepbore.classifiers.variational import VariationalGP
+    from deepbore.classifiers.papers.variational import VariationalGP
 
-SETTLING = 4  # natural gradient steps after which q suits its hyperparameters
-CORESET = 1024  # rows an iteration learns from at most
+SETTLING = 4  # natural gradient steps until q has converged for given hyperparameters
+CORESET = 1024  # maximal number of rows per iteration
 
 
 class GPClassifier(Classifier):
     """P(z = 1 | x) = Phi(f(x)) with a Gaussian process f (Matern 5/2), a Gaussian q(f), and evidence by its bound.
 
-    Scores are values of f. Every iteration begins with q at the prior and at new inducing points, and finds it by a few
-    natural gradient steps of rate 1; meanwhile Adam goes on from the last iteration's hyperparameters: a length scale
-    for each parameter, an amplitude and a constant mean. Up to M observations each has an inducing point, and nothing
-    is approximated but the posterior's shape. Categories are one apart, and an inactive parameter's value does not
-    count (see `Coordinates`).
+    Scores are values of f. Every iteration starts with q at the prior and at new inducing points, and finds it by a few
+    natural gradient steps of rate 1, while Adam continues from the last iteration's hyperparameters: a length scale for
+    each parameter, an amplitude and a constant mean. Up to M observations each have an inducing point, and only the
+    shape of the posterior is approximated. Categories have distance one, and the value of an inactive parameter is
+    ignored (see `Coordinates`).
 
-    Made for `ThresholdLabels`: the likelihood takes a graded label as a fraction of one noisy observation, from which
-    the evidence concludes little but a very smooth function.
+    Made for `ThresholdLabels`: the likelihood treats a graded label as a fraction of one noisy observation, so that the
+    evidence favours a very smooth function.
 
     Args:
-        inducing: M, the number of inducing points; at first the observations are filled up by a Sobol design.
+        inducing: M, the number of inducing points; with fewer observations, the others are a Sobol design.
         steps: gradient steps per iteration, >= 6.
         learning_rate: of Adam, for the hyperparameters.
 
@@ -70,20 +70,17 @@ class GPClassifier(Classifier):
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         import_quietly("gpytorch")
-        from deepbore.classifiers.variational import VariationalGP
+        from deepbore.classifiers.papers.variational import VariationalGP
 
         self.coordinates = Coordinates(space)
         self.register_buffer("design", self.coordinates(space.sobol(self.inducing, seed=0)), persistent=False)
         self.gp = VariationalGP(self.coordinates.owner, self.design)
 
-    design: Tensor  # inducing points where there are too few observations, M x c
+    design: Tensor  # inducing points in place of missing observations, M x c
 
     def configure_optimizers(self) -> Adam:
         """Adam for the hyperparameters, its state kept over all fits of the same classifier."""
-        if self._optimizer is None:
-            self._optimizer = Adam([self.gp.theta], lr=self.learning_rate)
-        assert isinstance(self._optimizer, Adam)
-        return self._optimizer
+        return self.keep_optimizer(lambda: Adam([self.gp.theta], lr=self.learning_rate))
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -97,7 +94,7 @@ class GPClassifier(Classifier):
             loss = -self.gp.elbo(*data) - self.gp.log_prior()
             loss.backward()
             natural.step()
-            if SETTLING <= step < self.steps - 1:  # the last step is for q to follow
+            if SETTLING <= step < self.steps - 1:  # in the last step only q changes
                 self._move_hyperparameters(first=step == SETTLING)
         return {"loss": loss.detach() / len(batch), "rows": float(len(batch))}
 
@@ -107,23 +104,23 @@ class GPClassifier(Classifier):
         return torch.cat([chosen, self.design[len(chosen) :]])
 
     def _move_hyperparameters(self, first: bool) -> None:
-        """A step of Adam; the first of an iteration through Lightning, which counts it, and so writes checkpoints."""
+        """A step of Adam; the first of an iteration goes through Lightning, which counts it, to write checkpoints."""
         optimizer = self.lightning_optimizer() if first else self.configure_optimizers()
         optimizer.step()
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
     def posterior(self, points: Tensor) -> "ProbitPosterior":
-        """q(f), joint: E[Phi(f)] = Phi(mean / sqrt(1 + var)) is its `probability`, exactly."""
+        """The joint q(f); its `probability` is exactly E[Phi(f)] = Phi(mean / sqrt(1 + var))."""
         self.check_points(points)
         return ProbitPosterior(self.gp, self.coordinates(points.double()))
 
 
 class ProbitPosterior(GaussianPosterior):
-    """The Gaussian q(f) at n points; the joint form is worked out when it is asked for.
+    """The Gaussian q(f) at n points; its covariance is computed on request.
 
     Args:
-        gp: the fitted process, which must not be fitted anew before that.
+        gp: the fitted process, which must not be refitted before.
         x: the points as coordinates, n x c.
     """
 
@@ -133,7 +130,7 @@ class ProbitPosterior(GaussianPosterior):
         super().__init__(self._marginals.mean, None, Link.PROBIT)
 
     @cached_property
-    def std(self) -> Tensor:  # computed once, and only if it is asked for
+    def std(self) -> Tensor:  # computed once, on request
         variance: Tensor = self._marginals.variance
         return variance.clamp(min=1e-12).sqrt()
 
