@@ -68,6 +68,14 @@ def empty_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def beside_branin(tmp_path, monkeypatch):
+    """A folder with a configuration, in a process that no run has told where it is."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DEEPBORE_RUN", raising=False)
+    (tmp_path / "branin.yaml").write_text(BRANIN)
+
+
+@pytest.fixture
 def at_home(tmp_path, monkeypatch):
     """A folder with an objective and its configuration, and a home of its own within."""
     (tmp_path / "objective_at_home.py").write_text("def squared(params):\n    return min(params.values()) ** 2\n")

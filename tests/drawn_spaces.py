@@ -20,8 +20,6 @@ def uncounted(monkeypatch):
 
 
 NAMES = ("max_depth", "min_samples_leaf", "max_leaf_nodes")
-
-
 CONDITIONAL = SearchSpace(
     {
         "opt": Categorical(["sgd", "adam", "none"]),

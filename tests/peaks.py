@@ -10,11 +10,7 @@ from deepbore.classifiers.posterior import PointEstimate
 from deepbore.data.observations import Observations
 
 FIVE = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
-
-
 MIXED = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "n": Integer(1, 50), "c": Categorical(list("abcdef"))})
-
-
 GRID = SearchSpace({f"k{i}": Ordinal(list(range(5))) for i in range(3)})
 
 

@@ -27,6 +27,4 @@ def tried_on(space, value, n=12, **settings):
 
 
 STEM = "model.init_args.optimizer.init_args."
-
-
 DOTTED = SearchSpace({STEM + name: Real(0, 1) for name in ("lr", "weight_decay", "momentum")})

@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tune_lightningcli"
-
-
 SPACE = {"x": {"type": "real", "low": 0, "high": 1}}
-
-
 # A program without Lightning, which starts at once: it leaves what KeepTrial would, and then does what x says.
 PROGRAM = """
 import json, os, sys, time

@@ -90,6 +90,7 @@ def test_c10_words_stay_words():
 
 
 # regression: each of these was wrong once
+@pytest.mark.usefixtures("beside_branin")
 def test_a_configuration_of_ones_own_is_not_replaced(capsys):
     Path("mine").mkdir()
     Path("mine/config.yaml").write_text("# my own settings" + BRANIN)
@@ -99,10 +100,12 @@ def test_a_configuration_of_ones_own_is_not_replaced(capsys):
     assert os.listdir("mine") == ["config.yaml"]
 
 
+@pytest.mark.usefixtures("beside_branin")
 def test_ratios_are_words_and_a_0_in_front_changes_nothing():
     assert load_yaml("[1:1, 4:3, 16:9, 08, 010, -0x1F, 0o17]") == ["1:1", "4:3", "16:9", 8, 10, -31, 15]
 
 
+@pytest.mark.usefixtures("beside_branin")
 def test_a_key_that_stands_twice_is_refused(capsys):
     with pytest.raises(yaml.YAMLError, match="'lr' stands more than once"):
         load_yaml("{lr: 1, lr: 2}")

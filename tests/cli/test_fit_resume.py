@@ -219,6 +219,7 @@ loop: {n_trials: 3}
 
 
 # regression: each of these was wrong once
+@pytest.mark.usefixtures("beside_branin")
 def test_a_run_goes_on_without_the_file_that_it_has_learned(monkeypatch):
     Path("mine.py").write_text("def objective(params): return params['x']")
     monkeypatch.syspath_prepend(".")

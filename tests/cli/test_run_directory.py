@@ -4,6 +4,8 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
+
 from deepbore import Study, minimize
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
@@ -52,6 +54,7 @@ def test_a_run_of_fit_is_no_run_of_tune(at_home, capsys):
     assert said == "deepbore: run is no run of `deepbore tune`. Go on with: deepbore fit --resume run"
 
 
+@pytest.mark.usefixtures("beside_branin")
 def test_runs_that_begin_together_have_a_directory_each():
     begun = threading.Barrier(8)
     found = []
@@ -68,6 +71,7 @@ def test_runs_that_begin_together_have_a_directory_each():
     assert sorted(path.name for path in found) == [f"tune-{k}" for k in range(1, 9)]
 
 
+@pytest.mark.usefixtures("beside_branin")
 def test_a_run_that_is_refused_leaves_no_directory():
     assert main(["fit", "--config", "branin.yaml", "--loop.n_trials", "null"]) == 2
     assert not Path("runs").exists()

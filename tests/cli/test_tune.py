@@ -252,6 +252,7 @@ def test_an_argument_that_a_program_links_is_no_parameter(tmp_path, monkeypatch)
     LightningCLIProblem({"model.lr": rate, "data.batch_size": batch_size}, "loss", **program).prepare()
 
 
+@pytest.mark.usefixtures("beside_branin")
 @pytest.mark.parametrize(("option", "path"), [("--script", "nope.py"), ("--config", "nope.yaml")])
 def test_a_program_that_is_not_there_is_said_to_be_missing(option, path, capsys):
     Path("train.py").touch()
@@ -261,6 +262,7 @@ def test_a_program_that_is_not_there_is_said_to_be_missing(option, path, capsys)
     assert not Path("runs").exists()
 
 
+@pytest.mark.usefixtures("beside_branin")
 def test_a_command_that_nothing_would_end_is_refused(capsys):
     assert main(["fit", "--config", "branin.yaml", "--loop.n_trials", "null"]) == 2
     assert "n_trials=None needs something else that ends the run" in capsys.readouterr().err

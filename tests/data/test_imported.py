@@ -315,6 +315,7 @@ CHOICE = Categorical(["sgd", "adam"])
 BRANCHED = SearchSpace({"momentum": Real(0, 1, when={"optimizer": "sgd"}), "optimizer": CHOICE})
 
 
+@pytest.mark.usefixtures("beside_branin")
 @pytest.mark.parametrize(
     ("space", "rows", "says"),
     [

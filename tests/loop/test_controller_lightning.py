@@ -14,25 +14,19 @@ from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 
-from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, Study, ThresholdLabels, Training
+from deepbore import DeepEnsemble, KernelPLS, Study, ThresholdLabels, Training
 from deepbore.cli.main import main
 from deepbore.data.observations import Observations, Status
 from deepbore.labels import LabelledBatch
 from deepbore.loop.metrics import ROWS, Metrics
+from objectives import bowl
+from plane import PLANE
 from trainers import quiet_trainer
+from watching import Watching, stepped
 
-PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 OURS = {"trials", "failed_trials", "best_value", "tau", "seconds_per_suggestion", "label_flips", "brier_score"}
+
 CLASSIFIERS_OWN = {"loss", "accuracy", "calibration_error", "auroc"}
-
-
-def bowl(params):
-    return (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2
-
-
-def stepped(params):
-    """A bowl of few values, which soon can't get better."""
-    return round(4 * bowl(params))
 
 
 def run(objective, callbacks=(), n_trials=None, classifier=None, labels=None, n_initial=5, **settings):
@@ -41,20 +35,6 @@ def run(objective, callbacks=(), n_trials=None, classifier=None, labels=None, n_
     trainer = quiet_trainer(callbacks=list(callbacks), **settings)
     study.optimize(objective, n_trials, trainer=trainer)
     return trainer, study.classifier, study
-
-
-class Watching(Callback):
-    """Keeps the metrics as they are when an iteration ends, and perhaps writes them to a file."""
-
-    def __init__(self, path: str | None = None):
-        self.path, self.seen = path, []
-
-    def on_train_epoch_end(self, trainer, pl_module):
-        self.seen.append({name: float(value) for name, value in trainer.callback_metrics.items()})
-
-    def on_train_end(self, trainer, pl_module):
-        if self.path is not None:
-            Path(self.path).write_text(json.dumps(self.seen))
 
 
 # --- stopping --------------------------------------------------------------------------------------------------------
@@ -146,12 +126,12 @@ def test_a_run_from_yaml_takes_lightnings_callbacks_and_ones_of_your_own(tmp_pat
 problem:
   class_path: deepbore.problems.FunctionProblem
   init_args:
-    function: test_lightning.stepped
+    function: watching.stepped
     space: {x: {type: real, low: -1, high: 1}, y: {type: real, low: -1, high: 1}}
 trainer:
   callbacks:
     - {class_path: lightning.pytorch.callbacks.EarlyStopping, init_args: {monitor: best_value, patience: 6}}
-    - {class_path: test_lightning.Watching, init_args: {path: seen.json}}
+    - {class_path: watching.Watching, init_args: {path: seen.json}}
 loop: {n_initial: 5}
 """
     )
