@@ -27,7 +27,7 @@ from deepbore import (
 from deepbore.data.observations import Status
 from deepbore.errors import JournalError, PointError
 from deepbore.loop.engine import Engine
-from deepbore.loop.snapshot import MAGIC
+from deepbore.loop.state import MAGIC
 from deepbore.testing import TOY_SPACES
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE, SQUARE

@@ -13,7 +13,7 @@ import pytest
 from deepbore import ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, TargetReached, minimize
 from deepbore.errors import JournalError
 from deepbore.loop import lightning
-from deepbore.loop.interrupts import Interrupts
+from deepbore.loop.stopping import Interrupts
 from deepbore.study import StopRule
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE, SQUARE

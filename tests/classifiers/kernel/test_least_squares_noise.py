@@ -13,8 +13,8 @@ from deepbore import KernelPLS
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.acquisition.botorch import joint_acquisition
 from deepbore.candidates import Search
-from deepbore.classifiers.kernel_posterior import drawn_without_noise
-from deepbore.classifiers.kernels import matern52
+from deepbore.classifiers.kernel.kernels import matern52
+from deepbore.classifiers.kernel.posterior import drawn_without_noise
 from deepbore.data.observations import Observations
 from deepbore.labels import LabelledObservations
 from deepbore.testing import fit
