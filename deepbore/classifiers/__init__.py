@@ -1,6 +1,5 @@
 """Classifiers: models of labelled points and the posteriors of their scores."""
 
-from deepbore.classifiers.at_budgets import AtBudgets, at_budgets
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.classifiers.link import Link
@@ -13,10 +12,9 @@ from deepbore.classifiers.networks.network import NetworkClassifier, Training
 from deepbore.classifiers.papers.gp_classifier import GPClassifier
 from deepbore.classifiers.papers.logistic import FourierLogistic
 from deepbore.classifiers.papers.relative_ratio import RelativeRatio
-from deepbore.classifiers.per_column import ColumnsPosterior, PerColumn
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
 from deepbore.classifiers.trees import RandomForest, TreeClassifier, XGBoost
-from deepbore.classifiers.wrappers import Calibrated, Relaxed
+from deepbore.classifiers.wrappers import AtBudgets, Calibrated, ColumnsPosterior, PerColumn, Relaxed, at_budgets
 
 __all__ = [
     "AtBudgets",

@@ -1,6 +1,7 @@
-"""Classifiers around a classifier: on points of another space (`Relaxed`), or calibrated (`Calibrated`)."""
+"""Classifiers around another one: on points of another space, at budgets, for each column, calibrated."""
 
 import logging
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -13,16 +14,18 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from torch import Tensor
 
-from deepbore.checks import one_of, required, whole
+from deepbore.checks import of_kind, one_of, required, whole
 from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import MembersPosterior, Posterior
+from deepbore.classifiers.posterior import MeanOnlyPosterior, MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
+from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
 from deepbore.labels.coreset import NEGLIGIBLE, distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
-from deepbore.space import SearchSpace
+from deepbore.space import Real, SearchSpace
 from deepbore.space.relaxation import Relaxation
+from deepbore.space.structure import free_name
 
 MOST_CERTAIN = -600.0  # least logit whose probability differs from 0 in double precision
 NO_MAP = torch.empty(2, 0, dtype=torch.float64)  # no calibration
@@ -435,3 +438,183 @@ class Calibrated(Classifier):
         """Restores the maps of a checkpoint."""
         self._map = state["map"].cpu()
         self._maps = [state[f"map{number}"].cpu() for number in range(len(self._maps))]
+
+
+class AtBudgets(OnAnotherSpace):
+    """One classifier of all rungs: it learns the label of a configuration on a budget, and answers for the highest.
+
+    The logarithm of the budget is one more real parameter of the space that the base learns. So what is good after one
+    epoch counts for what will be good after eighty as far as the data say that it does, and a search, which asks what
+    is best at the highest budget, needs to know of none. A study with a budget wraps its classifier in this by itself.
+
+    Without budgets in a batch all of it is learned as of the highest.
+
+    Args:
+        classifier: the base, not bound to a space yet.
+        budget: the rungs.
+
+    Raises:
+        SettingError: for a base that is bound already.
+
+    Example:
+        >>> from deepbore import Budget, KernelPLS, Real, SearchSpace, Study
+        >>> study = Study(SearchSpace({"x": Real(0, 1)}), budget=Budget("epochs", 1, 9))
+        >>> type(study.classifier).__name__, type(study.classifier.base).__name__
+        ('AtBudgets', 'KernelPLS')
+
+    References:
+        Klein et al., Model-based Asynchronous Hyperparameter and Neural Architecture Search, 2020: one model of all
+        rungs beside asynchronous promotions.
+    """
+
+    learns = "one parameter more"
+
+    def __init__(self, classifier: Classifier, budget: Budget):
+        required(classifier=classifier, budget=budget)
+        super().__init__(classifier)
+        of_kind(Budget, budget=budget)
+        self.budget = budget
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        spent = {free_name("budget", space.names): Real(self.budget.low, self.budget.top, log=True)}
+        self.base.bind(SearchSpace({**space.parameters, **spent}), outputs)
+
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        return self.base.fit(self._spent(batch))
+
+    def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
+        """That of the base, each row at its own budget."""
+        return self.base.quality(self._spent(batch))
+
+    def posterior(self, points: Tensor) -> Posterior:
+        """That of the base at the highest budget."""
+        self.check_points(points)
+        return self.base.posterior(_with_column(points, torch.ones_like(points[:, 0])))
+
+    def _spent(self, batch: LabelledBatch) -> LabelledBatch:
+        """The batch with the place of each budget between the lowest and the highest, in logarithms, as a column."""
+        if batch.budgets is None:
+            return replace(batch, points=_with_column(batch.points, torch.ones_like(batch.points[:, 0])))
+        spent = (batch.budgets / self.budget.low).log() / math.log(self.budget.top / self.budget.low)
+        return replace(batch, points=_with_column(batch.points, spent.nan_to_num(nan=1.0)))
+
+
+def at_budgets(classifier: Classifier, budget: Budget) -> "AtBudgets":
+    """A classifier in `AtBudgets`, unless it is in one already.
+
+    Raises:
+        SettingError: for one of another budget.
+    """
+    wrapped = classifier if isinstance(classifier, AtBudgets) else AtBudgets(classifier, budget)
+    if wrapped.budget != budget:
+        raise SettingError(
+            f"the classifier is of {wrapped.budget}, but the study has {budget}. Give the classifier alone: it is "
+            "wrapped in AtBudgets by itself."
+        )
+    return wrapped
+
+
+def _with_column(points: Tensor, column: Tensor) -> Tensor:
+    return torch.cat([points, column[:, None].to(points)], dim=-1)
+
+
+class PerColumn(Classifier):
+    """A copy of a classifier for each column of the labels, each with parameters of its own: one for each objective.
+
+    The other classifiers learn the mean of the columns, or have outputs over a shared trunk. Objectives differ in what
+    they depend on and how smoothly, so each is better off with length scales of its own.
+
+    Its posterior has the columns' own in `ColumnsPosterior.columns`, which count as independent. As one score it is
+    their mean, which has no deviation: what needs one is refused when the run is made.
+
+    Args:
+        classifier: the base, not bound to a space yet, whose posterior has a deviation.
+        columns: k >= 1, how many columns the labels have.
+
+    Raises:
+        SettingError: for a base that is bound already, or without a deviation, or a number below 1.
+
+    Example:
+        >>> from deepbore import KernelPLS, Real, SearchSpace, Study
+        >>> space = SearchSpace({"x": Real(0, 1)})
+        >>> study = Study(space, directions=["minimize"] * 2, classifier=PerColumn(KernelPLS(rows=100), columns=2))
+        >>> type(study.labels).__name__
+        'ObjectiveLabels'
+    """
+
+    def __init__(self, classifier: Classifier, columns: int):
+        super().__init__()
+        required(classifier=classifier, columns=columns)
+        check_base(classifier, "each column has a copy of the base")
+        whole(1, columns=columns)
+        if "std" not in classifier.capabilities:
+            raise SettingError(
+                f"each column needs a deviation of its score, which {type(classifier).__name__} does not have. Use "
+                "KernelPLS or DeepPLS; or leave it as it is: then ChebyshevLabels put several objectives in one column."
+            )
+        self.parts = [classifier, *(deepcopy(classifier) for _ in range(columns - 1))]
+        for number, part in enumerate(self.parts):  # not in a list: Lightning hands its trainer to children only
+            self.add_module(f"column{number}", part)
+        self.link, self.kappa, self.differentiable = classifier.link, classifier.kappa, classifier.differentiable
+        self.distance_aware, self.closed_form = classifier.distance_aware, classifier.closed_form
+        self.capabilities, self.columns = frozenset({"columns"}), columns
+        self.generator = classifier.generator
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        for part in self.parts:
+            part.bind(space, 1)
+
+    def configure_optimizers(self) -> list[Any]:
+        """Those of all columns, each of which steps its own."""
+        return optimizers_of(self.parts)
+
+    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+        if batch.z.shape[1] != len(self.parts):
+            raise SettingError(f"PerColumn has {len(self.parts)} column(s), but the labels have {batch.z.shape[1]}.")
+        logged: dict[str, Any] = {}
+        for number, part in enumerate(self.parts):
+            measured = part.fit(replace(batch, z=batch.z[:, [number]]))
+            logged |= {f"{name}_{number}": value for name, value in measured.items()}
+        return logged
+
+    def posterior(self, points: Tensor) -> "ColumnsPosterior":
+        self.check_points(points)
+        return ColumnsPosterior([part.posterior(points) for part in self.parts], self.link)
+
+
+class ColumnsPosterior(MeanOnlyPosterior):
+    """The posteriors of k columns of labels at n points, which count as independent.
+
+    As one score it is the mean of the columns, without a deviation.
+
+    Args:
+        columns: k posteriors of n points each.
+        link: what the scores are.
+    """
+
+    def __init__(self, columns: list[Posterior], link: Link):
+        self.columns, self.link = columns, link
+
+    @property
+    def means(self) -> Tensor:
+        """Of each column, n x k."""
+        return torch.stack([each.mean for each in self.columns], dim=-1)
+
+    @property
+    def stds(self) -> Tensor:
+        """Standard deviations of each column, n x k."""
+        return torch.stack([each.std for each in self.columns], dim=-1)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.means.mean(-1)
+
+    @property
+    def probability(self) -> Tensor:
+        return torch.stack([each.probability for each in self.columns], dim=-1).mean(-1)
+
+    def unavailable(self, what: str) -> SettingError:
+        return SettingError(
+            f"PerColumn has a score for each column, so there is no one {what}. Look at its `columns`; or use one "
+            "column, as ChebyshevLabels give it, with KernelPLS."
+        )

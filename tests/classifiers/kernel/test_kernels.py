@@ -6,7 +6,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from deepbore import Integer, KernelPLS, Real, SearchSpace, Study, ValueGradedLabels
-from deepbore.classifiers.per_column import PerColumn
+from deepbore.classifiers.wrappers import PerColumn
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 

@@ -13,7 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from deepbore import Budget, KernelPLS, Real, SearchSpace, ThresholdLabels, ValueGradedLabels
 from deepbore.classifiers import Relaxed
-from deepbore.classifiers.at_budgets import AtBudgets
+from deepbore.classifiers.wrappers import AtBudgets
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.testing import TOY_SPACES, fit, toy_data
