@@ -121,7 +121,7 @@ class EarlierTasks:
     @torch.no_grad()
     def joined(self, batch: LabelledBatch) -> LabelledBatch:
         """A batch of n rows of this run after 200 - n rows of the tasks, each with the weight of its task."""
-        room = ROWS - len(batch) if self else 0
+        room = ROWS - len(batch)
         weights = self.weights(batch).tolist() if room > 0 else []
         pairs = [(task.batch, w) for task, w in zip(self.tasks, weights, strict=False) if task.batch and w >= LEAST]
         if not pairs or room < len(pairs):

@@ -44,6 +44,16 @@ class Recipe:
         return self.strategy.models[0]
 
     @property
+    def acquisition(self) -> Acquisition | None:
+        """What the first strategy maximises; None where it is no `ModelStrategy`."""
+        return None if self.first is None else self.first.acquisition
+
+    @property
+    def candidates(self) -> Candidates | None:
+        """How the first strategy maximises it; None where it is no `ModelStrategy`."""
+        return None if self.first is None else self.first.candidates
+
+    @property
     def first(self) -> ModelStrategy | None:
         """What classifier, acquisition and candidates are short for; None where the strategy has no such part."""
         first = self.strategy.first if isinstance(self.strategy, Turns) else self.strategy

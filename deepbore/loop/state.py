@@ -23,7 +23,7 @@ from deepbore.data.history import History
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Observations
 from deepbore.errors import JournalError, SettingError
-from deepbore.labels import LabelledObservations
+from deepbore.labels import LabelledBatch, LabelledObservations
 from deepbore.loop.lightning import Models
 from deepbore.loop.metrics import Metrics
 from deepbore.loop.promotions import Promotion
@@ -71,7 +71,7 @@ class RunState:
 
     def __post_init__(self) -> None:
         self.earlier = EarlierTasks(self.observations, self.recipe.labels)
-        self.data = LabelledObservations(self.observations, self.recipe.labels, self.earlier.joined)
+        self.data = LabelledObservations(self.observations, self.recipe.labels, self.with_earlier_tasks)
         for model in self.strategy.models:
             model.generator, model.is_in_a_run = self.generator, True
         self.reseed(self.seed)
@@ -85,6 +85,15 @@ class RunState:
     def own(self) -> Observations:
         """The rows of this run, without those of earlier tasks."""
         return self.observations.of_task(0)
+
+    @property
+    def has_earlier_tasks(self) -> bool:
+        """Whether trials of earlier tasks are known."""
+        return bool(self.observations.task_names)
+
+    def with_earlier_tasks(self, batch: LabelledBatch) -> LabelledBatch:
+        """A labelled batch of this run after rows of earlier tasks, if there are any."""
+        return self.earlier.joined(batch) if self.has_earlier_tasks else batch
 
     @property
     def n_begun(self) -> int:
@@ -124,7 +133,7 @@ class RunState:
         self.generator.manual_seed(self.seed)
 
     def enqueue(self, point: Tensor) -> None:
-        """Has a point (d) asked before any others; the journal knows it first, and an interrupt leaves both or none."""
+        """Queues a point (d) for the next ask. The journal is written first: an interrupt leaves both or none."""
         self.observations.settle()
         params = self.space.decode(point[None])
         queue = [*self.queue, self.space.encode(params)[0]]  # with as many digits as the journal has
@@ -179,7 +188,8 @@ class RunState:
 
         Tensors are the run's own, not copies.
         """
-        feasibility = self.feasibility.state_dict()
+        has_constraints = bool(self.observations.constraints.shape[1])
+        feasibility = self.feasibility.state_dict() if has_constraints else {}
         return {
             "asked": self.observations.n_asked,
             "seed": self.seed,
@@ -205,7 +215,10 @@ class RunState:
         self.strategy.load_state_dict(state["strategy"])
         self.recipe.labels.load_state_dict(state["labels"])
         self.metrics.load_state_dict(state["metrics"])
-        self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.without_fixed)
+        if feasibility := state.get("feasibility"):
+            self.feasibility.load_state_dict(feasibility, self.space.without_fixed)
+        else:
+            self.feasibility = Feasibility()
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.promised = list(state.get("promised", []))
         self.disappointed = dict(state.get("disappointed", {}))

@@ -8,14 +8,14 @@ from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status
 from deepbore.data.rungs import latest
 from deepbore.errors import SettingError, TrialError
-from deepbore.loop.engine import Asker
+from deepbore.loop.engine import TrialAllocator
 from deepbore.study.telling import Telling
 
 
 class Reporting(Telling):
     """The part of a study with cheap fidelities that listens while a trial runs."""
 
-    _asker: Asker
+    _allocator: TrialAllocator
 
     def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
         """Notes the value of a running trial at a step, and says whether it is to go on.
@@ -67,4 +67,4 @@ class Reporting(Telling):
             if step < float(observations.budgets[row]) * (1 - ROUNDING) and not outcome.has_failed:
                 return True
             observations.tell(row, outcome)
-            return bool(self._asker.engine.reserve_promoted(1, of=row))
+            return bool(self._allocator.engine.reserve_promoted(1, of=row))

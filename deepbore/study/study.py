@@ -21,7 +21,7 @@ from deepbore.data.observations import Direction, Trial
 from deepbore.data.reading import trials_of
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
-from deepbore.loop.engine import Asker, Engine
+from deepbore.loop.engine import Engine, TrialAllocator
 from deepbore.loop.lightning import new_trainer, run
 from deepbore.loop.recommending import recommend
 from deepbore.loop.stopping import StopRule
@@ -116,7 +116,7 @@ class Study(Reporting):
 
     def _begin(self, run: Opened, device: torch.device) -> Self:
         self._take(run)
-        self._device, self._asker = device, Asker(Engine(self._state), device)
+        self._device, self._allocator = device, TrialAllocator(Engine(self._state), device)
         self.observations.to(device)
         self._recommended: tuple[tuple[int, ...], int | None] | None = None  # by what was known then
         self._lock, self._steering = threading.RLock(), None
@@ -141,7 +141,7 @@ class Study(Reporting):
         whole(1, q=q)
         with self._alone("ask"):
             self._state.check_classifier()
-            return trials_of(self.observations, self._asker.ask(q))
+            return trials_of(self.observations, self._allocator.ask(q))
 
     # --- letting it run ----------------------------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class Study(Reporting):
 
     def share(self, ranks: Ranks) -> None:
         """Proposes together with copies of this study on other ranks (see `Suggester`); the first keeps the journal."""
-        self._asker = Asker(Engine(self._state, ranks), self._device)
+        self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
 
     # --- journal -----------------------------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ def angle(axes):
 def view_of(study):
     """What a strategy sees of a study now."""
     study._state.data.labelled()
-    return Engine(study._state)._view()
+    return Engine(study._state).view()
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def applies(study):
     """Whether `OtherBranches` has something to propose."""
     state = study._state
     state.data.labelled()
-    return state.strategy.others[0].applies(replace(Engine(state)._view(), first=state.strategy.first))
+    return state.strategy.others[0].applies(replace(Engine(state).view(), first=state.strategy.first))
 
 
 def models_of(study, n):
