@@ -15,14 +15,12 @@ from deepbore.data.record import read_record
 from deepbore.data.thresholds import best_among, best_and_tau, threshold
 from deepbore.labels import preferences
 from deepbore.plots import history, report
-from deepbore.plots.held_out import held_out
-from deepbore.plots.html_report import record_of
-from deepbore.plots.optimization_history import gamma_of
-from deepbore.plots.page.charts import axis_of
-from deepbore.plots.page.parallel_chart import _good
-from deepbore.plots.parallel_plot import _heights
-from deepbore.plots.predictions import is_good, judged_rows
-from deepbore.plots.value_axis import ValueAxis
+from deepbore.plots.history_chart import gamma_of
+from deepbore.plots.on_plotly import value_axis
+from deepbore.plots.parallel_chart import Parallel
+from deepbore.plots.predictions import held_out, is_good, judged_rows
+from deepbore.plots.sources import record_of
+from deepbore.plots.style import ValueAxis
 from test_found_by_reading import SQUARE, told, with_a_task
 
 # --- records and pictures --------------------------------------------------------------------------------------------
@@ -80,7 +78,7 @@ def test_tau_is_drawn_of_many_values_at_no_more_than_a_picture_shows(n):
 
 @pytest.mark.parametrize(("low", "high", "every"), [(1e-3, 10, 1), (1e-12, 1, 2), (2, 30, None)])
 def test_a_logarithmic_axis_has_powers_of_ten_where_there_are_several(low, high, every):
-    assert axis_of(ValueAxis(low, high, True, False), "value").get("dtick") == every
+    assert value_axis(ValueAxis(low, high, True, False), "value").get("dtick") == every
 
 
 def test_observations_of_a_part_know_their_best():
@@ -189,7 +187,7 @@ def test_fixed_parameters_stay_on_their_axes():
         study = db.Study(space, seed=0)
         told(study, 8, lambda params: params["x"])
         study.fix({"c": fixed})
-        heights = _heights(study, ["x", "c"], torch.arange(8))
+        heights = Parallel.of(record_of(study), ["x", "c"], 8).heights
         assert np.isfinite(heights).all()
         assert ((heights > -0.1) & (heights < 1.1)).all()
 
@@ -199,6 +197,5 @@ def test_infeasible_values_beyond_a_log_axis_are_no_failures(tmp_path):
     for trial, value in zip(study.ask(5), [-1.0, 1.0, 10.0, 100.0, 1000.0], strict=True):
         study.tell(trial, value, constraints=[-value])
     study.close()
-    record = read_record(tmp_path / "run.jsonl")
-    good = _good(record, record.trials)
-    assert (np.diff(good) < 0).all()  # none is NaN, which a failure is
+    good = Parallel.of(read_record(tmp_path / "run.jsonl"), ["x"], 5).good
+    assert (np.diff(good) <= 0).all()  # none is NaN, which a failure is

@@ -26,10 +26,17 @@ from deepbore.classifiers.posterior import PointEstimate
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.evaluators import Timed
-from deepbore.plots.held_out import anew, held_out
-from deepbore.plots.html_report import record_of
-from deepbore.plots.predictions import labels_of, values_of
-from deepbore.plots.translation import BY_CALIBRATION, BY_DEFINITION, Translation, isotonic
+from deepbore.plots.predictions import (
+    BY_CALIBRATION,
+    BY_DEFINITION,
+    Translation,
+    anew,
+    held_out,
+    isotonic,
+    labels_of,
+    values_of,
+)
+from deepbore.plots.sources import record_of
 from drawn_studies import CUBE, MIXED, NAN, Known
 
 

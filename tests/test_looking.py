@@ -12,7 +12,7 @@ from deepbore.cli.main import main
 from deepbore.cli.run_directory import Run, ago, runs_in
 from deepbore.data.thresholds import best_and_tau
 from deepbore.errors import JournalError, SettingError
-from deepbore.plots.value_axis import ValueAxis
+from deepbore.plots.style import ValueAxis
 from written_runs import VALUES, write_journal, write_run
 
 HEAVY = {"torch", "lightning", "scipy", "botorch", "pandas", "sklearn"}

@@ -21,7 +21,7 @@ from deepbore import (
 from deepbore.errors import SettingError
 from deepbore.labels import Labelling, Labels
 from deepbore.plots import best_and_tau, history
-from deepbore.plots.scales import short
+from deepbore.plots.on_matplotlib import tick_labels
 from drawn_studies import CUBE, LINE, MIXED, NAN, told, trained
 
 OF_ALL = [pictures.history, pictures.parallel_coordinates]
@@ -246,4 +246,4 @@ def test_looking_does_not_change_the_run():
 def test_ticks_are_round_values_of_the_parameter(parameter, expected):
     values = parameter.ticks(5)
     parameter.encode(values)
-    assert [short(value) for value in values] == expected
+    assert tick_labels(values) == expected

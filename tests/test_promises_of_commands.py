@@ -19,7 +19,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.data.record import read_record
 from deepbore.errors import SettingError
 from deepbore.integrations.sklearn import DeepBoreSearchCV
-from deepbore.plots.page.history_chart import history_section
+from deepbore.plots.page.sections import history_section
 from deepbore.problems import LightningCLIProblem
 from thread_ranks import on_ranks
 

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 import deepbore as db
 from deepbore import Categorical, Outcome, Real, SearchSpace, Study, plots
 from deepbore.errors import SettingError
-from deepbore.plots.html_report import record_of
-from deepbore.plots.page.history_chart import history_section
-from deepbore.plots.page.tables import trials_table
+from deepbore.plots.page.sections import history_section, trials_table
+from deepbore.plots.sources import record_of
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 

@@ -7,12 +7,12 @@ from commands import deepbore
 from deepbore import Categorical, Integer, Outcome, Real, SearchSpace, Study, plots
 from deepbore.cli.run_directory import Run
 from deepbore.data.record import read_record
-from deepbore.plots.names import short_names
 from deepbore.plots.page.learned import Learned, learned_sections
-from deepbore.plots.page.parallel_chart import Scale, parallel_section
-from deepbore.plots.predictions import probability, values_of
-from deepbore.plots.style import INFEASIBLE
-from deepbore.plots.translation import Translation
+from deepbore.plots.page.sections import parallel_section
+from deepbore.plots.parallel_chart import DeclaredScale
+from deepbore.plots.predictions import Translation, probability, values_of
+from deepbore.plots.sources import record_of
+from deepbore.plots.style import INFEASIBLE, short_names
 
 PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 STEM = "model.init_args.optimizer.init_args."
@@ -129,18 +129,19 @@ def test_the_page_has_a_bar_and_an_axis_for_each_parameter(dotted):
 
 def test_choices_that_begin_alike_have_different_ticks():
     choices = ["torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"]
-    assert len({label for _, label in Scale.of({"type": "categorical", "choices": choices}, []).ticks}) == 3
     study = Study(SearchSpace({"optimizer": Categorical(choices), "x": Real(0, 1)}), seed=0)
     study.optimize(lambda p: p["x"] + (p["optimizer"] == choices[1]), 12, progress=False)
     study.fit()
+    (chart,) = parallel_section(record_of(study)).charts
+    named = [note["text"] for note in chart.layout["annotations"] if note["x"] == 0 and "<b>" not in note["text"]]
+    assert len(set(named)) == 3
     ticks = [[label.get_text() for label in axes.get_xticklabels()] for axes in plots.slices(study).axes]
     assert any(len(set(labels)) == 3 and all("…" in label for label in labels) for labels in ticks)
 
 
 @pytest.mark.parametrize("parameter", [Integer(1, 8), Integer(0, 100, step=20), Real(0, 1), Real(0, 0.3, step=0.1)])
 def test_ticks_of_the_page_are_values_that_a_parameter_can_have(parameter):
-    for _, label in Scale.of(parameter.to_dict(), []).ticks:
-        value = float(label)
+    for value in DeclaredScale.of(parameter.to_dict(), []).ticks:
         native = int(value) if isinstance(parameter, Integer) else value
         assert value == native
         assert parameter.decode(parameter.encode([native])) == [pytest.approx(native)]
