@@ -99,7 +99,8 @@ class History:
     @property
     def failed(self) -> np.ndarray:
         """The trials without a value."""
-        return self.ids[np.isnan(self.values)]
+        failed: np.ndarray = self.ids[np.isnan(self.values)]
+        return failed
 
     @property
     def kinds(self) -> dict[str, tuple[np.ndarray, str]]:
@@ -279,8 +280,7 @@ def _draw_optimum(axes: "Axes", optimum: float) -> None:
 def history_chart(shown: History) -> Chart:
     """The same chart for the page; of more than 3000 trials the best, the newest, and others evenly."""
     axis, some = shown.axis, thinned(shown.sign * shown.values, MOST)
-    outside = " (outliers at the edge)" if axis is not None and axis.cut else ""
-    layout = {"xaxis": titled("trial"), "yaxis": value_axis(axis, shown.name + outside), "hovermode": "closest"}
+    layout = {"xaxis": titled("trial"), "yaxis": value_axis(axis, shown.name), "hovermode": "closest"}
     if axis is None:
         failures = points(shown.failed.tolist(), [0.0] * len(shown.failed), FAILED, 7, name="failed",
                           trials=shown.failed.tolist(), marker={"symbol": "x"})  # fmt: skip

@@ -152,13 +152,13 @@ def _mark_next(panes: Sequence["Axes"], study: "Study") -> None:
 def _plane(study: "Study", objective: Objective | None, figure: "Figure | None") -> "Figure":
     if reason := nothing_learned(study):
         return message(figure, reason)
-    both = has_deviation(study)
+    both, (across, up) = has_deviation(study), study.space.names
     figure = figure or new_figure(9.8 if both else 5.2, 4.0)
     panels = figure.subplots(1, 2 if both else 1, gridspec_kw={"wspace": 0.06}, squeeze=False)[0]
-    drawn = draw_pair(panels[0], Pair.of(study, *study.space.names))
+    drawn = draw_pair(panels[0], Pair.of(study, across, up))
     colour_bar(figure, name_of_pi(study), drawn, panels[0])
     if both:
-        drawn = draw_pair(panels[1], Pair.of(study, *study.space.names, deviation=True), deviation=True)
+        drawn = draw_pair(panels[1], Pair.of(study, across, up, deviation=True), deviation=True)
         figure.colorbar(drawn, ax=panels[1], aspect=30).set_label("standard deviation of the score")
         panels[1].set_ylabel("")
     tau = tau_of(labels_of(study))

@@ -57,9 +57,10 @@ def titled(words: str, **settings: Any) -> dict[str, Any]:
 
 
 def value_axis(shown: ValueAxis | None, title: str) -> dict[str, Any]:
-    """The layout of an axis of values."""
+    """The layout of an axis of values; if it has a title, that says whether outliers lie at its edge."""
     if shown is None:
         return titled(title)
+    title += " (outliers at the edge)" if title and shown.cut else ""
     if not shown.log:
         return titled(title, type="linear", range=[shown.low, shown.high])
     decades = math.log10(shown.high / shown.low)
@@ -75,7 +76,8 @@ def parameter_axis(shown: ParameterAxis, **settings: Any) -> dict[str, Any]:
     if shown.is_numeric and not shown.log:
         return axis
     labels = [number(tick) for tick in shown.ticks]  # plotly's own say 10, 9, 8 within a decade
-    return {**axis, "tickvals": shown.places.tolist(), "ticktext": texts(labels, CHOICE)}
+    named = {"tickvals": shown.places.tolist(), "ticktext": texts(labels, CHOICE)}
+    return {**axis, **named, "ticklabeloverflow": "allow"}  # else labels that are too long are left out
 
 
 # --- traces ----------------------------------------------------------------------------------------------------------
@@ -87,7 +89,9 @@ def points(x: Sequence[float], y: Sequence[float], colour: str, size: float, **m
     return {"type": "scatter", "mode": "markers", "x": list(x), "y": list(y), "marker": marker, **more}
 
 
-def line(x: Sequence[float], y: Sequence[float], colour: str, width: float, **more: Any) -> dict[str, Any]:
+def line(
+    x: Sequence[float | None], y: Sequence[float | None], colour: str, width: float, **more: Any
+) -> dict[str, Any]:
     """A line that the pointer passes; `line` in `more` adds to its look."""
     look = {"color": colour, "width": width, **more.pop("line", {})}
     return {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": look, "hoverinfo": "skip", **more}

@@ -11,14 +11,7 @@ import numpy as np
 from deepbore.data.directions import sign_of
 from deepbore.data.record import Record, is_feasible
 from deepbore.data.trial import Trial
-from deepbore.plots.on_matplotlib import (
-    figure_of,
-    good_to_bad,
-    new_axes,
-    nothing_on,
-    plain_names,
-    tick_labels,
-)
+from deepbore.plots.on_matplotlib import figure_of, good_to_bad, new_axes, nothing_on, plain_names, tick_labels
 from deepbore.plots.on_plotly import Chart, line, texts
 from deepbore.plots.sources import finished_trials, first_values, record_of, require_study, some_of
 from deepbore.plots.style import FAILED, INFEASIBLE, ValueAxis, number
@@ -144,8 +137,9 @@ class Parallel:
     @property
     def ranked(self) -> np.ndarray:
         """The indices of the feasible trials, the worst first."""
-        order = np.argsort(self.good, kind="stable")  # NaN is last
-        return order[self.feasible[order] & ~np.isnan(self.good[order])]
+        counted = np.flatnonzero(self.feasible & ~np.isnan(self.good))
+        order: np.ndarray = counted[np.argsort(self.good[counted], kind="stable")]
+        return order
 
 
 def _seen(trials: Sequence[Trial], name: str) -> list[Any]:

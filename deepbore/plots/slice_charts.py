@@ -12,17 +12,7 @@ from torch import Tensor
 
 from deepbore.errors import SettingError
 from deepbore.plots.importance_chart import importances
-from deepbore.plots.on_matplotlib import (
-    clear,
-    dress,
-    greens,
-    greys,
-    message,
-    new_figure,
-    note,
-    root_scale,
-    thin_spines,
-)
+from deepbore.plots.on_matplotlib import clear, dress, greens, greys, message, new_figure, note, root_scale, thin_spines
 from deepbore.plots.on_plotly import Chart, line, parameter_axis, points, remark, text, value_axis
 from deepbore.plots.predictions import (
     MANY,

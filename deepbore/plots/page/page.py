@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 LINES = 24  # of a text that comes up under the pointer
 
 
+class Page(str):
+    """HTML that a notebook shows in a frame."""
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self)}" style="width: 100%; height: 900px; border: 0"></iframe>'
+
+
 def report(
     run: Union["Study", Record],
     *,
@@ -41,7 +48,7 @@ def report(
     configuration: str = "",
     times: str | Path | None = None,
     every: float | None = None,
-) -> str:
+) -> Page:
     """A page of HTML with the results of a run: a table to sort, and charts with details under the pointer.
 
     plotly.js is in the page (1.5 MB), and nothing is fetched from anywhere.
@@ -56,7 +63,7 @@ def report(
         every: seconds after which the page reloads itself; None for never.
 
     Returns:
-        the HTML; text of the user is escaped in it.
+        the HTML, a `str` that a notebook shows; text of the user is escaped in it.
 
     Raises:
         SettingError: if the classifier is not trained.
@@ -68,7 +75,7 @@ def report(
     if configuration:
         settings = f"<details><summary>all settings</summary><pre>{escape(configuration)}</pre></details>"
         sections.append(Section("Configuration", html=settings))
-    return render(title, {**_summary(record), **(facts or {})}, sections, record, every)
+    return Page(render(title, {**_summary(record), **(facts or {})}, sections, record, every))
 
 
 def _sections(record: Record, study: "Study | None", times: str | Path | None) -> Iterator[Section]:
@@ -139,11 +146,7 @@ POLICY = (
 
 
 def render(
-    title: str,
-    facts: Mapping[str, Any],
-    sections: Sequence[Section],
-    record: Record,
-    every: float | None = None,
+    title: str, facts: Mapping[str, Any], sections: Sequence[Section], record: Record, every: float | None = None
 ) -> str:
     """The page.
 
