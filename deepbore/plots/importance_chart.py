@@ -25,7 +25,7 @@ WORK, LEAST = 60_000, 128  # scores in all; but at least so many samples
 SHOWN = 20  # bars
 
 
-# --- by permutation ---------------------------------------------------------------------------------------------------
+# --- by permutation --------------------------------------------------------------------------------------------------
 
 SAMPLES = 2048  # pairs drawn
 
@@ -110,7 +110,7 @@ def importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
     return figure_of(axes)
 
 
-# --- by Shapley effects -----------------------------------------------------------------------------------------------
+# --- by Shapley effects ----------------------------------------------------------------------------------------------
 
 WALKS = 4096
 CELLS = 16  # into which the values of a parameter are put

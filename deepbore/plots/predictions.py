@@ -275,10 +275,6 @@ class Units:
         """pi in these units, the same shape."""
         return pi if self.translation is None else self.translation(pi)
 
-    def of_trials(self, study: "Study") -> np.ndarray:
-        """The values of the trials, or their labels where pi is shown (n)."""
-        return mean_labels(study) if self.translation is None else values_of(study)
-
 
 def by_definition(study: "Study") -> Translation | None:
     """The map along the trials' own labels and values; None if these do not determine it.

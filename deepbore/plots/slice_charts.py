@@ -27,6 +27,7 @@ from deepbore.plots.predictions import (
     probability,
     shown_rows,
     spread,
+    values_of,
 )
 from deepbore.plots.style import (
     BAD,
@@ -69,7 +70,7 @@ def chosen(study: "Study", parameters: Sequence[str] | None, most: int) -> list[
     return list(parameters)
 
 
-# --- one parameter: what is drawn ------------------------------------------------------------------------------------
+# --- slices: what is drawn -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -163,12 +164,12 @@ def _prediction(study: "Study", column: int, units: Units, fine: int) -> Predict
 
 
 def _trials_along(study: "Study", column: int, units: Units, most: int) -> Heights:
-    rows, points = shown_rows(study, most), study.observations.points.cpu()
+    rows, points, labels = shown_rows(study, most), study.observations.points.cpu(), mean_labels(study)
     rows = rows[study.space.active(points[rows])[:, column]]
-    heights = units.of_trials(study)
+    heights = labels if units.translation is None else values_of(study)
     rows = rows[torch.from_numpy(np.isfinite(heights))[rows]]
     at = on_axis(list(study.space.parameters.values())[column], points[rows, column])
-    return Heights(rows.numpy(), at, heights[rows.numpy()], mean_labels(study)[rows.numpy()] > 0)
+    return Heights(rows.numpy(), at, heights[rows.numpy()], labels[rows.numpy()] > 0)
 
 
 def _moved(study: "Study", start: Tensor, columns: list[int], entries: Tensor) -> Tensor:
@@ -178,7 +179,7 @@ def _moved(study: "Study", start: Tensor, columns: list[int], entries: Tensor) -
     return study.space.released.snap(points)
 
 
-# --- as a picture ----------------------------------------------------------------------------------------------------
+# --- slices: as a picture --------------------------------------------------------------------------------------------
 
 
 def slices(study: "Study", *, parameters: Sequence[str] | None = None, figure: "Figure | None" = None) -> "Figure":
@@ -235,7 +236,7 @@ def draw_slice(axes: "Axes", shown: Slice) -> None:
     axes.scatter(trials.at, trials.heights, s=11, c=colours, alpha=0.55, lw=0, zorder=2, clip_on=False)
 
 
-# --- on the page -----------------------------------------------------------------------------------------------------
+# --- slices: on the page ---------------------------------------------------------------------------------------------
 
 
 def slice_chart(shown: Slice, values: ValueAxis) -> Chart:
@@ -282,7 +283,7 @@ def _bars(_: Slice, found: Prediction, values: ValueAxis, said: dict[str, Any]) 
     return [points(found.x.tolist(), middle.tolist(), GOOD, 9, marker=marker, error_y=arms, **said)]
 
 
-# --- two parameters: what is drawn -----------------------------------------------------------------------------------
+# --- pairs: what is drawn --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -385,7 +386,7 @@ def _trials_over(study: "Study", rows: Tensor, columns: Sequence[int]) -> Trials
     return Trials(rows[shown].numpy(), np.where(active[shown].T.numpy(), places, np.nan))
 
 
-# --- as a picture ----------------------------------------------------------------------------------------------------
+# --- pairs: as a picture ---------------------------------------------------------------------------------------------
 
 
 def pairs(study: "Study", *, parameters: Sequence[str] | None = None, figure: "Figure | None" = None) -> "Figure":
@@ -455,7 +456,7 @@ def colour_bar(figure: "Figure", name: str, drawn: Any, beside: Any) -> None:
     bar.set_label(name)
 
 
-# --- on the page -----------------------------------------------------------------------------------------------------
+# --- pairs: on the page ----------------------------------------------------------------------------------------------
 
 
 def pair_chart(shown: Pair, values: ValueAxis, *, less_is_better: bool) -> Chart:

@@ -118,7 +118,7 @@ def _unfinished(statuses: list[Status]) -> dict[str, int]:
     return {"failed": statuses.count(Status.FAILED), "pending": statuses.count(Status.PENDING)}
 
 
-# --- as HTML ----------------------------------------------------------------------------------------------------------
+# --- as HTML ---------------------------------------------------------------------------------------------------------
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
