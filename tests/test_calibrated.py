@@ -18,7 +18,7 @@ from deepbore import (
     XGBoost,
 )
 from deepbore.classifiers import Classifier, Link, PointEstimate
-from deepbore.classifiers.calibration import METHODS
+from deepbore.classifiers.wrappers import METHODS
 from deepbore.testing import fit, toy_data
 
 SPACE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})

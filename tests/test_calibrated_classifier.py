@@ -21,7 +21,7 @@ from deepbore import (
     minimize,
 )
 from deepbore.classifiers import Link, PointEstimate
-from deepbore.classifiers.calibration import METHODS, score_of_logit
+from deepbore.classifiers.wrappers import METHODS, score_of_logit
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit
 from test_calibrated import HEADS, QUICK, SPACE, generator, noisy_data

@@ -18,8 +18,8 @@ from deepbore import (
     Training,
     ValueGradedLabels,
 )
-from deepbore.classifiers.last_layer import fit_last_layer
-from deepbore.classifiers.stacked import ACTIVATIONS, Members, StackedMLP
+from deepbore.classifiers.networks.last_layer import fit_last_layer
+from deepbore.classifiers.networks.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 

@@ -13,7 +13,7 @@ from deepbore import Outcome, Real, SearchSpace, Study
 from deepbore.cli.summary import summary
 from deepbore.data.record import read_record
 from deepbore.errors import ValueTypeError
-from deepbore.loop.snapshot import load
+from deepbore.loop.state import load
 from deepbore.loop.stopping import ExpectedImprovementBelow, TargetReached
 from deepbore.plots.history_chart import history
 from deepbore.plots.page.page import report

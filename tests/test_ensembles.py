@@ -15,9 +15,9 @@ from deepbore import (
     ThresholdLabels,
     Training,
 )
-from deepbore.classifiers.hyper_ensemble import greedy_choice
-from deepbore.classifiers.mc_dropout import keep
-from deepbore.classifiers.stacked import StackedMLP
+from deepbore.classifiers.networks.hyper_ensemble import greedy_choice
+from deepbore.classifiers.networks.mc_dropout import keep
+from deepbore.classifiers.networks.stacked import StackedMLP
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
@@ -275,7 +275,7 @@ def test_members_are_chosen_by_rows_before_they_are_learnt():
     fit(ensemble, growing, epochs=1)
     new = SPACE.sobol(3, seed=9)
     with torch.no_grad():
-        expected = ensemble._all_outputs(ensemble.encode(new)).sigmoid().mean(-1)
+        expected = ensemble.pool_outputs(ensemble.encode(new)).sigmoid().mean(-1)
     for row in growing.observations.reserve(new):
         growing.observations.tell(row, 0.5)
     fit(ensemble, growing, epochs=1)

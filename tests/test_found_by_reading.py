@@ -12,7 +12,7 @@ from torch import nn
 import deepbore as db
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.candidates import Search
-from deepbore.classifiers import fourier_logistic
+from deepbore.classifiers.papers import logistic
 from deepbore.errors import PointError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
@@ -158,8 +158,8 @@ def test_members_are_chosen_by_rows_that_were_told():
 @pytest.mark.slow
 def test_a_fourier_head_at_the_end_of_its_length_scales_stops_climbing(monkeypatch):
     tries = []
-    original = fourier_logistic.maximise_bound
-    monkeypatch.setattr(fourier_logistic, "maximise_bound", lambda *given: tries.append(1) or original(*given))
+    original = logistic.maximise_bound
+    monkeypatch.setattr(logistic, "maximise_bound", lambda *given: tries.append(1) or original(*given))
     study = told(db.Study(SQUARE, seed=0, n_initial=10, classifier=db.FourierLogistic()), 10, lambda p: p["x"] + p["y"])
     most = 0
     for _ in range(6):

@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.linear_model import LogisticRegression
 
 from deepbore import Categorical, FourierLogistic, Real, SearchSpace, ThresholdLabels
-from deepbore.classifiers.fourier import FourierFeatures
-from deepbore.classifiers.logistic import LogisticData, curvature, maximise_bound, moments
+from deepbore.classifiers.networks.last_layer import FourierFeatures
+from deepbore.classifiers.papers.logistic import LogisticData, curvature, maximise_bound, moments
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 

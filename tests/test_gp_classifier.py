@@ -13,8 +13,8 @@ from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, Condition, GPClassifier, Real, SearchSpace, ThresholdLabels
 from deepbore.acquisition import ExpectedProbability, LogExpectedImprovement, UpperConfidenceBound
-from deepbore.classifiers.gp_classifier import ProbitPosterior
-from deepbore.classifiers.variational import VariationalGP
+from deepbore.classifiers.papers.gp_classifier import ProbitPosterior
+from deepbore.classifiers.papers.variational import VariationalGP
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 

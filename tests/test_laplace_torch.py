@@ -12,8 +12,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from deepbore import LaplaceGGN, ThresholdLabels, Training
-from deepbore.classifiers import laplace
-from deepbore.classifiers.laplace_torch import LaplaceTorchPosterior, TwoLogits
+from deepbore.classifiers.networks import laplace
+from deepbore.classifiers.networks.laplace_torch import LaplaceTorchPosterior, TwoLogits
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, check_classifier, fit, toy_data
 

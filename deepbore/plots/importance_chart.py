@@ -54,7 +54,7 @@ def importances(study: "Study", samples: int | None = None, seed: int = 0) -> di
     """
     whole(1, samples=samples)
     has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
-    space = study.space.released  # what stands still now was learned all the same
+    space = study.space.without_fixed  # fixed parameters were learned, too
     if has_nothing:
         return dict.fromkeys(space.names, 0.0)
     n = samples or max(LEAST, min(SAMPLES, WORK // len(space)))
@@ -183,7 +183,7 @@ def shares(study: "Study", samples: int | None = None, seed: int = 0) -> dict[st
 
 def _walks(study: "Study", n: int, generator: torch.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """n walks: values of every parameter, active or not (d + 1 x n x d), pi there (d + 1 x n), the steps (n x d)."""
-    space, d = study.space.released, len(study.space)  # what stands still now was learned all the same
+    space, d = study.space.without_fixed, len(study.space)  # fixed parameters were learned, too
     walk, other = space.draw(n, generator), space.draw(n, generator)
     order = torch.rand(n, d, generator=generator, dtype=torch.float64).argsort(-1)
     points = [walk.clone()]

@@ -176,7 +176,7 @@ def _moved(study: "Study", start: Tensor, columns: list[int], entries: Tensor) -
     """Points with these entries (m x k) in k columns, the others as in a configuration (d): m x d."""
     points = start.repeat(len(entries), 1)
     points[:, columns] = entries
-    return study.space.released.snap(points)
+    return study.space.without_fixed.snap(points)
 
 
 # --- slices: as a picture --------------------------------------------------------------------------------------------
