@@ -14,7 +14,7 @@ from deepbore.data.record import Record
 from deepbore.data.thresholds import best_among
 from deepbore.errors import SettingError
 from deepbore.parts import without_addresses
-from deepbore.plots.run_comparison import Curves
+from deepbore.plots.history_chart import Curves
 
 MOMENTS = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 COLUMNS = 4  # moments in a table

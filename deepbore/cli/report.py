@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deepbore.cli.run_directory import Run
 from deepbore.data.files import refuse_link, replace_file
-from deepbore.plots.html_report import report
+from deepbore.plots.page.page import report
 
 if TYPE_CHECKING:
     from deepbore.data.record import Record

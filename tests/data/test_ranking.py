@@ -17,7 +17,7 @@ from deepbore.data.pareto import crowding, hypervolume, non_dominated
 from deepbore.data.record import read_record
 from deepbore.data.thresholds import best_and_tau
 from deepbore.loop.metrics import progress
-from deepbore.plots.page.history_chart import history_section
+from deepbore.plots.page.sections import history_section
 from plane import LINE, SQUARE
 from rungs import EPOCHS
 

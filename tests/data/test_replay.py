@@ -18,7 +18,7 @@ from deepbore.data.record import front, read_record
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, SettingError
 from deepbore.plots import report
-from deepbore.plots.html_report import record_of
+from deepbore.plots.sources import record_of
 from plane import LINE
 from processes import ROOT
 

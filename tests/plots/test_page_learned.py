@@ -3,7 +3,7 @@
 import pytest
 
 from deepbore import Categorical, Real, SearchSpace, plots as pictures
-from deepbore.plots.html_report import record_of
+from deepbore.plots.sources import record_of
 from drawn_studies import CUBE, MIXED, NAN
 from pictured import told_at_random
 

@@ -16,8 +16,8 @@ from deepbore.data.record import read_record
 from deepbore.errors import ValueTypeError
 from deepbore.loop.state import load
 from deepbore.loop.stopping import ExpectedImprovementBelow, TargetReached
-from deepbore.plots.html_report import report
-from deepbore.plots.optimization_history import history
+from deepbore.plots.history_chart import history
+from deepbore.plots.page.page import report
 from plane import SQUARE
 
 # --- runs ------------------------------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
-"""The table of trials, the reasons of failures, the best configuration and the timeline. Light to import."""
+"""The sections of the page that a journal fills: history, parallel coordinates, the best configuration, failures, the
+timeline of workers and the table of trials. Needs no torch."""
 
 import heapq
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,63 @@ from typing import Any
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record
 from deepbore.data.trial import Trial
-from deepbore.plots.page.charts import MOST, Chart, Section, some_of
+from deepbore.plots.history_chart import History, front_chart, history_chart
+from deepbore.plots.on_plotly import Chart, titled
+from deepbore.plots.parallel_chart import Parallel, parallel_chart
+from deepbore.plots.sources import MOST, some_of
 from deepbore.plots.style import FAILED, GOOD
 
+LINES, AXES = 300, 14  # of parallel coordinates
 REASONS, EXAMPLES, LONG = 12, 8, 300
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+        title: its headline.
+        says: a sentence that explains it, as plain text.
+        charts: of the section.
+        html: what stands below, as HTML.
+        grid: how the charts stand: "" below each other, "grid" or "grid wide" side by side.
+    """
+
+    title: str
+    says: str = ""
+    charts: Sequence[Chart] = ()
+    html: str = ""
+    grid: str = ""
+
+
+def history_section(record: Record) -> Section:
+    """Every value in the order of evaluation; of several objectives the first two against each other, too."""
+    chart = history_chart(History.of(record))
+    if record.k > 1:
+        says = "The first two values of every trial against each other, and the first in the order of evaluation."
+        return Section("History", says, [front_chart(record), chart])
+    many = f" Of {len(record)} trials {MOST} at most are drawn: the best, the newest, and others evenly."
+    says = (
+        "Every value in the order of evaluation, the best so far, and, where the labels have one, the threshold tau: "
+        "to the classifier, values at or better than it are good. Point at a trial for its configuration."
+    )
+    return Section("History", says + (many if len(record) > MOST else ""), [chart])
+
+
+def parallel_section(record: Record) -> Section | None:
+    """The lines of a run with at least two parameters and a trial that has ended; else None."""
+    names = list(record.space)[:AXES]
+    shown = Parallel.of(record, names, LINES)
+    if len(names) < 2 or not shown.trials:
+        return None
+    says = (
+        "Every trial is a line through its parameters to its value: the greener the better; failed ones are red and "
+        "end before it, those that violate a constraint are pink. A line below the axes lacks the parameter."
+    )
+    says += " Of several values the first one counts." if record.k > 1 else ""
+    says += f" The first {AXES} of {len(record.space)} parameters." if len(record.space) > AXES else ""
+    conditional = any("when" in record.space[name] for name in names)
+    return Section("Parallel coordinates", says, [parallel_chart(shown, conditional=conditional)])
 
 
 # --- trials ----------------------------------------------------------------------------------------------------------
@@ -169,37 +224,39 @@ def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -
     trials = [trial for trial in some_of(record.trials, record.direction, 1500) if trial.id in known]
     start = min(span[0] for span in known.values())
     unit, length = _unit(max(span[1] for span in known.values()) - start)
+    spans = {row: ((begin - start) / length, (end - start) / length) for row, (begin, end) in known.items()}
     lanes = _lanes({trial.id: known[trial.id] for trial in trials})
+    count = 1 + max(lanes.values())
     traces = []
     for name, colour, failed in (("complete", GOOD, False), ("failed", FAILED, True)):
-        some = [trial for trial in trials if (trial.status is Status.FAILED) is failed]
-        spans = [known[trial.id] for trial in some]
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": name,
-                "base": [(begin - start) / length for begin, _ in spans],
-                "x": [(end - begin) / length for begin, end in spans],
-                "y": [lanes[trial.id] for trial in some],
-                "trials": [trial.id for trial in some],
-                "more": [f"took {_seconds(end - begin)}" for begin, end in spans],
-                "textposition": "none",
-                "marker": {"color": colour, "opacity": 0.75, "line": {"color": colour, "width": 1}},  # short: a line
-            }
-        )
-    count = 1 + max(lanes.values())
+        rows = [trial.id for trial in trials if (trial.status is Status.FAILED) is failed]
+        more = [f"took {_seconds(known[row][1] - known[row][0])}" for row in rows]
+        traces.append({**_bars(rows, spans, lanes, colour), "name": name, "more": more})
+    numbers = {"tickvals": list(range(count)), "ticktext": list(range(1, count + 1))}
     layout = {
         "barmode": "overlay",
         "bargap": 0.25,
-        "xaxis": {"title": {"text": f"{unit} since the first trial began"}},
-        "yaxis": {"title": {"text": "worker"}, "tickvals": list(range(count)), "ticktext": list(range(1, count + 1)),
-                  "range": [count - 0.5, -0.5], "fixedrange": True},
-    }  # fmt: skip
-    says = "When each evaluation began and ended. What lies between is the time for proposals, or a pause of the run."
-    return Section(
-        "Timeline of workers", says, [Chart([t for t in traces if t["x"]], layout, 130 + 34 * min(count, 16))]
-    )
+        "xaxis": titled(f"{unit} since the first trial began"),
+        "yaxis": titled("worker", range=[count - 0.5, -0.5], fixedrange=True, **numbers),
+    }
+    says = "When each evaluation began and ended. The gaps are the time for proposals, or a pause of the run."
+    chart = Chart([trace for trace in traces if trace["x"]], layout, 130 + 34 * min(count, 16))
+    return Section("Timeline of workers", says, [chart])
+
+
+def _bars(
+    rows: Sequence[int], spans: Mapping[int, tuple[float, float]], lanes: Mapping[int, int], colour: str
+) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "base": [spans[row][0] for row in rows],
+        "x": [spans[row][1] - spans[row][0] for row in rows],
+        "y": [lanes[row] for row in rows],
+        "trials": rows,
+        "textposition": "none",
+        "marker": {"color": colour, "opacity": 0.75, "line": {"color": colour, "width": 1}},  # short: a line
+    }
 
 
 def _lanes(spans: Mapping[int, tuple[float, float]]) -> dict[int, int]:

@@ -12,7 +12,7 @@ from deepbore.data.outcomes import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.labels import Labels
-from deepbore.plots.pair_plot import COARSE, colour_bar, draw_pair
+from deepbore.plots.on_matplotlib import dress, legend, message, new_figure, note, thin_spines
 from deepbore.plots.predictions import (
     grid,
     has_deviation,
@@ -25,21 +25,9 @@ from deepbore.plots.predictions import (
     thresholds_of,
     values_of,
 )
-from deepbore.plots.scales import dress, on_axis
-from deepbore.plots.slice_plot import FINE, LEVELS, draw_slice
-from deepbore.plots.style import (
-    BEST,
-    FAILED,
-    GOOD,
-    GREY,
-    TAU,
-    legend,
-    message,
-    new_figure,
-    note,
-    require_study,
-    thin_spines,
-)
+from deepbore.plots.slice_charts import COARSE, FINE, LEVELS, Pair, Slice, colour_bar, draw_pair, draw_slice
+from deepbore.plots.sources import require_study
+from deepbore.plots.style import BEST, FAILED, GOOD, GREY, TAU, ParameterAxis, on_axis
 from deepbore.worker.objective import Objective, evaluate
 
 if TYPE_CHECKING:
@@ -140,10 +128,10 @@ def _draw_classifier(axes: "Axes", study: "Study") -> None:
     (name,) = study.space.names
     reason = nothing_learned(study)
     if reason is None:
-        draw_slice(axes, study, name)
+        draw_slice(axes, Slice.of(study, name))
         axes.set_ylabel(name_of_pi(study))
         return
-    dress(axes, "x", name, study.space)
+    dress(axes, "x", ParameterAxis.of(study.space, name))
     axes.set_yticks([])
     thin_spines(axes)
     note(axes, reason)
@@ -164,13 +152,13 @@ def _mark_next(panes: Sequence["Axes"], study: "Study") -> None:
 def _plane(study: "Study", objective: Objective | None, figure: "Figure | None") -> "Figure":
     if reason := nothing_learned(study):
         return message(figure, reason)
-    both = has_deviation(study)
+    both, (across, up) = has_deviation(study), study.space.names
     figure = figure or new_figure(9.8 if both else 5.2, 4.0)
     panels = figure.subplots(1, 2 if both else 1, gridspec_kw={"wspace": 0.06}, squeeze=False)[0]
-    drawn = draw_pair(panels[0], study, *study.space.names)
-    colour_bar(figure, study, drawn, panels[0])
+    drawn = draw_pair(panels[0], Pair.of(study, across, up))
+    colour_bar(figure, name_of_pi(study), drawn, panels[0])
     if both:
-        drawn = draw_pair(panels[1], study, *study.space.names, deviation=True)
+        drawn = draw_pair(panels[1], Pair.of(study, across, up, deviation=True), deviation=True)
         figure.colorbar(drawn, ax=panels[1], aspect=30).set_label("standard deviation of the score")
         panels[1].set_ylabel("")
     tau = tau_of(labels_of(study))
