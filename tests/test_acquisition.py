@@ -22,8 +22,8 @@ from deepbore.acquisition.improvement import log_h
 from deepbore.classifiers import DeepEnsemble, DeepPLS, FourierLogistic, GPClassifier, KernelPLS, MLPClassifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate
+from deepbore.component import describe, make
 from deepbore.errors import SettingError
-from deepbore.parts import describe, make
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 MEMBERS = torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, -2.0], [4.0, 1.0, 0.0]])

@@ -25,10 +25,10 @@ from deepbore.acquisition import ClassProbability
 from deepbore.candidates import Candidates, EpsilonGreedy, Search, distinct
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.posterior import PointEstimate
+from deepbore.component import describe, make
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError, ShapeError, SpaceExhausted
 from deepbore.integrations.botorch import BoTorchAcquisition
-from deepbore.parts import describe, make
 
 PLANE = SearchSpace({f"x{i}": Real(0, 1) for i in range(5)})
 MIXED = SearchSpace({"x": Real(0, 1), "y": Real(0, 1), "n": Integer(1, 50), "c": Categorical(list("abcdef"))})

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 import cases
 from deepbore import Categorical, Real, SearchSpace, Study
 from deepbore.classifiers.kernel_fit import ROWS
-from deepbore.compute.correlation import rank_correlation
+from deepbore.compute.numerics import rank_correlation
 from deepbore.errors import SettingError, TableError
 from deepbore.labels import Labelling, Labels, ValueGradedLabels
 from thread_ranks import on_ranks

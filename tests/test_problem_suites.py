@@ -10,7 +10,7 @@ from scipy import stats
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import PointError, SettingError
 from deepbore.problems import Branin, Coco, Noisy, Problem, TrainingRun, suites
-from deepbore.problems.training import RUNS
+from deepbore.problems.benchmarks.training import RUNS
 from deepbore.space import Real, SearchSpace
 
 COCO_FUNCTIONS = [

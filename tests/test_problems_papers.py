@@ -27,7 +27,7 @@ from deepbore.problems import (
     Rosenbrock,
     suites,
 )
-from deepbore.problems.racing.minimum_time import minimum_time
+from deepbore.problems.benchmarks.minimum_time import minimum_time
 
 SHARED = Path(deepbore.__file__).parents[2] / "shared" / "problems"
 TRACKS = {"ucb": "UCB", "ethz_a": "ETHZMobil", "ethz_b": "ETHZ"}

@@ -8,9 +8,9 @@ import torch
 
 import deepbore
 from deepbore import Real, SearchSpace, Study
+from deepbore.component import describe, make
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import EmphasiseChanges, RankGradedLabels, ThresholdLabels
-from deepbore.parts import describe, make
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(1e-3, 1, log=True)})
 

@@ -4,7 +4,7 @@ import pytest
 
 from deepbore.errors import PointError, SettingError
 from deepbore.problems import TrainingRun
-from deepbore.problems.training import RUNS
+from deepbore.problems.benchmarks.training import RUNS
 from deepbore.space import Integer, Ordinal, Real
 
 

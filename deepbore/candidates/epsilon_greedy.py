@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, WrappedSearch
-from deepbore.checks import within
+from deepbore.validation import within
 
 
 class EpsilonGreedy(WrappedSearch):

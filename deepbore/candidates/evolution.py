@@ -8,8 +8,8 @@ from scipy.optimize import differential_evolution
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import one_of, whole
 from deepbore.errors import SettingError
+from deepbore.validation import one_of, whole
 
 
 class DifferentialEvolution(Candidates):

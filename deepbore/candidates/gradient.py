@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.compute.imports import import_quietly
+from deepbore.compute.torch_state import import_quietly
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
+from deepbore.validation import one_of, whole
 
 
 def require_gradients(candidates: Candidates, space: SearchSpace, classifier: Classifier) -> None:

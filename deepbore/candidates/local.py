@@ -5,9 +5,9 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, sorted_by_value
 from deepbore.candidates.climbing import at_peak, climbed
-from deepbore.checks import one_of, whole, within
 from deepbore.classifiers.local_axes import LocalAxes
 from deepbore.classifiers.nearby import NearbyHead
+from deepbore.validation import one_of, whole, within
 
 EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
 REACH = 2.0  # deviations of the good rows along each axis, within which a head of near rows is searched

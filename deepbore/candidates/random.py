@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import whole
+from deepbore.validation import whole
 
 
 class RandomSearch(Candidates):

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.relaxed import Relaxed
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.space.relaxation import Relaxation
+from deepbore.validation import of_kind, required
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.local import LocalSearch
-from deepbore.checks import of_kind
+from deepbore.validation import of_kind
 
 SHORTLIST = 1000  # points that the draws are compared at, or 2 q
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.on_another_space import OnAnotherSpace
 from deepbore.classifiers.posterior import Posterior
@@ -15,6 +14,7 @@ from deepbore.data.budget import Budget
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
 from deepbore.space.declaration import free_name
+from deepbore.validation import of_kind, required
 
 
 class AtBudgets(OnAnotherSpace):

@@ -11,17 +11,17 @@ from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
-from deepbore.checks import between, of_kind
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
+from deepbore.component import Component
+from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import leave_apart
-from deepbore.compute.hooks import hook
-from deepbore.compute.linalg import LinAlgError
-from deepbore.compute.threads import one_thread
+from deepbore.compute.numerics import LinAlgError
+from deepbore.compute.torch_state import hook
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, LabelledBatch, Labelling, default_labels
-from deepbore.parts import Part
 from deepbore.space import SearchSpace
+from deepbore.validation import between, of_kind
 
 if TYPE_CHECKING:
     from deepbore.classifiers.earlier_tasks import EarlierTasks
@@ -34,7 +34,7 @@ class Diverged(ArithmeticError):
     """A training that ended with scores that are no numbers."""
 
 
-class Classifier(Part, LightningModule, ABC):
+class Classifier(Component, LightningModule, ABC):
     """Learns from one labelled batch an epoch, and says what it knows of the scores of points.
 
     The higher a score, the likelier the point is good. A subclass implements `build`, `fit` and `posterior`, and states

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import one_of, required, whole
 from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
 from deepbore.classifiers.posterior import MembersPosterior, Posterior
@@ -18,6 +17,7 @@ from deepbore.errors import SettingError
 from deepbore.labels.coreset import NEGLIGIBLE, distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import one_of, required, whole
 
 TINY = 1e-12
 POOL = 10_000  # observations that the folds share at most: enough to draw coresets from as the base does from all

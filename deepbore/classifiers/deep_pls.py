@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from deepbore.checks import whole
 from deepbore.classifiers.fourier import FourierFeatures
 from deepbore.classifiers.last_layer import fit_last_layer
 from deepbore.classifiers.link import Link
@@ -11,6 +10,7 @@ from deepbore.classifiers.network import NetworkClassifier, Training
 from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import whole
 
 FOURIER = 100
 

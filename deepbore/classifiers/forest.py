@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from deepbore.checks import whole
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.trees import TreeClassifier, library
+from deepbore.validation import whole
 
 
 class RandomForest(TreeClassifier):

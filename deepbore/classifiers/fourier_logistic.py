@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import above, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.fourier import FourierFeatures
 from deepbore.classifiers.link import Link
@@ -14,6 +13,7 @@ from deepbore.classifiers.logistic import LogisticData, Maximum, maximise_bound,
 from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import above, whole
 
 STRIDE = math.log(2) / 2  # by which a try changes the logarithm of the length scale
 LENGTH_SCALE_RANGE = (0.1, 3.0)  # for one feature; distances grow with the square root of their number

@@ -6,14 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import one_of
 from deepbore.classifiers.crashes import without_crashes
 from deepbore.classifiers.kernel_fit import ROWS, KernelFit
 from deepbore.classifiers.kernel_posterior import KernelPosterior
 from deepbore.classifiers.partly_additive import PartlyAdditiveFit
-from deepbore.compute.linalg import LinAlgError
+from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import one_of
 
 CRASH_ITERATIONS = 30  # of the kernel of failures, which is fitted anew each time
 

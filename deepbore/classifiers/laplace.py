@@ -6,16 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.ensemble import MLPClassifier
 from deepbore.classifiers.ggn import structured
 from deepbore.classifiers.linearised import Factors, LinearisedPosterior, WeightPosterior, Weights
 from deepbore.classifiers.network import NetworkFactory, Training
 from deepbore.classifiers.own_network import check_linearised, linearised, parameters_behind
 from deepbore.classifiers.stacked import Members, StackedMLP
-from deepbore.compute.imports import import_quietly
+from deepbore.compute.torch_state import import_quietly
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import above, one_of, whole
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
 MOST_FULL = 1000  # weights whose whole Sigma laplace-torch inverts; of more, rows by rows costs less

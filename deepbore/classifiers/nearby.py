@@ -11,7 +11,7 @@ from torch import Tensor
 from deepbore.classifiers.kernel_fit import ROWS
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.local_axes import LocalAxes
-from deepbore.compute.large import smallest
+from deepbore.compute.numerics import smallest
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value

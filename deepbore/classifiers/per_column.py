@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import required, whole
 from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior, WithoutDeviation
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import required, whole
 
 
 class PerColumn(Classifier):

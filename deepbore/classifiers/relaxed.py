@@ -5,13 +5,13 @@ from typing import Any
 
 from torch import Tensor
 
-from deepbore.checks import required
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.on_another_space import OnAnotherSpace
 from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.relaxation import Relaxation
+from deepbore.validation import required
 
 
 class Relaxed(OnAnotherSpace):

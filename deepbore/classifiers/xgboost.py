@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.checks import at_least, one_of, up_to, whole
 from deepbore.classifiers.trees import TreeClassifier, library
+from deepbore.validation import at_least, one_of, up_to, whole
 
 
 class XGBoost(TreeClassifier):

@@ -26,7 +26,7 @@ from deepbore.errors import DeepBoreError, JournalError, SettingError, TableErro
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.warning import EvaluationWarning
 from deepbore.loop.lightning import quiet
-from deepbore.problems.function import make_working_directory_importable
+from deepbore.problems.base import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
 from deepbore.study.running import Steered, check_objective

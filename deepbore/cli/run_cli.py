@@ -13,7 +13,6 @@ from lightning.pytorch.loggers import CSVLogger
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import above, required, whole
 from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.cli.yaml_file import MODE, dump_yaml, load_yaml, with_texts
@@ -25,6 +24,7 @@ from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
 from deepbore.study.running import MAX_FAILURES, refuse_steps
+from deepbore.validation import above, required, whole
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from deepbore.checks import whole
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, MissingPackage, SettingError, SpaceError
@@ -15,6 +14,7 @@ from deepbore.space import Categorical, Integer, Ordinal, Params, Real, SearchSp
 from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
 from deepbore.study.opening import holds_run
+from deepbore.validation import whole
 from deepbore.worker.objective import in_words, read
 
 try:

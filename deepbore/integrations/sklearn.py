@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from deepbore.candidates.walk import as_many
-from deepbore.checks import whole
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import SearchSpace
 from deepbore.study import Study
+from deepbore.validation import whole
 
 try:
     from sklearn.base import BaseEstimator

@@ -13,10 +13,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from deepbore.candidates.walk import as_many
-from deepbore.checks import whole
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.hooks import hook
-from deepbore.compute.neutral import as_usual
+from deepbore.compute.torch_state import clean_torch_state, hook
 from deepbore.evaluators import Evaluator
 from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine
@@ -24,6 +22,7 @@ from deepbore.loop.metrics import exact, progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
 from deepbore.loop.steering import Steering
+from deepbore.validation import whole
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +167,7 @@ class LoopController(Callback):
 
     def _reserve_proposed(self, trainer: Trainer) -> list[int]:
         """Rows of the classifier's proposals, reserved; none if they are not worth it, or the time is over."""
-        with as_usual():
+        with clean_torch_state():
             points = self._new(trainer, self.engine.propose, self.runner.room)
             if points is None:
                 return []

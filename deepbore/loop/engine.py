@@ -13,9 +13,9 @@ from torch import Tensor
 from deepbore.candidates import Search, distinct
 from deepbore.candidates.walk import fresh_rows, require_room
 from deepbore.classifiers import KernelPLS
+from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.linalg import LinAlgError
-from deepbore.compute.threads import one_thread
+from deepbore.compute.numerics import LinAlgError
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status, WrongReturn
 from deepbore.data.repeats import evaluated

@@ -25,7 +25,7 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import Checkpoint, LambdaCallback, ModelSummary, ProgressBar
 
 from deepbore.classifiers import Classifier
-from deepbore.compute.neutral import as_found
+from deepbore.compute.torch_state import caller_torch_state
 from deepbore.labels import LabelledObservations
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def as_called() -> Iterator[None]:
     """Within a run, the program as it was when the run began: for an objective, which may train, too, and callbacks."""
-    with as_found():
+    with caller_torch_state():
         if not HUSHED:
             yield
             return

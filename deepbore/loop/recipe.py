@@ -6,14 +6,14 @@ from typing import Any
 
 from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch
-from deepbore.checks import of_kind, whole
 from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, PerColumn
+from deepbore.component import alike, class_name, describe, make
 from deepbore.data.budget import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, PreferenceLabels, RungLabels
 from deepbore.labels.base import WrappedLabels
-from deepbore.parts import alike, class_name, describe, make
 from deepbore.space import SearchSpace
+from deepbore.validation import of_kind, whole
 
 N_INITIAL = 10
 KINDS: dict[str, type] = {

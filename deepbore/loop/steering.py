@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, nullcontext
 
 from torch import Tensor
 
-from deepbore.checks import above, whole
 from deepbore.data.outcomes import Outcome, WrongReturn
 from deepbore.errors import ObjectiveError
 from deepbore.loop.engine import Engine
 from deepbore.loop.interrupts import Interrupts
 from deepbore.loop.lightning import as_called
 from deepbore.loop.stopping import StopRule
+from deepbore.validation import above, whole
 
 Listener = Callable[[int, Outcome], object]  # hears of the row of a trial, and its outcome
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from deepbore.acquisition import LogExpectedImprovement
-from deepbore.checks import between, required, whole
-from deepbore.compute.threads import one_thread
+from deepbore.compute.devices import one_thread
 from deepbore.errors import SettingError
 from deepbore.loop.state import RunState
+from deepbore.validation import between, required, whole
 
 
 class StopRule(ABC):  # noqa: B024  # each rule has one of the two questions

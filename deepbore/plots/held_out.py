@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import whole
 from deepbore.classifiers import Classifier
+from deepbore.component import Component
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations, Labelling, Labels
 from deepbore.loop.lightning import train
-from deepbore.parts import Part
 from deepbore.plots.predictions import judged_rows, labels_of, own_rows, thinned
+from deepbore.validation import whole
 
 if TYPE_CHECKING:
     from deepbore.study import Study
@@ -105,7 +105,7 @@ def anew(classifier: Classifier) -> Classifier:
 
 
 def _again(value: Any) -> Any:
-    if isinstance(value, Part):
+    if isinstance(value, Component):
         settings = dict(vars(value).get("_arguments", {}))
         kinds = inspect.signature(type(value).__init__).parameters.values()
         several = [kind.name for kind in kinds if kind.kind in (kind.VAR_KEYWORD, kind.VAR_POSITIONAL)]

@@ -5,9 +5,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+from deepbore.component import class_name
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, front, is_feasible
-from deepbore.parts import class_name
 from deepbore.plots.page.charts import Section
 from deepbore.plots.page.history_chart import history_section
 from deepbore.plots.page.page import render

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 
 import numpy as np
 
-from deepbore.checks import one_of
+from deepbore.component import class_name
 from deepbore.data.directions import Direction, sign_of
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, may_be_best
 from deepbore.data.thresholds import best_among, best_and_tau, best_so_far
 from deepbore.errors import SettingError
-from deepbore.parts import class_name
 from deepbore.plots.style import (
     BAD,
     BEST,
@@ -32,6 +31,7 @@ from deepbore.plots.style import (
     thin_spines,
 )
 from deepbore.plots.value_axis import ValueAxis
+from deepbore.validation import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

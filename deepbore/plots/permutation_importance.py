@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import whole
 from deepbore.plots.predictions import MANY, judged_rows, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import GOOD, figure_of, new_axes, nothing_on, plain_names, thin_spines
 from deepbore.space import SearchSpace
+from deepbore.validation import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

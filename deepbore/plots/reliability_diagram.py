@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepbore.checks import whole
 from deepbore.plots.predictions import judged_rows, labels_of, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import BAD, GOOD, legend, message, new_figure, thin_spines
+from deepbore.validation import whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from deepbore.checks import one_of
 from deepbore.data.directions import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.style import figure_of, legend, new_axes, note, plain, save, thin_spines
 from deepbore.plots.value_axis import ValueAxis
+from deepbore.validation import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from deepbore.checks import whole
 from deepbore.plots.predictions import nothing_learned, probability
+from deepbore.validation import whole
 
 if TYPE_CHECKING:
     from deepbore.study import Study

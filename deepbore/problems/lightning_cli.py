@@ -15,13 +15,13 @@ from typing import IO, Any, Literal
 import torch
 import yaml
 
-from deepbore.checks import one_of
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
 from deepbore.data.trial import Trial
 from deepbore.errors import NeverLogged, SettingError, TrainingFailed
 from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
+from deepbore.validation import one_of
 
 KEEPER = "deepbore.integrations.lightning_cli.KeepTrial"
 CHECKPOINT = "continue.ckpt"  # KeepTrial's; it can't be imported from there, where Lightning would be loaded

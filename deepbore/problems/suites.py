@@ -32,20 +32,18 @@ from hashlib import sha256
 from itertools import product
 from typing import Literal
 
-from deepbore.checks import one_of, whole
 from deepbore.errors import SettingError
-from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem
-from deepbore.problems.branches import Branches
-from deepbore.problems.coco import Coco
-from deepbore.problems.control import TASKS, PolicySearch
-from deepbore.problems.digits import DigitsUnderLimit
-from deepbore.problems.engineering import PressureVessel, WeldedBeam
-from deepbore.problems.noisy import Kind, Noisy
-from deepbore.problems.racing import RacingLine
-from deepbore.problems.robot_pushing import RobotPushing
-from deepbore.problems.synthetic import (
+from deepbore.problems.benchmarks.coco import Coco
+from deepbore.problems.benchmarks.control import TASKS, PolicySearch
+from deepbore.problems.benchmarks.digits import DigitsUnderLimit
+from deepbore.problems.benchmarks.engineering import PressureVessel, WeldedBeam
+from deepbore.problems.benchmarks.noise import Kind, Noisy
+from deepbore.problems.benchmarks.racing import RacingLine
+from deepbore.problems.benchmarks.robot_pushing import RobotPushing
+from deepbore.problems.benchmarks.synthetic import (
     Ackley,
+    Branches,
     Branin,
     Flat,
     Forrester,
@@ -56,8 +54,9 @@ from deepbore.problems.synthetic import (
     SineParabola,
     SixHumpCamel,
 )
-from deepbore.problems.tables import HPOLib, NASBench201
-from deepbore.problems.training import RUNS, TrainingRun
+from deepbore.problems.benchmarks.tables import DigitsArchitecture, HPOLib, NASBench201
+from deepbore.problems.benchmarks.training import RUNS, TrainingRun
+from deepbore.validation import one_of, whole
 
 Half = Literal["development", "held_out", "all"]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from lightning.pytorch import Trainer
 
-from deepbore.checks import above, one_of, refusal, required, whole
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
@@ -20,6 +19,7 @@ from deepbore.loop.state import RunState
 from deepbore.loop.steering import Listener, Steering
 from deepbore.loop.stopping import StopRule, as_rules
 from deepbore.study.progress import ProgressBar, somebody_watches
+from deepbore.validation import above, one_of, refusal, required, whole
 from deepbore.worker.objective import takes_trial
 
 if TYPE_CHECKING:

@@ -1,9 +1,22 @@
-"""The model families and their spaces. Parameters have the names of scikit-learn's arguments."""
+"""`TrainingRun`, and the table of all tasks: which family of models on which data by which metric.
+
+Parameters have the names of scikit-learn's arguments.
+"""
 
 import math
+import warnings
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
-from deepbore.problems.training.models import SCALERS, Choice, Estimator, Parameter
-from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real
+import numpy as np
+import torch
+
+from deepbore.problems.base import Problem, benchmark_package
+from deepbore.problems.benchmarks.training.data import DATA, METRICS
+from deepbore.problems.benchmarks.training.models import SCALERS, Choice, Estimator, Model, NetworkModel, Tunable
+from deepbore.space import Categorical, Condition, Integer, Ordinal, Parameter, Params, Real, SearchSpace
+from deepbore.validation import one_of, whole
 
 SEEDED = {"random_state": 0}
 SCALER = Categorical(["none", *SCALERS])
@@ -11,7 +24,7 @@ CURVED = ["rbf", "poly", "sigmoid"]
 
 # --- support vectors -------------------------------------------------------------------------------------------------
 
-KERNEL: dict[str, Parameter] = {
+KERNEL: dict[str, Tunable] = {
     "kernel": Categorical(["linear", *CURVED]),
     "C": Real(1e-3, 1e4, log=True),
     "gamma": Real(1e-5, 1e2, log=True, when=Condition("kernel", CURVED)),
@@ -40,7 +53,7 @@ BOOSTING = Estimator(
     },
     SEEDED,
 )
-HISTOGRAM: dict[str, Parameter] = {
+HISTOGRAM: dict[str, Tunable] = {
     "learning_rate": Real(1e-3, 1.0, log=True),
     "max_iter": Integer(5, 80, log=True),
     "max_leaf_nodes": Integer(2, 64, log=True),
@@ -59,7 +72,7 @@ HISTOGRAM_REGRESSION = Estimator(
     },
     SEEDED,
 )
-FOREST: dict[str, Parameter] = {
+FOREST: dict[str, Tunable] = {
     "n_estimators": Integer(3, 40, log=True),
     "max_depth": Integer(1, 20, log=True),
     "max_features": Real(0.05, 1.0),
@@ -89,7 +102,7 @@ def _layers(params: Params) -> Params:
     return rest | {"hidden_layer_sizes": (params["width"],) * params["depth"]}
 
 
-PERCEPTRON: dict[str, Parameter] = {
+PERCEPTRON: dict[str, Tunable] = {
     "scaler": SCALER,
     "width": Integer(4, 64, log=True),
     "depth": Ordinal([1, 2, 3]),
@@ -107,7 +120,7 @@ MLP_REGRESSION = Estimator("neural_network.MLPRegressor", PERCEPTRON, FEW_EPOCHS
 
 # --- neighbours ------------------------------------------------------------------------------------------------------
 
-NEIGHBOURS: dict[str, Parameter] = {
+NEIGHBOURS: dict[str, Tunable] = {
     "n_neighbors": Integer(1, 60, log=True),
     "weights": Categorical(["uniform", "distance"]),
     "metric": Categorical(["minkowski", "cosine", "chebyshev"]),
@@ -208,3 +221,128 @@ DISCRIMINANT = Choice(
     },
     {"scaler": SCALER, "components": Integer(1, 13)},
 )
+
+
+# --- ranges as levels ------------------------------------------------------------------------------------------------
+
+Kind = TypeVar("Kind", bound=Parameter)
+DIGITS = 6  # significant, of the levels of real numbers
+
+
+def on_levels(parameter: Kind, count: int) -> Kind | Ordinal:
+    """A range as an ordinal grid from end to end, evenly spaced on its own scale; choices stay as they are.
+
+    Args:
+        parameter: of a space.
+        count: number of levels, >= 2; a range of fewer whole numbers has fewer.
+
+    Example:
+        >>> from deepbore import Integer
+        >>> on_levels(Integer(1, 100, log=True), 3)
+        Ordinal(choices=(1, 10, 100), when=None)
+    """
+    if not parameter.is_numeric:
+        return parameter
+    spaced = parameter.decode(torch.linspace(0, parameter.upper, count, dtype=torch.float64))
+    values = [value if isinstance(value, int) else float(f"{value:.{DIGITS}g}") for value in spaced]
+    return Ordinal(list(dict.fromkeys(values)), when=parameter.when)
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """A family of models, the data they are trained on, and the metric."""
+
+    model: Model
+    data: str
+    metric: str
+
+
+RUNS = {
+    "svm-digits": TrainingTask(SVM, "digits", "accuracy"),
+    "svm-cancer": TrainingTask(SCALED_SVM, "cancer", "accuracy"),
+    "svm-iris": TrainingTask(SVM, "iris", "accuracy"),
+    "svm-diabetes": TrainingTask(SVM_REGRESSION, "diabetes", "RMSE"),
+    "boosting-wine": TrainingTask(BOOSTING, "wine", "log loss"),
+    "boosting-cancer": TrainingTask(HISTOGRAM_BOOSTING, "cancer", "log loss"),
+    "boosting-diabetes": TrainingTask(HISTOGRAM_REGRESSION, "diabetes", "RMSE"),
+    "forest-digits": TrainingTask(FORESTS, "digits", "log loss"),
+    "forest-diabetes": TrainingTask(FOREST_REGRESSION, "diabetes", "RMSE"),
+    "network-digits": TrainingTask(NetworkModel(is_classifier=True), "digits", "accuracy"),
+    "network-cancer": TrainingTask(NetworkModel(is_classifier=True), "cancer", "log loss"),
+    "network-diabetes": TrainingTask(NetworkModel(is_classifier=False), "diabetes", "RMSE"),
+    "mlp-digits": TrainingTask(MLP, "digits", "log loss"),
+    "mlp-wine": TrainingTask(MLP, "wine", "accuracy"),
+    "mlp-diabetes": TrainingTask(MLP_REGRESSION, "diabetes", "RMSE"),
+    "knn-digits": TrainingTask(REDUCED_KNN, "digits", "accuracy"),
+    "knn-cancer": TrainingTask(KNN, "cancer", "log loss"),
+    "logistic-cancer": TrainingTask(LOGISTIC, "cancer", "log loss"),
+    "logistic-digits": TrainingTask(LOGISTIC, "digits", "accuracy"),
+    "descent-wine": TrainingTask(DESCENT, "wine", "log loss"),
+    "pipeline-digits": TrainingTask(PIPELINE, "digits", "accuracy"),
+    "pipeline-diabetes": TrainingTask(PIPELINE_REGRESSION, "diabetes", "RMSE"),
+    "pipeline-wine": TrainingTask(DISCRIMINANT, "wine", "log loss"),
+}
+
+
+class TrainingRun(Problem):
+    """A model trained and measured by cross-validation on one of scikit-learn's data sets.
+
+    Values are means over fixed folds. They depend on the configuration alone, on one machine and with one version of
+    scikit-learn. Incompatible settings raise scikit-learn's errors, and training that diverges raises an error or gives
+    NaN or inf: failed trials. The optimum is unknown.
+
+    Args:
+        name: one of `RUNS`, a family and a data set, as "svm-digits".
+        levels: number of levels of each range, >= 2, as in tables of training runs; a range of fewer whole numbers has
+            fewer. None to keep the ranges.
+
+    Raises:
+        SettingError: for an unknown name, or less than two levels.
+        MissingPackage: without scikit-learn.
+
+    Example:
+        >>> problem = TrainingRun("svm-iris")
+        >>> problem.direction, round(problem({"kernel": "rbf", "C": 1.0, "gamma": 0.1}), 2)
+        ('maximize', 0.95)
+    """
+
+    def __init__(self, name: str, levels: int | None = None):
+        one_of(RUNS, name=name)
+        whole(2, levels=levels)
+        self.name = name
+        task = RUNS[name]
+        parameters = dict(task.model.parameters)
+        if levels is not None:
+            parameters = {name: on_levels(each, levels) for name, each in parameters.items()}
+        self.space = SearchSpace(parameters)
+        self.directions = (METRICS[task.metric].direction,)
+        self._x, self._y = DATA[task.data].load()
+        self._splits = DATA[task.data].splits(self._x, self._y)
+
+    def __call__(self, params: Params) -> float:
+        """The mean over the folds of the metric.
+
+        Raises:
+            PointError: for a configuration outside the space.
+            Exception: of scikit-learn, for incompatible settings or failed training.
+        """
+        self.space.encode([params])  # checks names and bounds
+        with _one_thread(), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # of convergence and overflow, which the value shows
+            values = [self._fold(params, fold) for fold in range(len(self._splits))]
+        return math.fsum(values) / len(values)
+
+    def _fold(self, params: Params, fold: int) -> float:
+        """The metric on the held-out rows of a fold."""
+        task, (train, test) = RUNS[self.name], self._splits[fold]
+        model = task.model.build(params)
+        model.fit(self._x[train], self._y[train])
+        return METRICS[task.metric].value(model, self._x[test], self._y[test])
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """A context with one thread: small data gain nothing from more, and the order of sums is fixed."""
+    return cast(AbstractContextManager[Any], benchmark_package("threadpoolctl", "scikit-learn").threadpool_limits(1))

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.checks import one_of, whole
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import SettingError
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
-from deepbore.problems.digits import TRAINING, Digits, parameters
+from deepbore.problems.benchmarks.digits import TRAINING, Digits, count_parameters
 from deepbore.space import Params
+from deepbore.validation import one_of, whole
 
 
 class Objectives(VectorProblem):
@@ -193,4 +193,4 @@ class DigitsTradeOff(Digits):
     def __call__(self, params: Params) -> Outcome:
         """Error and size. Raises PointError for a configuration outside the space."""
         wrong = self._held_out(params).argmax(-1) != self._labels[TRAINING:]
-        return Outcome([float(wrong.double().mean()), math.log10(parameters(params))])
+        return Outcome([float(wrong.double().mean()), math.log10(count_parameters(params))])

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.checks import at_least, whole
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
-from deepbore.problems.draws import Draws
+from deepbore.problems.benchmarks.noise import Draws
 from deepbore.space import Params
+from deepbore.validation import at_least, whole
 
 BOUNDS = [(-5.0, 5.0)] * 2 + [(-10.0, 10.0)] * 2 + [(2.0, 30.0), (0.0, 2 * math.pi)]  # of one hand, but for its spin
 VELOCITIES = [2, 3, 8, 9]  # of the parameters

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.checks import one_of
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
+from deepbore.validation import one_of
 
 
 @dataclass(frozen=True)

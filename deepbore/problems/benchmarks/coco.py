@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepbore.checks import one_of, whole
 from deepbore.data.outcomes import Outcome
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
-from deepbore.problems.draws import Draws
+from deepbore.problems.benchmarks.noise import Draws
 from deepbore.space import Integer, Params, Real, SearchSpace
+from deepbore.validation import one_of, whole
 
 NOISE_FREE = (1, 8, 1, 8, 7, 10, 14, 17, 19, 21)  # the bbob function beneath f101-f103, f104-f106, ... f128-f130
 MODERATE = 106  # the last function with moderate noise; those after it have severe noise

@@ -1,28 +1,58 @@
 """Real training runs as objectives: a small network on scikit-learn's handwritten digits."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, linear, relu
 
-from deepbore.checks import whole
 from deepbore.data.outcomes import Outcome
 from deepbore.problems.base import Problem, benchmark_package
-from deepbore.problems.layers import new_layers, outputs
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real, SearchSpace
+from deepbore.validation import whole
 
-TRAINING, BATCH = 1200, 64  # images to train on, of 1797, and those in a minibatch
+# --- fully connected layers ------------------------------------------------------------------------------------------
+
+Layer = tuple[Tensor, Tensor]  # weight (out x in), bias (out)
+
+
+def new_layers(sizes: list[int], generator: torch.Generator) -> list[Layer]:
+    """New weights by He et al. (2015) and biases 0; torch.nn.Linear would draw from the global generator."""
+    layers = []
+    for before, after in pairwise(sizes):
+        weight = torch.randn(after, before, generator=generator, dtype=torch.float32) * (2 / before) ** 0.5
+        layers.append((weight.requires_grad_(), torch.zeros(after, dtype=torch.float32, requires_grad=True)))
+    return layers
+
+
+def outputs(
+    x: Tensor,
+    layers: list[Layer],
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+    activation: Callable[[Tensor], Tensor] = relu,
+) -> Tensor:
+    """Features (n x f) -> outputs (n x c) of the layers, with dropout if a generator is given."""
+    for weight, bias in layers[:-1]:
+        x = activation(linear(x, weight, bias))
+        if generator is not None:
+            x = x * (torch.rand(x.shape, generator=generator) >= dropout) / (1 - dropout)
+    return linear(x, *layers[-1])
+
+
+# --- problems --------------------------------------------------------------------------------------------------------
+
+TRAINING, BATCH = 1200, 64  # images to train on, of 1797, and in a minibatch
 PIXELS, BRIGHTEST, CLASSES = 64, 16, 10
 
 
 class Digits(Problem):
     """Cross-entropy on held-out digits of a network trained with the given hyperparameters, minimised.
 
-    The first 1200 of the 1797 images of 8 x 8 pixels are for training, the others are held out. A value depends on
-    (params, seed) alone, on one machine: no global random state is read or changed. A run that diverges gives NaN or
-    inf, a failed trial.
+    The first 1200 of the 1797 images of 8 x 8 pixels are for training, the rest is held out. On one machine a value
+    depends on (params, seed) alone. A run that diverges gives NaN or inf, a failed trial.
 
     Args:
         epochs: passes over the training images, >= 1; 10 of them take some tenths of a second.
@@ -62,7 +92,7 @@ class Digits(Problem):
         """The held-out cross-entropy of a configuration. Raises PointError for one outside the space."""
         return float(cross_entropy(self._held_out(params), self._labels[TRAINING:]))
 
-    @torch.inference_mode(mode=False)  # a loop that calls this may have switched gradients off
+    @torch.inference_mode(mode=False)  # the caller may have disabled gradients
     @torch.enable_grad()
     def _held_out(self, params: Params) -> Tensor:
         """Logits of the held-out images (597 x 10) by a network trained with these hyperparameters."""
@@ -82,11 +112,11 @@ class Digits(Problem):
 class DigitsUnderLimit(Digits):
     """Accuracy on held-out digits, maximised, of a network with a limited number of parameters.
 
-    As `Digits`, but a network counts only if its weights and biases are at most `limit`: one constraint, their number /
-    limit - 1. Wide and deep ones are the more accurate. A run that diverges has an accuracy, too, that of guessing.
+    As `Digits`, but feasible only with at most `limit` weights and biases: the constraint is their number / limit - 1.
+    Larger networks are more accurate. A run that diverges has the accuracy of guessing.
 
     Args:
-        limit: how many parameters there may be, >= 1000.
+        limit: maximal number of weights and biases, >= 1000.
         epochs: as of `Digits`.
         seed: as of `Digits`.
 
@@ -113,11 +143,11 @@ class DigitsUnderLimit(Digits):
     def __call__(self, params: Params) -> Outcome:
         """Accuracy and constraint. Raises PointError for a configuration outside the space."""
         right = self._held_out(params).argmax(-1) == self._labels[TRAINING:]
-        return Outcome(float(right.double().mean()), constraints=[parameters(params) / self.limit - 1])
+        return Outcome(float(right.double().mean()), constraints=[count_parameters(params) / self.limit - 1])
 
 
-def parameters(params: Params) -> int:
-    """How many weights and biases the network of a configuration has."""
+def count_parameters(params: Params) -> int:
+    """The number of weights and biases of a configuration's network."""
     sizes = [PIXELS] + [params["width"]] * params["depth"] + [CLASSES]
     return sum((before + 1) * after for before, after in pairwise(sizes))
 
