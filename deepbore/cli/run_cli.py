@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import Namespace
+from jsonargparse import ArgumentError, Namespace
 from lightning.pytorch import LightningDataModule, Trainer
-from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
 
+from deepbore import problems
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
@@ -138,6 +139,15 @@ class RunCLI(LightningCLI):
         parser = super().init_parser(**kwargs)
         parser.dump = partial(dumped, parser.dump)  # `save` and --print_config call it
         return parser
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
+        """Parses the command line; imports the benchmarks if that fails, since `--problem Branin` names no module."""
+        try:
+            super().parse_arguments(parser, args)
+        except ArgumentError:
+            for name in problems.__all__:
+                getattr(problems, name)
+            super().parse_arguments(parser, args)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Adds the problem, the loop, the labels, the evaluator and the run directory."""
