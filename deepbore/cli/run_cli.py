@@ -145,7 +145,7 @@ class RunCLI(LightningCLI):
         try:
             super().parse_arguments(parser, args)
         except ArgumentError:
-            for name in problems.__all__:
+            for name in dir(problems):
                 getattr(problems, name)
             super().parse_arguments(parser, args)
 

@@ -1,6 +1,6 @@
-"""The functions of COCO, the benchmark that continuous optimisers are compared on, as problems.
+"""The functions of COCO, the benchmark for continuous optimisers, as problems.
 
-They come with the package coco-experiment, which is imported when a problem is made, not before.
+They come with the package coco-experiment, which is imported when a problem is made.
 
 References:
     Hansen, Auger, Ros, Mersmann, Tusar & Brockhoff, COCO: A Platform for Comparing Continuous Optimizers in a Black-Box
@@ -21,22 +21,23 @@ from deepbore.validation import one_of, whole
 
 NOISE_FREE = (1, 8, 1, 8, 7, 10, 14, 17, 19, 21)  # the bbob function beneath f101-f103, f104-f106, ... f128-f130
 MODERATE = 106  # the last function with moderate noise; those after it have severe noise
-CAUCHY_SHIFT, TOLERANCE = 1000.0, 1.01e-8  # what a Cauchy function adds at least: the first times its level; both
+CAUCHY_SHIFT, TOLERANCE = 1000.0, 1.01e-8  # the least that a Cauchy function adds is level * SHIFT + TOLERANCE
 DECADES = (0, -3, -1, -1, 0, -2, 0, -2, -2, -3, -2, -4, -1, 0, -1, 0, 1, 0, 1, -1, 0, 0, 1, -1)  # bbob-mixint's scales
 
 
 class Coco(VectorProblem):
     """A function of one of COCO's suites, minus its lowest value: minimised, with its optimum at 0.
 
-    Those of bbob-constrained have black-box constraints, 1 to 9 plus 9/2 of the dimension; they give an `Outcome`.
-    Their values are COCO's, and `optimum` is the value at the best feasible point that it names.
+    - bbob, bbob-largescale: continuous, on [-5, 5]^d.
+    - bbob-mixint: four parameters of five are whole numbers, from 0 to 1, 3, 7 and 15, and come first; the rest are
+      continuous.
+    - bbob-noisy, f101 to f130: ten functions of bbob with noise: Gaussian or uniform, which multiply the distance from
+      the optimum, or Cauchy outliers.
+    - bbob-constrained: 1 to 9 plus 9/2 of the dimension black-box constraints, and an `Outcome` with COCO's value, not
+      shifted; `optimum` is the value at COCO's best feasible point.
 
-    bbob and bbob-largescale are continuous, on [-5, 5]^d. In bbob-mixint four parameters of five are whole numbers,
-    from 0 to 1, 3, 7 and 15, and come first; the rest are continuous. The functions of bbob-noisy, f101 to f130, are
-    ten of bbob's with noise: Gaussian or uniform, which multiply the distance from the optimum, or Cauchy outliers.
-
-    COCO starts its random numbers anew with each problem, so that the i-th evaluation of every run would have the same
-    noise. Here noise is drawn by COCO's formulas from `seed` instead (see `Draws`). Without noise, values are COCO's.
+    COCO restarts its random numbers with each problem, which gives the i-th evaluation of every run the same noise.
+    Here noise is drawn by COCO's formulas from `seed` instead (see `Draws`).
 
     Args:
         suite: bbob, bbob-mixint, bbob-noisy, bbob-largescale or bbob-constrained.
@@ -120,21 +121,21 @@ class Coco(VectorProblem):
         return (self._without_noise(x) if self.is_noisy else float(self._function(x))) - self._lowest
 
     def _without_noise(self, x: Array) -> float:
-        """What a Cauchy function gives without an outlier, as most calls do: the value that repeats."""
+        """The value of a Cauchy function without an outlier: the one that repeats, as most calls have none."""
         seen: set[float] = set()
         while (value := float(self._function(x))) not in seen:
             seen.add(value)
         return value
 
     def _load(self) -> Any:
-        """COCO's problem; of bbob-noisy that with the Cauchy noise, the last of each three, which can be taken off."""
+        """COCO's problem; of bbob-noisy that with Cauchy noise, the last of each three, which can be removed."""
         number = self.function if not self.is_noisy else _cauchy(self.function) - 100  # filters count from 1
         package = benchmark_package("cocoex", "coco-experiment")
         wanted = f"function_indices: {number} dimensions: {self.dimension}"
         return package.Suite(self.suite, f"instances: {self.instance}", wanted).get_problem(0)
 
     def _lowest_value(self) -> float:
-        """COCO's lowest value, which depends on the function and the instance alone, in the scale of the suite."""
+        """COCO's lowest value, a function of function and instance alone, on the scale of the suite."""
         bare = benchmark_package("cocoex.bare_problem", "coco-experiment").BareProblem
         if self.is_noisy:
             constant = CAUCHY_SHIFT * noise_level(self.function) + TOLERANCE
@@ -143,7 +144,7 @@ class Coco(VectorProblem):
         return lowest * 10.0 ** DECADES[self.function - 1] if self.suite == "bbob-mixint" else lowest
 
     def _best_feasible_value(self) -> float:
-        """The value at the point that COCO prints as the best one, into a file of the working directory."""
+        """The value at COCO's best feasible point, which it prints into a file of the working directory."""
         with TemporaryDirectory() as folder, chdir(folder):
             self._function._best_parameter("print")
             return float(self._function(np.loadtxt("._bbob_problem_best_parameter.txt")))
@@ -159,11 +160,11 @@ class Coco(VectorProblem):
 def with_noise(value: float, function: int, dimension: int, generator: np.random.Generator) -> float:
     """A value with the noise of a function of bbob-noisy (Finck et al., section on noise models).
 
-    COCO spares values below 1e-8; this doesn't.
+    COCO adds no noise to values below 1e-8; this does.
 
     Args:
-        value: how far it is above the lowest one, >= 0.
-        function: 101 to 130: Gaussian, uniform and Cauchy noise take turns.
+        value: above the lowest one, >= 0.
+        function: 101 to 130, in turn with Gaussian, uniform and Cauchy noise.
         dimension: number of parameters.
         generator: draws the noise.
     """
@@ -185,5 +186,5 @@ def noise_level(function: int) -> float:
 
 
 def _cauchy(function: int) -> int:
-    """The function with Cauchy noise that has the same values beneath as one of bbob-noisy."""
+    """The function with Cauchy noise that has the same noiseless values as one of bbob-noisy."""
     return function + (103 - function) % 3

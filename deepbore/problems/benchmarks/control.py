@@ -1,6 +1,6 @@
-"""Searches for a policy: the weights by which a simulated machine is controlled, in 18 to 100 dimensions.
+"""Policy search: the weights of a policy that controls a simulated machine, in 18 to 100 dimensions.
 
-The simulators are those of the package gymnasium, which is imported when the problem is made, not before.
+The simulators are those of the package gymnasium, which is imported when the problem is made.
 """
 
 import os
@@ -15,14 +15,14 @@ from deepbore.validation import one_of
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be controlled, and how.
+    """A simulated machine and the shape of its policy.
 
     Attributes:
         simulator: its name in gymnasium.
-        observations: how many numbers the policy sees.
-        actions: how many numbers it gives.
+        observations: number of inputs of the policy.
+        actions: number of its outputs.
         hidden: units of its hidden layer; 0 for none.
-        starts: how many episodes it is tried in; each begins as the seed 0, 1, ... of the simulator says.
+        starts: number of episodes, which begin with the seeds 0, 1, ... of the simulator.
         options: of the simulator, by name.
     """
 
@@ -35,7 +35,7 @@ class Task:
 
     @property
     def layers(self) -> list[tuple[int, int]]:
-        """Inputs, with a constant one, and outputs of each layer."""
+        """Inputs, a constant included, and outputs of each layer."""
         if not self.hidden:
             return [(self.observations + 1, self.actions)]
         return [(self.observations + 1, self.hidden), (self.hidden + 1, self.actions)]
@@ -52,17 +52,17 @@ TASKS = {
 class PolicySearch(VectorProblem):
     """The sum of rewards of a policy in a simulator, the mean over fixed starts, maximised.
 
-    | name | d | what is to be done | the policy |
+    | name | d | task | policy |
     |---|---|---|---|
     | acrobot | 21 | swing a double pendulum up by its middle joint, soon | linear, the greatest output acts |
     | lander | 18 | land a spacecraft between two flags | linear |
     | pendulum | 41 | swing a pendulum up by a weak motor, and hold it there | 8 hidden units |
     | walker | 100 | walk on two legs over rough ground | linear |
 
-    A policy is linear in what it sees and a constant, or has a layer of tanh between; its outputs are cut off at the
-    greatest actions. The parameters x0 ... x{d-1} are its weights, from -1 to 1, layer by layer, those of an output
-    together, the constant's last. Values depend on the parameters alone; the best possible ones are unknown. An
-    evaluation takes milliseconds to a second.
+    A policy is linear in the observations and a constant, or has a hidden layer of tanh; its outputs are clipped at the
+    greatest actions. The parameters x0 ... x{d-1} are its weights, from -1 to 1, layer by layer and output by output,
+    that of the constant last. Values depend on the parameters alone; the optima are unknown. An evaluation takes
+    milliseconds to a second.
 
     Args:
         name: of the task.
@@ -87,7 +87,7 @@ class PolicySearch(VectorProblem):
         one_of(TASKS, name=name)
         self.task = TASKS[name]
         super().__init__([(-1.0, 1.0)] * sum(rows * columns for rows, columns in self.task.layers))
-        self._simulator().close()  # a package that is missing is missed now
+        self._simulator().close()  # raises now if a package is missing
 
     def value(self, x: Array) -> float:
         """The mean sum of rewards at a vector (d)."""
@@ -99,13 +99,13 @@ class PolicySearch(VectorProblem):
             simulator.close()
 
     def layers(self, x: Array) -> list[Array]:
-        """A vector (d) -> the weights of each layer (outputs x inputs, the constant's last)."""
+        """A vector (d) -> the weights of each layer (outputs x inputs, that of the constant last)."""
         ends = np.cumsum([rows * columns for rows, columns in self.task.layers])[:-1]
         parts = zip(np.split(x, ends), self.task.layers, strict=True)
         return [part.reshape(columns, rows) for part, (rows, columns) in parts]
 
     def _simulator(self) -> Any:
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it is imported, though nothing is drawn
+        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # gymnasium imports pygame, though nothing is drawn
         make = benchmark_package("gymnasium", "gymnasium").make
         benchmark_package("Box2D", "Box2D")
         benchmark_package("pygame", "pygame-ce")
@@ -123,7 +123,7 @@ def _rewards(simulator: Any, layers: list[Array], seed: int) -> float:
 
 
 def _action(actions: Any, layers: list[Array], seen: Array) -> Any:
-    """What the policy does where it sees this."""
+    """The action of the policy after an observation."""
     outputs = np.asarray(seen, dtype=np.float64)
     for number, weights in enumerate(layers):
         outputs = weights[:, :-1] @ (np.tanh(outputs) if number else outputs) + weights[:, -1]

@@ -1,6 +1,6 @@
-"""Two problems of mechanical design under black-box constraints, the classics of constrained optimisation.
+"""Two classic problems of mechanical design under black-box constraints.
 
-Their formulas are those of Coello Coello (2000), section 4; each constraint is kept where it is <= 0.
+Their formulas are those of Coello Coello (2000), section 4; each constraint is satisfied if it is <= 0.
 
 References:
     Coello Coello, Use of a self-adaptive penalty approach for engineering optimization problems, Computers in Industry
@@ -22,10 +22,10 @@ SHEAR_LIMIT, BENDING_LIMIT, DEFLECTION_LIMIT = 13600.0, 30000.0, 0.25  # psi, ps
 class PressureVessel(Problem):
     """Costs of material, forming and welding of a cylindrical vessel with hemispherical ends, minimised.
 
-    Two whole numbers, how many sixteenths of an inch the shell and the ends are thick, and two lengths in inches. Four
-    constraints: both must be thick enough for the radius, the volume must be at least 1,296,000 cubic inches, and the
-    length at most 240 inches, which the bounds keep already. The least cost is 5850.383, of 12 and 6 sixteenths. (The
-    6059.714 of the literature is the least where no length exceeds 200 inches.)
+    Two whole numbers, the thickness of the shell and of the ends in sixteenths of an inch, and two lengths in inches.
+    Four constraints: both must be thick enough for the radius, the volume must be at least 1,296,000 cubic inches, and
+    the length at most 240 inches, as the bounds ensure. The least cost is 5850.383, for 12 and 6 sixteenths. (The
+    6059.714 of the literature is the least for lengths up to 200 inches.)
 
     Example:
         >>> problem = PressureVessel()
@@ -65,8 +65,8 @@ class WeldedBeam(Problem):
     """The cost of a beam that is welded to a wall and bears a load, minimised.
 
     Four lengths in inches: thickness and length of the weld, height and thickness of the beam. Five constraints: shear
-    stress in the weld, bending stress in the beam, a weld no thicker than the beam, deflection of its end, and the load
-    under which it buckles. The least cost is 1.724852, as the literature has it.
+    stress in the weld, bending stress in the beam, a weld no thicker than the beam, deflection of its end, and buckling
+    load. The least cost is 1.724852 (literature).
 
     Example:
         >>> problem = WeldedBeam()

@@ -88,7 +88,7 @@ def _second_derivatives(n: int) -> Array:
 
 
 def _slow(intervals: Intervals, drive: float) -> Array:
-    """Squared speeds (n), 0 and then all the same, at which the accelerations are at most half of what they may be."""
+    """Squared speeds (n), 0 and then constant, whose accelerations are at most half of their limits."""
     b = np.ones(len(intervals.start) + 1)
     b[0] = 0
     most = np.max(np.hypot(*intervals.accelerations(b)))
@@ -101,11 +101,11 @@ def _time(b: Array) -> float:
 
 
 def _centred(b: Array, intervals: Intervals, drive: float, barrier: float) -> Array:
-    """The squared speeds that minimise time - barrier * sum of logs of what the limits leave, by Newton's method."""
+    """The squared speeds that minimise time - barrier * sum of logs of the slacks, by Newton's method."""
     value = _penalised(b, intervals, drive, barrier)
     while True:
         gradient, diagonal, beside = _derivatives(b, intervals, drive, barrier)
-        scale = 1 / np.sqrt(diagonal)  # the squared speeds span decades
+        scale = 1 / np.sqrt(diagonal)  # squared speeds span decades
         bands = np.stack([np.ones_like(diagonal), np.append(beside * scale[:-1] * scale[1:], 0)])
         step = -scale * solveh_banded(bands, scale * gradient, lower=True, check_finite=False)
         decrease = -float(gradient @ step)
@@ -116,13 +116,13 @@ def _centred(b: Array, intervals: Intervals, drive: float, barrier: float) -> Ar
             value_after = _penalised(after, intervals, drive, barrier)
             if value_after <= value - ARMIJO * length * decrease:
                 break
-        else:  # what is left is rounding
+        else:  # the remaining decrease is rounding
             return b
         b, value = after, value_after
 
 
 def _penalised(b: Array, intervals: Intervals, drive: float, barrier: float) -> float:
-    """The time with its barrier; infinite where a limit is broken."""
+    """The time with its barrier; infinite if a limit is violated."""
     along, across = intervals.accelerations(b)
     grip, rest = 1 - along**2 - across**2, drive - along
     if min(b[1:].min(), grip.min(), rest.min()) <= 0:

@@ -1,4 +1,4 @@
-"""`RacingLine`: offsets of a track's waypoints to the lap time."""
+"""`RacingLine`: the tracks, and offsets of their waypoints to the lap time."""
 
 import json
 import math
@@ -31,11 +31,11 @@ UCB_POINTS, UCB_SPACING = 192, 0.1  # in m
 
 @dataclass(frozen=True)
 class Layout:
-    """What is known of a track beside its centre line.
+    """A track without its centre line, and the car.
 
     Args:
-        key: its name in files of tracks.
-        width: in m, the same everywhere.
+        key: name of the track in files of tracks.
+        width: in m, constant.
         drive: the largest acceleration along the path, as a share of g.
         nodes: indices of the points of the centre line beside which the waypoints are.
     """
@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def reach(self) -> float:
-        """How far a waypoint may be from the centre line, in m."""
+        """The greatest offset of a waypoint from the centre line, in m."""
         return USED * self.width / 2
 
 
@@ -66,26 +66,26 @@ LAYOUTS = {
 
 @dataclass(frozen=True)
 class CentreLine:
-    """A polyline around the track, which is closed from its last point to its first.
+    """A polyline around the track, closed from its last point to its first.
 
     Args:
-        points: in m (n x 2), the first one not again at the end.
+        points: in m (n x 2), the first one not repeated.
     """
 
     points: Array
 
     @cached_property
     def distances(self) -> Array:
-        """The distance driven along the line to each point (n)."""
+        """The distance along the line to each point (n)."""
         return lengths(self.points)
 
     @property
     def length(self) -> float:
-        """Of the closed line, in m."""
+        """The length of the closed line, in m."""
         return float(self.distances[-1] + np.hypot(*(self.points[0] - self.points[-1])))
 
     def at(self, distance: Array) -> Array:
-        """Distances (...) -> points (... x 2); beyond the last one the last segment goes straight on."""
+        """Distances (...) -> points (... x 2); the last segment is extended beyond the last point."""
         before = np.clip(np.searchsorted(self.distances, distance, side="right") - 1, 0, len(self.points) - 2)
         segment = self.points[before + 1] - self.points[before]
         share = (distance - self.distances[before]) / (self.distances[before + 1] - self.distances[before])
@@ -113,7 +113,7 @@ def ucb_centre_line() -> CentreLine:
 
 
 def _arc(along: Array, heading: float, curvature: float) -> Array:
-    """Where one is after some distances (n) on an arc from the origin (n x 2)."""
+    """Distances (n) along an arc from the origin -> points (n x 2)."""
     if curvature == 0:
         return np.outer(along, [math.cos(heading), math.sin(heading)])
     after = heading + curvature * along
@@ -151,16 +151,16 @@ def read_centre_line(path: str | Path, layout: Layout) -> CentreLine:
 
 
 SAMPLES = 100  # points of the path
-END = 1e-3  # m, what the path is short of the last waypoint
+END = 1e-3  # m between the end of the path and the last waypoint
 
 
 class RacingLine(VectorProblem):
     """Lap time of a miniature car on the best line through given waypoints, in s, minimised (BORE K.4).
 
-    Parameter i is how far the waypoint i is to the left of the centre line, in m. A natural cubic spline leads through
-    the waypoints, from the start, on the centre line, once around and to a point that is on the centre line again,
-    beside the first waypoint. The value is the least time to drive that path from a standing start (Lipp & Boyd 2014),
-    to 1e-6 s, without noise. Whether the path stays on the track is not looked at.
+    Parameter i is the offset of waypoint i to the left of the centre line, in m. The path is a natural cubic spline
+    from the start on the centre line through the waypoints, once around, to a point on the centre line beside the first
+    waypoint. The value is the least time to drive it from a standing start (Lipp & Boyd 2014), to 1e-6 s, without
+    noise. Whether the path stays on the track is not checked.
 
     | track | parameters | bounds | car |
     |---|---|---|---|
@@ -168,15 +168,15 @@ class RacingLine(VectorProblem):
     | "ethz_a", ETH Zürich's ETHZMobil | 20 | +-0.2185 | 1:43 |
     | "ethz_b", ETH Zürich's ETHZ | 21 | +-0.17575 | 1:43 |
 
-    That the paper's A and B are these two is concluded from their dimensions. The problem of UC Berkeley's track with
-    20 parameters (Oliveira et al. 2022) is none of these: its definition could not be found. Values are the true optima
+    The last two are taken for the paper's A and B because of their dimensions. The problem of UC Berkeley's track with
+    20 parameters (Oliveira et al. 2022) is none of these: its definition is not available. Values are the true optima
     of the convex problem; the original's solver reports 2e-4 to 2e-3 s less.
 
     Args:
         track: "ucb", "ethz_a" or "ethz_b".
         tracks: a JSON file with the centre line of ETH Zürich's tracks, in m, which are not shipped:
             `{"tracks": {"ETHZMobil": {"x_center": [...], "y_center": [...]}, "ETHZ": {...}}}`. None for UC Berkeley's,
-            which is made of lines and arcs.
+            which consists of lines and arcs.
 
     Raises:
         SettingError: for another track, and for a file that is missing, not needed, or without this track.
@@ -221,7 +221,7 @@ class RacingLine(VectorProblem):
         return read_centre_line(tracks, self._layout)
 
     def waypoints(self, x: Array) -> Array:
-        """Offsets (d) -> the points that the path goes through (d + 2 x 2), in m."""
+        """Offsets (d) -> the points of the path's spline (d + 2 x 2), in m."""
         return np.concatenate([self._start[None], self._centres + x[:, None] * self._lefts, self._centres[:1]])
 
     def path(self, x: Array) -> Array:

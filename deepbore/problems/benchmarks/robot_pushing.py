@@ -1,6 +1,6 @@
 """Two robot hands that push two objects on a table, simulated by Box2D.
 
-The package Box2D is imported when the problem is made, not before.
+The package Box2D is imported when the problem is made.
 """
 
 import math
@@ -32,13 +32,13 @@ class RobotPushing(VectorProblem):
     | angle at the start | x5 | x11 | 0 to 2 pi |
     | wanted spin | x12 | x13 | -5 to 5 |
 
-    The value is 0 where no hand touches an object, as in four cases of ten at random points, and at most 11.0727, with
-    both objects at their goals; it is unknown how near one gets, so the optimum is None. In the original each call adds
-    normal noise to the wanted velocities, with the standard deviation 0.01: `noise=0.01`.
+    The value is 0 if no hand touches an object, as at four of ten random points, and at most 11.0727, with both objects
+    at their goals; it is unknown whether that is reachable, so the optimum is None. In the original each call adds
+    normal noise with the standard deviation 0.01 to the wanted velocities: `noise=0.01`.
 
     Args:
-        noise: standard deviation of what is added to the four wanted velocities at each evaluation, >= 0.
-        seed: of the noise, >= 0. `Draws` says what else it depends on.
+        noise: standard deviation of the noise on the four wanted velocities, >= 0.
+        seed: of the noise, >= 0; see `Draws`.
 
     Raises:
         SettingError: for settings outside these ranges.
@@ -83,11 +83,11 @@ class RobotPushing(VectorProblem):
 
 
 def _pushed(x: Array) -> Array:
-    """A vector (14) -> where the objects end (2 x 2)."""
+    """A vector (14) -> the final places of the objects (2 x 2)."""
     box2d = benchmark_package("Box2D", "Box2D")
     world = box2d.b2World(gravity=(0, 0), doSleep=True)
     table = world.CreateStaticBody(position=(0, 0), shapes=box2d.b2PolygonShape(box=(500, 500)))
-    # Box2D solves contacts and joints in the order in which bodies are made: another order gives other values
+    # Box2D solves contacts and joints in the order of the bodies: another order gives other values
     square, disc = box2d.b2PolygonShape(box=(0.5, 0.5)), box2d.b2CircleShape(radius=1)
     objects = [
         _body(world, table, shape, start, density=0.05, friction=0.01, force=5)
@@ -121,7 +121,7 @@ def _body(
     friction: float,
     force: float,
 ) -> Any:
-    """A body that rubs on the table."""
+    """A new body with friction on the table."""
     body = world.CreateDynamicBody(position=place.tolist(), angle=float(angle))
     body.CreateFixture(shape=shape, density=density, friction=friction)
     world.CreateFrictionJoint(bodyA=table, bodyB=body, maxForce=force, maxTorque=2)

@@ -18,7 +18,7 @@ class Objectives(VectorProblem):
     """A problem on a box with several values of a vector, all minimised.
 
     Attributes:
-        reference: what counts as no gain in a hypervolume, one number for each objective.
+        reference: the reference point of hypervolumes, one number for each objective.
     """
 
     reference: tuple[float, ...]
@@ -32,12 +32,12 @@ class Objectives(VectorProblem):
         raise NotImplementedError
 
     def value(self, x: Array) -> float:
-        """The first of them."""
+        """The first value at a vector (d)."""
         return self.values(x)[0]
 
 
 class ZDT(Objectives):
-    """ZDT1 (convex front), ZDT2 (concave) and ZDT3 (in five pieces): minimised on [0, 1]^d, where x1 ... are best at 0.
+    """ZDT1 (convex front), ZDT2 (concave) and ZDT3 (in five pieces): minimised on [0, 1]^d, optimal with x1 ... at 0.
 
     Args:
         number: 1, 2 or 3.
@@ -95,7 +95,7 @@ class DTLZ2(Objectives):
 
 
 class WFG(Objectives):
-    """One of nine problems whose parameters are shifted, biased and made to depend on each other, by pymoo.
+    """One of nine problems with shifted, biased and dependent parameters, by pymoo.
 
     Minimised on [0, 2] x [0, 4] x ... x [0, 2 d]: WFG1 has a flat and biased front, WFG2 one in pieces, WFG3 nearly a
     line, WFG4 many local fronts, WFG5 deceptive ones; the rest are not separable.
@@ -103,8 +103,8 @@ class WFG(Objectives):
     Args:
         number: 1 to 9.
         objectives: k >= 2.
-        dimension: d, even, >= 4 + 2 and >= 2 (k - 1) + 2; the first 4, or 2 (k - 1) if that is more, say where on the
-            front a point is, the others how far from it.
+        dimension: d, even, >= 4 + 2 and >= 2 (k - 1) + 2; the first 4, or 2 (k - 1) if that is more, are the position
+            along the front, the others the distance from it.
 
     Raises:
         SettingError: for settings outside their ranges.
@@ -165,7 +165,7 @@ class CocoBiobjective(Objectives):
         self.reference = tuple(map(float, self._pair.largest_fvalues_of_interest))
         self._which = function, instance, dimension
 
-    def __reduce__(self) -> tuple[Any, ...]:  # COCO's objects don't go through pickle
+    def __reduce__(self) -> tuple[Any, ...]:  # COCO's objects cannot be pickled
         return type(self), self._which
 
     def values(self, x: Array) -> list[float]:
@@ -175,7 +175,7 @@ class CocoBiobjective(Objectives):
 class DigitsTradeOff(Digits):
     """Error on held-out digits and the size of the network, both minimised.
 
-    As `Digits`, but the values are the share of held-out images that are misread, and the logarithm (to base 10) of the
+    As `Digits`, but the values are the share of misclassified held-out images and the logarithm (to base 10) of the
     number of weights and biases.
 
     Args:
