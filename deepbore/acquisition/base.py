@@ -51,15 +51,15 @@ class Acquisition(Component, ABC):
 
     def check(self, classifier: Classifier) -> None:
         """Raises SettingError unless the classifier has the link and the capabilities that are needed."""
-        own, head = type(self).__name__, type(classifier).__name__
+        own, model = type(self).__name__, type(classifier).__name__
         if classifier.link not in self.links:
             links = " or ".join(sorted(self.links))
             raise SettingError(
-                f"{own} is made for scores with the link {links}, but those of {head} have {classifier.link}. "
+                f"{own} is made for scores with the link {links}, but those of {model} have {classifier.link}. "
                 "Use UpperConfidenceBound or ClassProbability."
             )
         if missing := self.needs - classifier.capabilities:
             raise SettingError(
-                f"{own} needs {' and '.join(sorted(missing))} of the scores, which {head} does not have. "
+                f"{own} needs {' and '.join(sorted(missing))} of the scores, which {model} does not have. "
                 f"Use {self.heads}, or {self.otherwise}."
             )

@@ -1,6 +1,6 @@
-"""Checks of the contracts that a part must keep, and toys to run them on; shipped, so that a plug-in can test itself.
+"""Checks of the contracts of all parts, and toys to run them on; shipped for the tests of your own parts.
 
-Each raises AssertionError with the rule that is broken and the values that broke it.
+Each raises AssertionError with the violated rule and the values that violate it.
 
 from deepbore.testing import check_classifier
 check_classifier(lambda: MyClassifier())

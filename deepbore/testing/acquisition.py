@@ -1,4 +1,4 @@
-"""What every acquisition must do."""
+"""Checks of the contract of an acquisition."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.errors import SettingError
 from deepbore.testing.require import require, require_equal, require_shape
-from deepbore.testing.toys import TOY_SPACES, ToyHead, fit, toy_data
+from deepbore.testing.toys import TOY_SPACES, ToyClassifier, fit, toy_data
 
 CAPABILITIES = (frozenset[str](), frozenset({"std"}), frozenset({"std", "members"}), frozenset({"columns"}))
 
@@ -19,10 +19,10 @@ def check_acquisition(acquisition: Acquisition, make: Callable[[], Classifier]) 
 
     Args:
         acquisition: the formula.
-        make: gives a new classifier that it is made for.
+        make: gives a new classifier that the acquisition accepts.
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
 
     Example:
         >>> from deepbore import KernelPLS, LogExpectedImprovement
@@ -33,37 +33,37 @@ def check_acquisition(acquisition: Acquisition, make: Callable[[], Classifier]) 
 
 
 def check_declared_needs(acquisition: Acquisition) -> None:
-    """What `links` and `needs` let through works: n finite values, point by point, that rise with the mean."""
+    """Every classifier that `links` and `needs` accept gives n finite values that increase with the mean."""
     for link in Link:
         for capabilities in CAPABILITIES:
-            head = ToyHead(link, capabilities)
+            model = ToyClassifier(link, capabilities)
             try:
-                acquisition.check(head)
+                acquisition.check(model)
             except SettingError:
                 continue
-            check_values(acquisition, head)
+            check_values(acquisition, model)
 
 
-def check_values(acquisition: Acquisition, head: ToyHead) -> None:
-    """n finite values, also where the deviation is 0; each of its own point only; higher where the mean is higher."""
-    who = f"with scores of link {head.link} that can {sorted(head.capabilities) or 'nothing but their mean'}"
-    resolved, points = acquisition.resolved(head), head.points
+def check_values(acquisition: Acquisition, model: ToyClassifier) -> None:
+    """n finite values, also for a deviation of 0; each depends on its own point alone and increases with the mean."""
+    who = f"with scores of link {model.link} that can {sorted(model.capabilities) or 'nothing but their mean'}"
+    resolved, points = acquisition.resolved(model), model.points
     try:
-        values = resolved(head.posterior(points), head.best_label)
+        values = resolved(model.posterior(points), model.best_label)
     except SettingError as error:
         raise AssertionError(f"{who}, `check` lets it through, but the call raises: {error}") from error
     require_shape(values, (len(points),), f"values {who}")
-    halves = torch.cat([resolved(head.posterior(part), head.best_label) for part in points.split(5)])
+    halves = torch.cat([resolved(model.posterior(part), model.best_label) for part in points.split(5)])
     require_equal(halves, values, "the value of a point must not depend on the other points", 1e-6)
-    lifted = resolved(head.posterior(points, lift=0.5), head.best_label)
+    lifted = resolved(model.posterior(points, lift=0.5), model.best_label)
     lost = float((values - lifted).max())
     require(lost <= 1e-6, f"a higher mean must not lower the value, but 0.5 more lowers one by {lost:.3g} {who}")
-    log_density = resolved.log_density(head.posterior(points), head.best_label)
+    log_density = resolved.log_density(model.posterior(points), model.best_label)
     require_shape(log_density, (len(points),), f"log_density {who}")
 
 
 def check_value_gradient(acquisition: Acquisition, classifier: Classifier) -> None:
-    """Of a trained classifier that it is made for it gives n finite values, with gradients where that has them."""
+    """A trained classifier gives n finite values, with gradients if the classifier has them."""
     space = TOY_SPACES["continuous"]
     fit(classifier, toy_data(space), epochs=2)
     acquisition.check(classifier)

@@ -17,15 +17,15 @@ DRAWS = 4000
 
 
 def check_posterior(posterior: Posterior, n: int, capabilities: Set[str]) -> None:
-    """Mean and probability always; deviation, covariance and samples that agree, or a refusal; never a silent 0.
+    """Runs all checks of a posterior: mean, probability, and a consistent deviation, covariance and samples, or errors.
 
     Args:
         posterior: of the scores at n points.
-        n: how many points.
-        capabilities: what the classifier declares: "std", "members".
+        n: number of points.
+        capabilities: that the classifier declares: "std", "members".
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
     """
     require_shape(posterior.mean, (n,), "the mean")
     require_shape(posterior.probability, (n,), "the probability")
@@ -39,7 +39,7 @@ def check_posterior(posterior: Posterior, n: int, capabilities: Set[str]) -> Non
 
 
 def check_members(posterior: Posterior, n: int, declared: bool) -> None:
-    """Members are m x n where they are declared, and None elsewhere."""
+    """Members are m x n if they are declared, else None."""
     members = posterior.members
     if not declared:
         require(members is None, 'members must be None, or "members" be among the capabilities')
@@ -64,7 +64,7 @@ def check_spread(posterior: Posterior, n: int) -> None:
 
 
 def check_samples(posterior: Posterior, n: int, covariance: Tensor) -> None:
-    """Samples are the same for the same stream, and have the posterior's mean and covariance, where these are exact."""
+    """Samples are reproducible, and have the posterior's mean and covariance, if these are exact."""
     one, other = (posterior.sample(DRAWS, torch.Generator().manual_seed(8)) for _ in range(2))
     require_shape(one, (DRAWS, n), "the samples")
     require_equal(one, other, "samples drawn with equal generators must be equal")
@@ -96,7 +96,7 @@ def check_classifier(make: Make) -> None:
         make: gives a new, unbound classifier.
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
 
     Example:
         >>> from deepbore import KernelPLS
@@ -115,7 +115,7 @@ def check_classifier(make: Make) -> None:
 
 
 def check_shapes(classifier: Classifier, space: SearchSpace) -> None:
-    """The posterior has the shapes and the capabilities that are declared; points of another shape are refused."""
+    """The posterior has the declared shapes and capabilities; points of another shape are refused."""
     fit(classifier, toy_data(space), epochs=1)
     require(classifier.ready, "a classifier must be ready once it has been fitted to good and bad points, but is not")
     points = space.sample(7, torch.Generator().manual_seed(1))
@@ -132,7 +132,7 @@ def check_shapes(classifier: Classifier, space: SearchSpace) -> None:
 
 
 def check_learning(classifier: Classifier, space: SearchSpace) -> None:
-    """It tells good points that it has not seen from bad ones: AUROC > 0.8."""
+    """It separates unseen good and bad points: AUROC > 0.8."""
     fit(classifier, toy_data(space, 150, ThresholdLabels(0.3)), epochs=10)
     area = _area(classifier, space)
     where = ", ".join(space.names)
@@ -140,7 +140,7 @@ def check_learning(classifier: Classifier, space: SearchSpace) -> None:
 
 
 def check_weights(classifier: Classifier) -> None:
-    """Rows that weigh next to nothing, as pending ones do, teach next to nothing: AUROC > 0.8 all the same."""
+    """Rows of negligible weight, such as pending ones, have a negligible influence: AUROC > 0.8."""
     space = TOY_SPACES["continuous"]
     data = toy_data(space, 150, ThresholdLabels(0.3))
     points = space.sample(2000, torch.Generator().manual_seed(2))
@@ -151,7 +151,7 @@ def check_weights(classifier: Classifier) -> None:
 
 
 def check_same_seed(make: Make) -> None:
-    """The same seed gives the same scores, and the global stream of random numbers stays as it was."""
+    """The same seed gives the same scores, and the global stream of random numbers is not used."""
     space = TOY_SPACES["mixed"]
     with untouched_randomness():
         one, other = (_scores(fit(make(), toy_data(space), epochs=2), space) for _ in range(2))
@@ -211,7 +211,7 @@ def check_gradient(classifier: Classifier) -> None:
 
 
 def auroc(scores: Tensor, good: Tensor) -> float:
-    """The chance that a good point (n, bool) has a higher score (n) than a bad one; ties count half."""
+    """The probability that a good point (n, bool) has a higher score (n) than a bad one; ties count half."""
     difference = scores[good][:, None] - scores[~good]
     return float(((difference > 0).double() + 0.5 * (difference == 0)).mean())
 

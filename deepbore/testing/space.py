@@ -1,4 +1,4 @@
-"""What every type of parameter must do."""
+"""Checks of the contract of a type of parameter."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from deepbore.space.coordinates import Coordinates
 from deepbore.testing.require import require, require_equal, require_raises, require_shape
 
 N = 50
-MANY = 1000  # levels that are looked at one by one
+MANY = 1000  # the most levels that are checked
 ROUNDING = 1e-9
 
 
@@ -23,7 +23,7 @@ def check_parameter(parameter: Parameter) -> None:
         parameter: an unconditional one.
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
 
     Example:
         >>> from deepbore import Integer
@@ -47,7 +47,7 @@ def check_column(parameter: Parameter, column: Tensor, what: str) -> None:
 
 
 def check_native_values(parameter: Parameter, column: Tensor) -> None:
-    """Native values survive encoding and writing; what is none raises PointError."""
+    """Native values survive encoding and writing; an invalid value raises PointError."""
     values = parameter.decode(column)
     require(len(values) == N, f"decode of {N} entries must give {N} values, but gives {len(values)}")
     again = parameter.decode(parameter.encode(values))
@@ -64,7 +64,7 @@ def check_native_values(parameter: Parameter, column: Tensor) -> None:
 
 
 def check_levels(parameter: Parameter, column: Tensor) -> None:
-    """Levels are counted right, and go to entries of the column and back."""
+    """The number of levels is right, and levels convert to entries of the column and back."""
     if parameter.levels is None:
         require(parameter.is_continuous, "a parameter without levels must be continuous, but says it is not")
         require_equal(parameter.to_level(column), column, "to_level must leave a continuous parameter as it is")
@@ -78,7 +78,7 @@ def check_levels(parameter: Parameter, column: Tensor) -> None:
 
 
 def check_moves(parameter: Parameter, column: Tensor) -> None:
-    """A move stays within the column, and takes what has levels to another one."""
+    """A move stays within the column, and changes the level of a parameter with levels."""
     generator = torch.Generator().manual_seed(11)
     u, v = torch.rand(2, N, dtype=torch.float64, generator=generator)
     steps = 0.3 * torch.randn(N, dtype=torch.float64, generator=generator)
@@ -102,7 +102,7 @@ def check_plain_data(parameter: Parameter) -> None:
 
 
 def check_space_of(parameter: Parameter) -> None:
-    """In a space it is sampled, encoded, and shown to networks as numbers in [-1, 1]."""
+    """In a space it is sampled and encoded, and its features are in [-1, 1]."""
     space = SearchSpace({"p": parameter})
     points = space.sample(N, torch.Generator().manual_seed(12))
     again = space.encode(space.decode(points))

@@ -1,4 +1,4 @@
-"""What every part must do when a run is killed and goes on."""
+"""A check that a run with given parts resumes exactly after a kill."""
 
 import shutil
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from deepbore.testing.require import require
 from deepbore.testing.toys import TOY_SPACES, toy_objective
 
 N_INITIAL = 6
-AFTER = 3  # proposals before the kill, and so many after it
+AFTER = 3  # proposals before the kill and after it
 
 
 def check_resume(
@@ -29,15 +29,15 @@ def check_resume(
     space: SearchSpace = TOY_SPACES["mixed"],
     objectives: int = 1,
 ) -> None:
-    """A run that is killed with a trial pending, and loaded from its journal, goes on as if nothing had happened.
+    """Checks that a run that is killed with a trial pending, and loaded from its journal, proposes the same trials.
 
     Args:
         labels: gives a new labelling; None for the default, as with the other parts.
         classifier: gives a new classifier.
         acquisition: gives a new acquisition.
         candidates: gives a new search.
-        space: what the run searches.
-        objectives: how many values the labelling grades.
+        space: of the run.
+        objectives: number of values of an outcome.
 
     Raises:
         AssertionError: with the first proposal that differs.
@@ -61,7 +61,7 @@ def check_resume(
             (trial,) = study.ask(1)
             _tell(study, trial, objectives)
         (pending,) = study.ask(1)
-        shutil.copytree(whole, killed)  # what a kill at this moment leaves
+        shutil.copytree(whole, killed)  # the files after a kill at this moment
         loaded = Study.load(killed / "run.jsonl", **_made(makers))
         same = loaded.trials == study.trials
         require(same, "a loaded study must have the trials of the one that was killed, but has others")
