@@ -100,6 +100,12 @@ def _importable(path: str, kind: type) -> type:
     return cls
 
 
+def has_default_settings(part: Component) -> bool:
+    """Whether a component has only default settings, given or not."""
+    defaults = inspect.signature(type(part).__init__).parameters
+    return all(name in defaults and defaults[name].default == value for name, value in _arguments(part).items())
+
+
 def without_addresses(text: str) -> str:
     """A text without memory addresses, which differ between processes.
 

@@ -1,4 +1,4 @@
-"""Components and their old names: `deepbore.parts` and `deepbore.checks` of version 0.2."""
+"""Components and their old names: `deepbore.component` and `deepbore.validation` of version 0.2."""
 
 import importlib
 

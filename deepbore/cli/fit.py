@@ -12,11 +12,13 @@ from typing import Any
 
 from jsonargparse import ArgumentError
 
+from deepbore.classifiers import KernelPLS
 from deepbore.cli import fit_help
 from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, TIMES, Run
 from deepbore.cli.summary import summary
+from deepbore.component import has_default_settings
 from deepbore.data.added import Added
 from deepbore.data.csv_file import EarlierResults, read_csv
 from deepbore.data.lines import JOURNAL
@@ -193,8 +195,12 @@ def _loaded(cli: RunCLI) -> Study:
 
 def _parts(cli: RunCLI) -> Parts:
     """The parts of the study that are configured."""
-    parts: Parts = {"classifier": cli.model, "labels": cli.labels, "acquisition": cli.loop.acquisition}
-    return parts | {"candidates": cli.loop.candidates, "n_initial": cli.loop.n_initial}
+    loop = cli.loop
+    parts: Parts = {"labels": cli.labels, "strategy": loop.strategy, "n_initial": loop.n_initial}
+    stands_there_by_default = type(cli.model) is KernelPLS and has_default_settings(cli.model)
+    if loop.strategy is None or not stands_there_by_default:
+        parts |= {"classifier": cli.model}
+    return parts | {"acquisition": loop.acquisition, "candidates": loop.candidates}
 
 
 def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str, EarlierResults]]:

@@ -12,7 +12,7 @@ import torch
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.candidates.walk import as_many
+from deepbore.candidates.selection import as_many
 from deepbore.classifiers import Classifier
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome, as_number

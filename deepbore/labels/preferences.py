@@ -14,7 +14,7 @@ from deepbore.labels.coreset import NEXT_TO_NOTHING
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.features import Coordinates, squared_distances
 from deepbore.validation import of_kind
 
 LENGTH_SCALE = math.exp(-1.5)  # times sqrt(d), in units of a parameter's range: half of where `KernelPLS` begins, as

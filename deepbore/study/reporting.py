@@ -7,7 +7,7 @@ from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status
 from deepbore.data.rungs import latest
 from deepbore.errors import SettingError, TrialError
-from deepbore.loop.asking import Asker
+from deepbore.loop.engine import Asker
 from deepbore.study.telling import Telling
 from deepbore.validation import above, required
 

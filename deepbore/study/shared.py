@@ -7,7 +7,7 @@ from typing import Any
 
 from deepbore.compute.torch_state import clean_torch_state
 from deepbore.errors import StudyRunning
-from deepbore.loop.steering import Steering
+from deepbore.loop.stopping import Steering
 from deepbore.study.restored import RestoredStudy
 
 

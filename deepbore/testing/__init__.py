@@ -13,6 +13,7 @@ from deepbore.testing.evaluators import check_evaluator
 from deepbore.testing.labels import check_labelling
 from deepbore.testing.problems import check_problem
 from deepbore.testing.space import check_parameter
+from deepbore.testing.strategies import check_strategy
 from deepbore.testing.study import check_resume
 from deepbore.testing.toys import TOY_SPACES, fit, toy_data, toy_objective, toy_outcomes
 
@@ -27,6 +28,7 @@ __all__ = [
     "check_posterior",
     "check_problem",
     "check_resume",
+    "check_strategy",
     "fit",
     "toy_data",
     "toy_objective",
