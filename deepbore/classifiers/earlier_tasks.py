@@ -12,8 +12,7 @@ from torch.nn.functional import pad
 
 from deepbore.classifiers.kernel.fit import ROWS
 from deepbore.classifiers.kernel.least_squares import KernelPLS
-from deepbore.compute.correlation import rank_correlation
-from deepbore.compute.linalg import LinAlgError
+from deepbore.compute.numerics import LinAlgError, rank_correlation
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling

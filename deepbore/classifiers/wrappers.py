@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from torch import Tensor
 
-from deepbore.checks import of_kind, one_of, required, whole
 from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MeanOnlyPosterior, MembersPosterior, Posterior
@@ -26,6 +25,7 @@ from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
 from deepbore.space.relaxation import Relaxation
 from deepbore.space.structure import free_name
+from deepbore.validation import of_kind, one_of, required, whole
 
 MOST_CERTAIN = -600.0  # least logit whose probability differs from 0 in double precision
 NO_MAP = torch.empty(2, 0, dtype=torch.float64)  # no calibration

@@ -18,6 +18,7 @@ from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, TIMES, Run
 from deepbore.cli.summary import summary
+from deepbore.component import has_default_settings
 from deepbore.data.added import Added
 from deepbore.data.csv_file import EarlierResults, read_csv
 from deepbore.data.lines import JOURNAL
@@ -27,8 +28,7 @@ from deepbore.errors import DeepBoreError, JournalError, SettingError, TableErro
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.warning import EvaluationWarning
 from deepbore.loop.lightning import quiet
-from deepbore.parts import has_default_settings
-from deepbore.problems.function import make_working_directory_importable
+from deepbore.problems.base import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
 from deepbore.study.running import Steered, check_objective

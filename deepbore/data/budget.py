@@ -7,9 +7,9 @@ from functools import cached_property
 from itertools import count, takewhile
 from typing import Any
 
-from deepbore.checks import above, required
+from deepbore.component import plain_number
 from deepbore.errors import SettingError
-from deepbore.parts import plain_number
+from deepbore.validation import above, required
 
 EXACT = 2**53  # up to which floating-point numbers hold every whole one
 ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.compute.large import smallest
+from deepbore.compute.numerics import smallest
 from deepbore.data.outcomes import as_number
 from deepbore.errors import ValueTypeError
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from deepbore.checks import one_of
 from deepbore.errors import SettingError
+from deepbore.validation import one_of
 
 Direction = Literal["minimize", "maximize"]
 

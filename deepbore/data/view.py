@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.compute.large import smallest
+from deepbore.compute.numerics import smallest
 from deepbore.data.budget import Budget
 from deepbore.data.buffers import Buffers, least
 from deepbore.data.directions import Direction, sign_of

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind, required
+from deepbore.component import Component
 from deepbore.data.observations import Observations
 from deepbore.labels.coreset import NEXT_TO_NOTHING
-from deepbore.parts import Part
+from deepbore.validation import of_kind, required
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Labels:
         return cls(z, lighten_pending(torch.ones_like(z[:, 0]), observations), separable=False)
 
 
-class Labelling(Part, ABC):
+class Labelling(Component, ABC):
     """Turns observations into labels z in [0, 1]: the better an outcome, the greater its label.
 
     What values are good is the labelling's business alone. Beside its labels the others see grades of the black-box

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import at_least
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels, WrappedLabels
+from deepbore.validation import at_least
 
 
 class EmphasiseChanges(WrappedLabels):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from deepbore.compute.large import largest
+from deepbore.compute.numerics import largest
 
 NEGLIGIBLE = 1e-3  # the weight up to which nothing is learned from a row
 NEXT_TO_NOTHING = 1e-6  # that of rows which only show where somebody is, such as pending ones, and of repeats

@@ -10,7 +10,7 @@ import torch
 from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
-from deepbore.compute.large import up_to
+from deepbore.compute.numerics import up_to
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling
 from deepbore.labels.constraints import BORDER

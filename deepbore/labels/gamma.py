@@ -4,8 +4,8 @@ import math
 import numbers
 from dataclasses import dataclass
 
-from deepbore.checks import above, between, required
 from deepbore.errors import SettingError
+from deepbore.validation import above, between, required
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from deepbore.checks import required, whole
+from deepbore.component import is_number
 from deepbore.data.directions import sign_of
 from deepbore.data.observations import Observations, Status
 from deepbore.data.pareto import non_dominated
@@ -14,7 +14,7 @@ from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels, lighten_pending
 from deepbore.labels.constraints import graded_constraints
 from deepbore.labels.grade import graded_by_value
-from deepbore.parts import is_number
+from deepbore.validation import required, whole
 
 MARGIN = 0.1  # of the front's extent, by which the reference value lies behind it
 USUAL = 0.75  # quantile of the values that the reference value is at least

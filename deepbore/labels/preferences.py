@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind
 from deepbore.data.bradley_terry import SCALE, compared_rows, fitted_utilities
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels
@@ -16,6 +15,7 @@ from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates, squared_distances
+from deepbore.validation import of_kind
 
 LENGTH_SCALE = math.exp(-1.5)  # times sqrt(d), in units of a parameter's range: half of where `KernelPLS` begins, as
 # utilities smoothed by more leave it nothing uncertain, and it goes on in tiny steps

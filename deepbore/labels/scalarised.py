@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind, up_to
 from deepbore.data.observations import Observations, Status
 from deepbore.data.pareto import crowding, fronts
 from deepbore.labels.base import Labelling, Labels, lighten_pending
@@ -15,6 +14,7 @@ from deepbore.labels.constraints import best_feasible, graded_constraints
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.objectives import front_rows, own_complete, reference_values
 from deepbore.labels.threshold import ThresholdFamily
+from deepbore.validation import of_kind, up_to
 
 AUGMENTED = 0.05  # weight of the sum beside the greatest term (Knowles 2006)
 

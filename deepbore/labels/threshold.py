@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import between, required
 from deepbore.data.observations import Observations, Status
 from deepbore.data.repeats import evaluated
 from deepbore.data.thresholds import threshold
@@ -20,6 +19,7 @@ from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels, lighten_pending, weights_by_worth
 from deepbore.labels.constraints import best_feasible, graded_constraints
 from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma
+from deepbore.validation import between, required
 
 
 class ThresholdFamily(Labelling):

@@ -15,8 +15,8 @@ from torch import Tensor
 from deepbore.candidates import distinct
 from deepbore.candidates.selection import fresh_rows, require_room
 from deepbore.classifiers.feasibility import Feasibility
+from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError

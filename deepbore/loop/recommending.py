@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers import Classifier
-from deepbore.compute.threads import one_thread
+from deepbore.compute.devices import one_thread
 from deepbore.data.observations import Observations
 from deepbore.data.repeats import distinct_rows, evaluated
 from deepbore.errors import SettingError

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepbore.checks import whole
 from deepbore.plots.on_matplotlib import legend, message, new_figure, thin_spines
 from deepbore.plots.on_plotly import Chart, diagonal, line, titled
 from deepbore.plots.predictions import judged_rows, mean_labels, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import BAD, GOOD
+from deepbore.validation import whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 
 import numpy as np
 
-from deepbore.checks import one_of
+from deepbore.component import class_name
 from deepbore.data.directions import Direction, sign_of
 from deepbore.data.record import Record, front, is_feasible, may_be_best
 from deepbore.data.thresholds import best_among, best_and_tau, best_so_far
 from deepbore.errors import SettingError
-from deepbore.parts import class_name
 from deepbore.plots.on_matplotlib import finished, new_axes, note, plain
 from deepbore.plots.on_plotly import Chart, line, points, remark, titled, value_axis
 from deepbore.plots.sources import MOST, finished_trials, first_values, record_of, require_study, some_of, thinned
 from deepbore.plots.style import BAD, BEST, EARLIER, FAILED, GOOD, INFEASIBLE, TAU, ValueAxis
+from deepbore.validation import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

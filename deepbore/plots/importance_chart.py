@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import whole
 from deepbore.plots.on_matplotlib import figure_of, new_axes, nothing_on, plain_names, thin_spines
 from deepbore.plots.on_plotly import Chart, texts, titled
 from deepbore.plots.predictions import MANY, judged_rows, name_of_pi, nothing_learned, probability
 from deepbore.plots.style import GOOD
 from deepbore.space import SearchSpace
+from deepbore.validation import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

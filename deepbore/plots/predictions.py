@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import whole
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.link import Link
+from deepbore.component import Component
 from deepbore.data.directions import sign_of
 from deepbore.data.observations import Observations
 from deepbore.data.outcomes import Status
@@ -21,10 +21,10 @@ from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, LabelledObservations, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.loop.lightning import train
-from deepbore.parts import Part
 from deepbore.plots.sources import require_study
 from deepbore.plots.style import UNIT, ValueAxis
 from deepbore.space.parameters import Parameter
+from deepbore.validation import whole
 
 if TYPE_CHECKING:
     from deepbore.study import Study
@@ -418,7 +418,7 @@ def anew(classifier: Classifier) -> Classifier:
 
 
 def _again(value: Any) -> Any:
-    if isinstance(value, Part):
+    if isinstance(value, Component):
         settings = dict(vars(value).get("_arguments", {}))
         kinds = inspect.signature(type(value).__init__).parameters.values()
         several = [kind.name for kind in kinds if kind.kind in (kind.VAR_KEYWORD, kind.VAR_POSITIONAL)]

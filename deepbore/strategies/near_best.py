@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from deepbore.classifiers.kernel.fit import ROWS
 from deepbore.classifiers.kernel.least_squares import KernelPLS
-from deepbore.compute.large import smallest
+from deepbore.compute.numerics import smallest
 from deepbore.data.budget import Budget
 from deepbore.labels import LabelledBatch, Labelling
 from deepbore.labels.coreset import NEGLIGIBLE

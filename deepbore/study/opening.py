@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
-from deepbore.checks import one_of
 from deepbore.classifiers import Classifier
 from deepbore.data.budget import Budget
 from deepbore.data.history import History, replay
@@ -22,6 +21,7 @@ from deepbore.loop.state import RunState, as_seed
 from deepbore.space import SearchSpace
 from deepbore.strategies import Strategy
 from deepbore.study.view import Parts
+from deepbore.validation import one_of
 
 log = logging.getLogger(__name__)
 IfExists = Literal["error", "load"]

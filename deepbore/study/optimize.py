@@ -7,10 +7,9 @@ from typing import Any, TypedDict, cast
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
-from deepbore.compute.neutral import as_usual
+from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
 from deepbore.evaluators import Evaluator, Objective
@@ -22,6 +21,7 @@ from deepbore.study.opening import IfExists, opened
 from deepbore.study.running import MAX_FAILURES, Steered, StudyCallback, as_evaluator, check_objective, check_run
 from deepbore.study.study import Study
 from deepbore.study.view import Parts, Result
+from deepbore.validation import whole
 
 
 def minimize(
@@ -130,7 +130,7 @@ def _optimized(
     opening, parts, steered = (_among(given, kind) for kind in (Opening, Parts, Steered))
     check = partial(check_run, n_trials=n_trials, trainer=None, steered=cast(Steered, steered))
     device = as_device(given["device"])
-    with as_usual():
+    with clean_torch_state():
         study = Study.__new__(Study)._begin(opened(space, direction, None, check=check, **opening, **parts), device)
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     try:

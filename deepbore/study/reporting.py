@@ -2,7 +2,6 @@
 
 from typing import SupportsFloat
 
-from deepbore.checks import above, required
 from deepbore.data.budget import ROUNDING
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome, Status
@@ -10,6 +9,7 @@ from deepbore.data.rungs import latest
 from deepbore.errors import SettingError, TrialError
 from deepbore.loop.engine import TrialAllocator
 from deepbore.study.telling import Telling
+from deepbore.validation import above, required
 
 
 class Reporting(Telling):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from lightning.pytorch import Trainer
 
-from deepbore.checks import above, one_of, refusal, required, whole
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Trial
 from deepbore.data.outcomes import Outcome
@@ -19,6 +18,7 @@ from deepbore.loop.lightning import listening, may_end, new_trainer, quiet, run,
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, Steering, StopRule, as_rules
 from deepbore.study.progress import ProgressBar, somebody_watches
+from deepbore.validation import above, one_of, refusal, required, whole
 from deepbore.worker.objective import takes_trial
 
 if TYPE_CHECKING:

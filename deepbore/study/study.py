@@ -11,11 +11,10 @@ from lightning.pytorch import Trainer
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import required, whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.neutral import as_usual
+from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction, Trial
 from deepbore.data.reading import trials_of
@@ -40,6 +39,7 @@ from deepbore.study.running import (
     steering_of,
 )
 from deepbore.study.view import Parts, Result
+from deepbore.validation import required, whole
 
 
 class Study(Reporting):
@@ -83,7 +83,7 @@ class Study(Reporting):
         True
     """
 
-    @as_usual()
+    @clean_torch_state()
     def __init__(
         self,
         space: SearchSpace,
@@ -243,7 +243,7 @@ class Study(Reporting):
             return self.classifier
 
     def _recommended_row(self) -> int | None:
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self._restore()
             self._state.check_classifier()
             told = self.observations
@@ -267,7 +267,7 @@ class Study(Reporting):
     # --- journal -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    @as_usual()
+    @clean_torch_state()
     def load(
         cls,
         journal: str | os.PathLike[str],

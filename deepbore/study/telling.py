@@ -7,7 +7,7 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from deepbore.compute.neutral import as_usual
+from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.added import Added
 from deepbore.data.csv_file import read_csv
 from deepbore.data.observations import Trial
@@ -27,7 +27,7 @@ class Telling(SharedStudy):
         Raises:
             PointError: for a configuration outside the space.
         """
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             point = self.space.encode([params])
             self._restore()
             self._state.enqueue(point[0])
@@ -52,7 +52,7 @@ class Telling(SharedStudy):
             >>> {trial.params["optimizer"] for trial in study.ask(4)}
             {'adam'}
         """
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self._restore()
             self.observations.fix(params)
 
@@ -93,7 +93,7 @@ class Telling(SharedStudy):
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
             value = replace(as_outcome(value), noise=as_noise(noise))
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self.observations.tell(trial, value, failed=failed)
 
     def prefer(self, better: Trial | int, worse: Trial | int) -> None:
@@ -122,7 +122,7 @@ class Telling(SharedStudy):
             >>> study.best_trial.value > 0
             True
         """
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self.observations.prefer([(better, worse)])
 
     def annotate(self, trial: Trial | int, attributes: Mapping[str, Any]) -> None:
@@ -178,7 +178,7 @@ class Telling(SharedStudy):
             ValueTypeError: for another number of constraints than before.
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
             self._append([self._read(columns, values, **about)])
 
@@ -200,7 +200,7 @@ class Telling(SharedStudy):
         observations = self.observations
         with_budget = observations.budget is not None
         read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self._append([observations.appendable(self._read(**vars(results))) for results in read])
 
     def _read(self, columns: Mapping[str, Any], values: Any, **about: Any) -> Added:
@@ -213,7 +213,7 @@ class Telling(SharedStudy):
 
     def _append(self, several: Sequence[Added]) -> None:
         """Adds what was read, one after the other."""
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             for each in several:
                 self.observations.append(each)
 

@@ -9,16 +9,16 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy
 
-from deepbore.checks import above, at_least, below, whole, within
 from deepbore.classifiers.networks.mc_dropout import keep
 from deepbore.classifiers.networks.network import NetworkClassifier, Training
 from deepbore.classifiers.networks.stacked import StackedMLP
 from deepbore.classifiers.posterior import Posterior
+from deepbore.component import is_number
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.labels.coreset import NEGLIGIBLE
-from deepbore.parts import is_number
 from deepbore.space import SearchSpace
+from deepbore.validation import above, at_least, below, whole, within
 
 WINDOW = 64  # rows by whose predictions members are chosen
 

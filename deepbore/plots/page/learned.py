@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from deepbore.compute.correlation import rank_correlation
+from deepbore.compute.numerics import rank_correlation
 from deepbore.data.directions import sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.calibration_chart import Reliability, calibration_chart

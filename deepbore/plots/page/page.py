@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+from deepbore.component import class_name
 from deepbore.data.outcomes import Status
 from deepbore.data.record import Record, front, is_feasible
 from deepbore.data.trial import Trial
-from deepbore.parts import class_name
 from deepbore.plots.on_plotly import Chart, text
 from deepbore.plots.page.sections import (
     Section,
