@@ -5,7 +5,7 @@ import pytest
 
 from deepbore import Budget, Categorical, Integer, Real, SearchSpace, Study, ThresholdLabels, ValueGradedLabels
 from deepbore.data.observations import Observations
-from deepbore.data.repeats import MOST
+from deepbore.data.replicates import MOST
 from deepbore.errors import PointError
 
 LINE = SearchSpace({"x": Real(0, 1)})

@@ -1,16 +1,14 @@
 """Means of configurations that come again are kept from one look to the next, and are what a first look finds."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-import deepbore.data.repeats
 from deepbore import Ordinal, SearchSpace, Study
 from deepbore.data.observations import Observations, Status
-from deepbore.data.repeats import evaluated, first_among, regrouped
+from deepbore.data.replicates import Replicates
+from deepbore.data.table import first_among, regrouped
 
 SPACE = SearchSpace({"x": Ordinal(list(range(6)))})
 VALUES = st.sampled_from([0.1, 1.0, 1.0, 2.5, float("nan")])
@@ -38,9 +36,7 @@ def take(observations, step, given):
 
 
 def as_if_new(observations):
-    again = copy.copy(observations)
-    again.averages = None
-    return evaluated(again)
+    return Replicates(observations.table).average()
 
 
 @pytest.mark.slow
@@ -50,7 +46,7 @@ def test_a_look_finds_what_a_first_look_would(steps):
     observations = Observations(SPACE)
     for step in steps:
         take(observations, *step)
-        found, anew = evaluated(observations), as_if_new(observations)
+        found, anew = observations.averaged, as_if_new(observations)
         assert torch.equal(found.values.nan_to_num(nan=-1), anew.values.nan_to_num(nan=-1))
         assert np.array_equal(found.ranked, anew.ranked)
         assert (found.worth is None) == (anew.worth is None)
@@ -79,8 +75,8 @@ def test_the_first_row_of_a_configuration_among_some_rows_is_one_of_them(keys, d
 
 def test_a_trial_that_joins_costs_no_look_at_all_rows(monkeypatch):
     looks = []
-    original = deepbore.data.repeats._from_all_rows
-    monkeypatch.setattr(deepbore.data.repeats, "_from_all_rows", lambda rows: looks.append(len(rows)) or original(rows))
+    original = Replicates._of_all_rows
+    monkeypatch.setattr(Replicates, "_of_all_rows", lambda self: looks.append(len(self.table)) or original(self))
     study = Study(SearchSpace({f"x{i}": Ordinal(list(range(6))) for i in range(4)}), seed=0, n_initial=4)
     study.add({f"x{i}": [0, 0, 1, 2] for i in range(4)}, [1.0, 2.0, 0.5, 3.0])
     for value in range(5):
@@ -93,6 +89,6 @@ def test_a_trial_that_waited_while_its_configuration_came_again_counts_in_the_me
     observations = Observations(SPACE)
     (row,) = observations.reserve(SPACE.encode([{"x": 1}]))
     observations.add({"x": [1, 1, 2]}, [2.0, 4.0, 9.0])
-    assert evaluated(observations).values[1:].tolist() == [3.0, 3.0, 9.0]
+    assert observations.averaged.values[1:].tolist() == [3.0, 3.0, 9.0]
     observations.tell(row, first)
-    assert evaluated(observations).values[1:].tolist() == pytest.approx([3.0 if np.isnan(first) else 7 / 3] * 2 + [9.0])
+    assert observations.averaged.values[1:].tolist() == pytest.approx([3.0 if np.isnan(first) else 7 / 3] * 2 + [9.0])

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import deepbore
 from deepbore import AtBudgets, Budget, KernelPLS, Outcome, Real, RungLabels, SearchSpace, Study
 from deepbore.data.observations import Observations, Status
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.errors import SettingError, SpaceExhausted
 from deepbore.labels import LabelledObservations, ValueGradedLabels
 from deepbore.loop.promotions import Promotions

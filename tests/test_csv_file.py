@@ -8,7 +8,7 @@ import torch
 from hypothesis import assume, given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Outcome, Real, SearchSpace, Study
-from deepbore.data.csv_file import read_csv
+from deepbore.data.imported import read_csv
 from deepbore.data.observations import Status
 from deepbore.errors import TableError
 from rungs import EPOCHS, run

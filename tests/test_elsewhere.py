@@ -22,7 +22,7 @@ from deepbore import (
     ValueGradedLabels,
 )
 from deepbore.classifiers.elsewhere import ENOUGH, Elsewhere, ElsewhereHead, branches, is_among, rest_of
-from deepbore.data.thresholds import threshold
+from deepbore.data.array_ranking import threshold
 from deepbore.labels.grade import graded_by_value
 from deepbore.loop.engine import Engine
 from deepbore.loop.stopping import StopRule

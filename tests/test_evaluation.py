@@ -9,7 +9,7 @@ from jsonargparse import ArgumentParser
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.compute.distributed import Ranks
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.shared import SharedEvaluator

@@ -13,8 +13,8 @@ from lightning.pytorch.callbacks import EarlyStopping
 
 import deepbore as db
 from deepbore.cli.load import load_run
-from deepbore.data.lines import written
-from deepbore.data.record import read_record
+from deepbore.data.journal_format import written
+from deepbore.data.replay import read_record
 from deepbore.errors import JournalError, PointError, SettingError, SpaceExhausted, ValueTypeError
 from deepbore.labels import Labels, ThresholdLabels
 from deepbore.plots import pairs, slices

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import deepbore as db
+from deepbore.data.array_ranking import best_among, best_and_tau, threshold
 from deepbore.data.observations import Observations
-from deepbore.data.record import read_record
-from deepbore.data.thresholds import best_among, best_and_tau, threshold
+from deepbore.data.replay import read_record
 from deepbore.labels import preferences
 from deepbore.plots import history, report
 from deepbore.plots.held_out import held_out

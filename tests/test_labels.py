@@ -9,8 +9,8 @@ from hypothesis import assume, given, strategies as st
 from scipy.integrate import quad
 
 from deepbore import KernelPLS, MLPClassifier, Real, SearchSpace, Study
+from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations
-from deepbore.data.thresholds import threshold
 from deepbore.errors import SettingError
 from deepbore.labels import (
     DecayingGamma,

@@ -11,7 +11,6 @@ from scipy.stats import ortho_group
 from deepbore import KernelPLS, Real, SearchSpace
 from deepbore.classifiers.local_axes import FLOOR, LocalAxes
 from deepbore.classifiers.nearby import Nearby, near_rows
-from deepbore.data.repeats import evaluated
 from valleys import BOX, ROTATION, bowl, go_on, told
 
 
@@ -85,7 +84,7 @@ def angle(axes):
 def test_gradients_find_the_steepest_direction_to_a_thousandth():
     nearby, study = Nearby(), told(100, objective=steep)
     for _ in range(3):
-        known = study._state.data.labelled(), evaluated(study.observations).values
+        known = study._state.data.labelled(), study.observations.averaged.values
         assert nearby.knows(*known, KernelPLS().bind(BOX))
         go_on(study, 4, steep)
     assert angle(nearby.head.coordinates) < 1e-3
@@ -96,7 +95,7 @@ def test_axes_are_not_turned_by_what_any_turn_of_many_would_fit():
     space, nearby = SearchSpace({f"x{i}": Real(-1, 1) for i in range(14)}), Nearby()
     study = told(100, space=space, objective=bowl)
     for _ in range(2):
-        known = study._state.data.labelled(), evaluated(study.observations).values
+        known = study._state.data.labelled(), study.observations.averaged.values
         nearby.knows(*known, KernelPLS().bind(space))
     good, _ = near_rows(*known)
     chosen = nearby.head.coordinates.axes

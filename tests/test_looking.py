@@ -10,7 +10,7 @@ import pytest
 from deepbore.cli.compare import grouped, table
 from deepbore.cli.main import main
 from deepbore.cli.run_directory import Run, ago, runs_in
-from deepbore.data.thresholds import best_and_tau
+from deepbore.data.array_ranking import best_and_tau
 from deepbore.errors import JournalError, SettingError
 from deepbore.plots.value_axis import ValueAxis
 from written_runs import VALUES, write_journal, write_run

@@ -23,7 +23,6 @@ from deepbore.candidates import Search
 from deepbore.classifiers.kernel_fit import ROWS
 from deepbore.classifiers.local_axes import LocalAxes
 from deepbore.classifiers.nearby import NearbyHead, n_good, near_rows
-from deepbore.data.repeats import evaluated
 from deepbore.loop.engine import Engine
 from thread_ranks import on_ranks
 from valleys import (
@@ -220,7 +219,7 @@ def test_values_that_single_precision_does_not_tell_apart_are_graded_apart():
     points = 0.2 + 1e-6 * torch.randn(50, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     study = told(ROWS, objective=bowl)
     study.add(dict(zip(BOX.names, points.T.numpy(), strict=True)), (points - 0.2).square().sum(1).numpy())
-    batch, values = study._state.data.labelled(), evaluated(study.observations).values
+    batch, values = study._state.data.labelled(), study.observations.averaged.values
     assert len(batch.z[-50:].unique()) == 1
     assert len(near_rows(batch, values)[1].z[-50:].unique()) == 50
 

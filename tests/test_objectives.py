@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 from deepbore import LogExpectedImprovement, Outcome, Real, SearchSpace, Study
 from deepbore.acquisition import LogHypervolumeImprovement
 from deepbore.classifiers import ColumnsPosterior, GaussianPosterior, Link
+from deepbore.data.array_ranking import crowding, hypervolume, non_dominated
 from deepbore.data.observations import Observations
-from deepbore.data.pareto import crowding, hypervolume, non_dominated
 from deepbore.errors import SettingError
 from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, front_rows
-from deepbore.labels.scalarised import simplex_point
+from deepbore.labels.objectives import simplex_point
 
 PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 BOTH = ("minimize", "maximize")

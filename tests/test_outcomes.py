@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Real, SearchSpace
-from deepbore.data.frames import as_frame
+from deepbore.data.imported import as_frame
 from deepbore.data.observations import Observations, Status
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.errors import SettingError, ShapeError, ValueTypeError
 
 SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b"]), "m": Real(0, 1, when=Condition("c", "a"))})

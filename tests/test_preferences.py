@@ -15,8 +15,8 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 
 from deepbore import Budget, Categorical, PreferenceLabels, RandomForest, Real, SearchSpace, Study
-from deepbore.data.bradley_terry import SCALE, fitted_utilities
-from deepbore.data.record import read_record
+from deepbore.data.comparisons import SCALE, fitted_utilities
+from deepbore.data.replay import read_record
 from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
 from deepbore.labels import RankGradedLabels
 

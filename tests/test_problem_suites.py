@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.errors import PointError, SettingError
 from deepbore.problems import Branin, Coco, Noisy, Problem, TrainingRun, suites
 from deepbore.problems.training import RUNS

@@ -12,7 +12,7 @@ from jsonargparse import ArgumentParser
 
 import deepbore
 from deepbore import Real, SearchSpace, problems
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.errors import MissingPackage, PointError, SettingError, SpaceError
 from deepbore.problems import (
     Branin,

@@ -21,12 +21,11 @@ from deepbore import (
 )
 from deepbore.cli.main import main
 from deepbore.cli.summary import summary
-from deepbore.data.history import replay
 from deepbore.data.journal import Journal
-from deepbore.data.lines import written
+from deepbore.data.journal_format import written
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Status
-from deepbore.data.record import read_record
+from deepbore.data.outcome import Status
+from deepbore.data.replay import read_record, replay
 from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
 from deepbore.labels import ObjectiveLabels
 from deepbore.labels.coreset import NEGLIGIBLE

@@ -16,7 +16,7 @@ import deepbore as db
 from deepbore import Budget, Integer, MLPClassifier, Outcome, Real, SearchSpace, Study, Suggester, plots
 from deepbore.cli.main import main
 from deepbore.compute.distributed import Ranks
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.errors import SettingError
 from deepbore.integrations.sklearn import DeepBoreSearchCV
 from deepbore.plots.page.history_chart import history_section

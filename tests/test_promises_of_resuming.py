@@ -5,10 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepbore import Budget, ExecutorEvaluator, Real, SearchSpace, Study
-from deepbore.data.history import replay
 from deepbore.data.journal import Journal
-from deepbore.data.outcomes import Status
-from deepbore.data.record import read_record
+from deepbore.data.outcome import Status
+from deepbore.data.replay import read_record, replay
 from deepbore.errors import JournalError, SettingError
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import new_trainer

@@ -24,8 +24,8 @@ from deepbore import (
     ThresholdLabels,
     minimize,
 )
-from deepbore.data.outcomes import Status
-from deepbore.data.record import read_record
+from deepbore.data.outcome import Status
+from deepbore.data.replay import read_record
 from deepbore.errors import JournalError, SettingError, ValueTypeError
 from deepbore.evaluators import Timed
 

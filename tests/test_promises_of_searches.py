@@ -27,9 +27,8 @@ from deepbore import (
 )
 from deepbore.candidates import Search
 from deepbore.classifiers.nearby import Nearby, n_good, near_rows
+from deepbore.data.array_ranking import crowding, fronts, non_dominated
 from deepbore.data.observations import Observations
-from deepbore.data.pareto import crowding, fronts, non_dominated
-from deepbore.data.repeats import evaluated
 from deepbore.labels import NonDominationLabels
 from deepbore.space.relaxation import Relaxation
 
@@ -211,7 +210,7 @@ def test_axes_of_the_good_rows_are_none_of_failed_ones():
     axes = []
     for failed in (0, 50):
         study = with_failures(16, failed)
-        axes.append(near_rows(study._state.data.labelled(), evaluated(study.observations).values)[0])
+        axes.append(near_rows(study._state.data.labelled(), study.observations.averaged.values)[0])
     assert torch.equal(*axes)
 
 

@@ -6,7 +6,7 @@ import pytest
 from commands import deepbore
 from deepbore import Categorical, Integer, Outcome, Real, SearchSpace, Study, plots
 from deepbore.cli.run_directory import Run
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.plots.names import short_names
 from deepbore.plots.page.learned import Learned, learned_sections
 from deepbore.plots.page.parallel_chart import Scale, parallel_section

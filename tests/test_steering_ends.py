@@ -19,7 +19,7 @@ from deepbore import (
     maximize,
     minimize,
 )
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 from deepbore.errors import ObjectiveError, SettingError
 from deepbore.loop.stopping import StopRule
 from objectives import bowl

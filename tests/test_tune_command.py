@@ -15,7 +15,7 @@ import yaml
 from deepbore import Budget, Study
 from deepbore.cli.main import main
 from deepbore.cli.tune import fit_arguments
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.problems import LightningCLIProblem
 from test_tune import EXAMPLE, SPACE, assert_gone, events, in_a_folder_with_train_py
 

@@ -7,7 +7,6 @@ from scipy.stats import ortho_group
 from deepbore import GreedyBatch, LocalSearch, Real, SearchSpace, Study
 from deepbore.classifiers.local_axes import LocalAxes
 from deepbore.classifiers.nearby import NearbyHead, near_rows
-from deepbore.data.repeats import evaluated
 
 BOX = SearchSpace({f"x{i}": Real(-1, 1) for i in range(6)})
 ROTATION = ortho_group.rvs(6, random_state=0)
@@ -60,7 +59,7 @@ def search(nearby):
 
 def near_best(study):
     """Points of the good rows of a study, and the rows near the best one."""
-    return near_rows(study._state.data.labelled(), evaluated(study.observations).values)
+    return near_rows(study._state.data.labelled(), study.observations.averaged.values)
 
 
 def head_of(study):

@@ -11,7 +11,7 @@ from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.on_another_space import OnAnotherSpace
 from deepbore.classifiers.posterior import Posterior
-from deepbore.data.budget import Budget
+from deepbore.data.trial import Budget
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
 from deepbore.space.declaration import free_name

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from deepbore.cli.run_directory import Run
-from deepbore.data.directions import Direction, sign_of
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record
-from deepbore.data.thresholds import best_among
+from deepbore.data.array_ranking import best_among
+from deepbore.data.outcome import Status
+from deepbore.data.replay import Record
+from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.parts import without_addresses
 from deepbore.plots.run_comparison import Curves

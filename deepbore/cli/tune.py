@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from deepbore.checks import one_of
 from deepbore.cli.run_directory import CONFIG, Run, new_run
-from deepbore.data.directions import Direction
+from deepbore.data.trial import Direction
 from deepbore.errors import SettingError
 
 TRIALS = "trials"  # folder of a run

@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from deepbore.candidates.walk import as_many
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.errors import PointError
 from deepbore.integrations.define_by_run import SeenTrials, to_native, to_optuna
 from deepbore.space import Params, SearchSpace

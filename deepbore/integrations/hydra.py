@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deepbore.checks import whole
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, MissingPackage, SettingError, SpaceError
 from deepbore.evaluators import Evaluator

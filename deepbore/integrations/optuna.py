@@ -23,9 +23,9 @@ from deepbore.candidates import Candidates
 from deepbore.checks import whole
 from deepbore.classifiers import Classifier
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import as_number
+from deepbore.data.outcome import as_number
 from deepbore.integrations.followed import CONSTRAINTS, PROPOSED, FollowedStudy
-from deepbore.labels.gamma import Gamma, checked_gamma
+from deepbore.labels.threshold import Gamma, checked_gamma
 from deepbore.loop.state import as_seed
 from deepbore.space import SearchSpace
 from deepbore.study import Study

@@ -2,11 +2,9 @@
 
 from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling
-from deepbore.labels.gamma import Gamma
 from deepbore.labels.graded import ValueGradedLabels
-from deepbore.labels.objectives import ObjectiveLabels
-from deepbore.labels.scalarised import ChebyshevLabels
-from deepbore.labels.threshold import ThresholdFamily, ThresholdLabels
+from deepbore.labels.objectives import ChebyshevLabels, ObjectiveLabels
+from deepbore.labels.threshold import Gamma, ThresholdFamily, ThresholdLabels
 
 
 def default_labels(

@@ -17,8 +17,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.compute.linalg import LinAlgError
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome, Status, WrongReturn
-from deepbore.data.repeats import evaluated
+from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
 from deepbore.labels import ValueGradedLabels
 from deepbore.loop.promotions import Promotion, Promotions
@@ -156,7 +155,7 @@ class Engine:
             return None
 
         def nearby() -> bool:
-            values = evaluated(search.observations).values[: len(labelled)]  # a trial may have been asked for since
+            values = search.observations.averaged.values[: len(labelled)]  # a trial may have been asked for since
             return state.nearby.take_turn(labelled, values, q) and state.nearby.knows(labelled, values, classifier)
 
         def elsewhere() -> bool:
@@ -211,7 +210,7 @@ class Engine:
 
     def reserve_queued(self, q: int) -> list[int]:
         """Makes up to q points of the queue pending trials and returns their rows."""
-        self.state.observations.settle()  # what was enqueued last may still have to get there
+        self.state.observations.complete_pending_write()  # what was enqueued last may still have to get there
         with self._taken(self.state.queue, q) as points:
             return self.reserve(torch.stack(points)) if points else []
 

@@ -8,7 +8,7 @@ from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch
 from deepbore.checks import of_kind, whole
 from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, PerColumn
-from deepbore.data.budget import Budget
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, PreferenceLabels, RungLabels
 from deepbore.labels.base import WrappedLabels

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from deepbore.data.history import History
+from deepbore.data.replay import History
 from deepbore.errors import JournalError
 from deepbore.loop.snapshot import DAMAGED, load, snapshot_path
 from deepbore.loop.state import RunState

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.data.files import replace_file
-from deepbore.data.journal import Journal
+from deepbore.data.journal import Journal, replace_file
 from deepbore.errors import JournalError
 from deepbore.loop.promotions import Promotion
 from deepbore.loop.state import RunState

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from torch import Tensor
 
 from deepbore.checks import above, whole
-from deepbore.data.outcomes import Outcome, WrongReturn
+from deepbore.data.outcome import Outcome, WrongReturn
 from deepbore.errors import ObjectiveError
 from deepbore.loop.engine import Engine
 from deepbore.loop.interrupts import Interrupts

@@ -5,8 +5,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, front, is_feasible
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import front, is_feasible
+from deepbore.data.replay import Record
 from deepbore.parts import class_name
 from deepbore.plots.page.charts import Section
 from deepbore.plots.page.history_chart import history_section
@@ -39,7 +40,7 @@ def report(
     plotly.js stands in the page (1.5 MB), and nothing is fetched from anywhere.
 
     Args:
-        run: a study with a trained classifier (see `Study.fit`); or what `deepbore.data.record.read_record` has read of
+        run: a study with a trained classifier (see `Study.fit`); or what `deepbore.data.replay.read_record` has read of
             a journal, for a page without the classifier's pictures, which needs no torch.
         title: of the page.
         facts: more to say in the summary, name -> text.

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 import numpy as np
 
 from deepbore.checks import one_of
-from deepbore.data.directions import Direction, sign_of
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, may_be_best
-from deepbore.data.thresholds import best_among, best_and_tau, best_so_far
+from deepbore.data.array_ranking import best_among, best_and_tau, best_so_far
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import may_be_best
+from deepbore.data.replay import Record
+from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.parts import class_name
 from deepbore.plots.style import (
@@ -63,7 +64,7 @@ def history(
     their own.
 
     Args:
-        run: a study, what `deepbore.data.record.read_record` has read of a journal, or n values in the user's sign;
+        run: a study, what `deepbore.data.replay.read_record` has read of a journal, or n values in the user's sign;
             NaN for failures, which are marked at the edge.
         direction: "minimize" or "maximize"; None for the study's, or "minimize".
         gamma: proportion of good observations, in (0, 1), or a schedule; None for the study's, or 1/2. For labels
@@ -148,7 +149,7 @@ def _told(
 ) -> _Told:
     """What is drawn of a study, of a record or of plain values."""
     if gamma is not None:
-        from deepbore.labels.gamma import checked_gamma  # only now: it needs torch
+        from deepbore.labels.threshold import checked_gamma
 
         checked_gamma(gamma)
     if isinstance(run, Record):

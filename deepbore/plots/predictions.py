@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers.link import Link
-from deepbore.data.directions import sign_of
 from deepbore.data.observations import Observations
+from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from deepbore.checks import one_of
-from deepbore.data.directions import Direction, sign_of
+from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.style import figure_of, legend, new_axes, note, plain, save, thin_spines
 from deepbore.plots.value_axis import ValueAxis

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepbore.data.directions import sign_of
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
+from deepbore.data.trial import sign_of
 from deepbore.plots.predictions import labels_of, values_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepbore.checks import one_of
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import Budget
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import Params, Real, SearchSpace
 

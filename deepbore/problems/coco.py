@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepbore.checks import one_of, whole
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
 from deepbore.problems.draws import Draws
 from deepbore.space import Integer, Params, Real, SearchSpace

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from deepbore.checks import whole
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.problems.base import Problem, benchmark_package
 from deepbore.problems.layers import new_layers, outputs
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real, SearchSpace

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem, as_direction

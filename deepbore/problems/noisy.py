@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from deepbore.checks import above, of_kind, one_of, required, whole
-from deepbore.data.outcomes import Outcome, as_outcome
+from deepbore.data.outcome import Outcome, as_outcome
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
 from deepbore.problems.draws import Draws

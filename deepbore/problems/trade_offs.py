@@ -7,7 +7,7 @@ import numpy as np
 
 from deepbore.checks import one_of, whole
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.errors import SettingError
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
 from deepbore.problems.digits import TRAINING, Digits, parameters

@@ -11,8 +11,8 @@ from deepbore.checks import whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.neutral import as_usual
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
+from deepbore.data.trial import Budget
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.stopping import StopRule

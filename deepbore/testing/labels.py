@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 from deepbore.labels import Labelling, Labels
 from deepbore.testing.require import require, require_equal, require_shape
 from deepbore.testing.toys import toy_observations, toy_outcomes

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from deepbore.data.directions import Direction, sign_of
-from deepbore.data.outcomes import Status
-from deepbore.data.trial import Trial
+from deepbore.data.outcome import Status
+from deepbore.data.trial import Direction, Trial, sign_of
 from deepbore.plots.names import short_names, shortened
 from deepbore.plots.value_axis import ValueAxis
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.data.directions import sign_of
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, front, is_feasible
-from deepbore.data.thresholds import best_among, best_and_tau
-from deepbore.data.trial import Trial
+from deepbore.data.array_ranking import best_among, best_and_tau
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import front, is_feasible
+from deepbore.data.replay import Record
+from deepbore.data.trial import Trial, sign_of
 from deepbore.plots.optimization_history import gamma_of
 from deepbore.plots.page.charts import MOST, Chart, Section, axis_of, clipped, finished, note, some_of
 from deepbore.plots.style import BAD, BEST, EARLIER, FAILED, GOOD, INFEASIBLE, TAU

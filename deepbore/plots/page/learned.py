@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from deepbore.compute.correlation import rank_correlation
-from deepbore.data.directions import sign_of
+from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.held_out import FOLDS, held_out
 from deepbore.plots.page.charts import Chart, Section, axis_of, clipped, texts

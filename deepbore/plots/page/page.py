@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from deepbore.data.record import Record
+from deepbore.data.replay import Record
 from deepbore.plots.page.charts import Chart, Section, about
 from deepbore.plots.page.tables import trials_table
 

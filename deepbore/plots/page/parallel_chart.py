@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.data.directions import sign_of
-from deepbore.data.record import Record, is_feasible
-from deepbore.data.trial import Trial
+from deepbore.data.ranking import is_feasible
+from deepbore.data.replay import Record
+from deepbore.data.trial import Trial, sign_of
 from deepbore.plots.page.charts import Chart, Section, finished, number, some_of, texts
 from deepbore.plots.style import INFEASIBLE
 from deepbore.plots.value_axis import ValueAxis

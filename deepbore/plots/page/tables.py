@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record
+from deepbore.data.outcome import Status
+from deepbore.data.replay import Record
 from deepbore.data.trial import Trial
 from deepbore.plots.page.charts import MOST, Chart, Section, some_of
 from deepbore.plots.style import FAILED, GOOD

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from deepbore.checks import whole
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.evaluators import Evaluator, Finished, Objective
 from deepbore.worker.objective import evaluate

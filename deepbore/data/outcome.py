@@ -1,27 +1,16 @@
-"""`Outcome`: what an evaluation gave. Light to import: worker processes load it."""
+"""`Outcome`: what an evaluation gave, and what a run asks of it. Light to import: worker processes load it."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
 
-from deepbore.errors import ValueTypeError
+from deepbore.data.trial import ROUNDING, Budget, Status
+from deepbore.errors import TrialError, ValueTypeError
 
 BOOLEANS = ("bool", "torch.bool")  # types of arrays, by name
 LONGEST_REASON = 2000  # characters: whole logs would swell the journal
-
-
-class Status(IntEnum):
-    """What became of a trial."""
-
-    COMPLETE = 0
-    FAILED = 1
-    PENDING = 2
-
-    def __str__(self) -> str:
-        return self.name.lower()
 
 
 @dataclass(frozen=True)
@@ -207,3 +196,71 @@ def _shown(value: Any) -> str:
         return f"{value!r:.100}"
     except Exception:  # such as an integer of more digits than Python writes
         return f"a {type(value).__name__}"
+
+
+def check_counts(outcome: Outcome, k: int, c: int) -> None:
+    """Raises ValueTypeError unless an outcome has k values, and c constraints; any number of these while c is 0."""
+    if not outcome.has_failed and len(outcome.values) != k:
+        raise ValueTypeError(
+            f"the number of objective values must be {k}, as that of directions, but got {outcome.values}."
+        )
+    if outcome.noise is not None and k > 1:
+        raise ValueTypeError(
+            f"a noise belongs to one value, but the outcome has {k} and noise={outcome.noise}. Leave it out."
+        )
+    if outcome.constraints or not outcome.has_failed:
+        check_width(len(outcome.constraints), c, c)
+
+
+def check_width(width: int, least: int, c: int) -> None:
+    """Raises ValueTypeError for fewer constraints than the least, or another number than c, but for none."""
+    if width < least or (c and width not in (0, c)):
+        raise ValueTypeError(
+            f"the number of constraints must be {c}, as in the first outcome, or earlier result, that had any, but "
+            f"got {width}. Give Outcome(value, constraints=[...])."
+        )
+
+
+def width_of(outcome: Outcome) -> int:
+    """How many constraints the rows of a run have from this outcome on, if none had any; 0 for as many as before."""
+    return len(outcome.constraints) if all(map(math.isfinite, outcome.constraints)) else 0
+
+
+def with_own_budget(budget: Budget | None, row: int, own: float, outcome: Outcome) -> Outcome:
+    """The outcome, where there are rungs with the trial's own budget in place of the number that it is told by.
+
+    Raises:
+        ValueTypeError: for an outcome of another budget.
+    """
+    if budget is None or outcome.budget is None:
+        return outcome
+    if not math.isclose(outcome.budget, own, rel_tol=ROUNDING):
+        raise ValueTypeError(
+            f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
+            "Leave the outcome's budget out; what else was spent can be an attribute."
+        )
+    return replace(outcome, budget=own)
+
+
+def check_told(row: int, outcome: Outcome) -> None:
+    """Raises ValueTypeError unless an outcome says nothing in a run of preferences but that a trial has failed."""
+    if not outcome.has_failed:
+        raise refused_values(f"trial {row} was told {outcome.values}")
+    for name, given in {"constraints": outcome.constraints, "noise": outcome.noise}.items():
+        if given not in ((), None):
+            raise refused_values(f"trial {row} was told {name}={given}")
+
+
+def refused_values(what: str) -> ValueTypeError:
+    """The error of a run of preferences that is told values, or what goes with them."""
+    return ValueTypeError(
+        f"in a study of preferences trials are compared and have no values of their own, but {what}. Call "
+        "prefer(better, worse), or tell(trial, failed=True) if a trial can't be shown; for values make a study without "
+        "preferences=True."
+    )
+
+
+def check_pair(better: int, worse: int) -> None:
+    """Raises TrialError for a trial that is compared with itself."""
+    if better == worse:
+        raise TrialError(f"two trials are compared, but got trial {better} twice. Name another one.")
