@@ -15,7 +15,7 @@ from deepbore.classifiers.calibration import METHODS, NO_MAP, score_of_logit
 from deepbore.classifiers.posterior import MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
 from deepbore.errors import SettingError
-from deepbore.labels.coreset import NEGLIGIBLE, distinct_numbers
+from deepbore.labels.coreset import distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 
@@ -122,7 +122,7 @@ class Calibrated(Classifier):
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         logged = self.base.fit(batch)
-        told = (batch.weight > NEGLIGIBLE).nonzero().squeeze(-1)  # a pending trial is of no class yet
+        told = batch.learned.nonzero().squeeze(-1)  # a pending trial is of no class yet
         rows = told[self._drawn(len(told), POOL).sort().values.to(told.device)]  # by age, as in a batch
         have_learned = self._learn_folds(batch, rows)
         self._map = self._fitted(batch, rows, self.min_per_class) if have_learned else NO_MAP

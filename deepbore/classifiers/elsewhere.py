@@ -10,10 +10,8 @@ from torch import Tensor
 
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.kernel_posterior import KernelPosterior
+from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations
-from deepbore.data.repeats import evaluated
-from deepbore.data.thresholds import threshold
-from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.space import SearchSpace
@@ -144,8 +142,8 @@ def rest_of(batch: LabelledBatch, observations: Observations, labels: ValueGrade
     newest = torch.arange(max(0, len(batch) - LOOKED_AT), len(batch), device=batch.points.device)
     best = observations.best_rows(LOOKED_AT).to(newest)
     rows = torch.cat([best[best < len(batch)], newest]).unique()  # what was told since has no weight yet
-    rows = rows[batch.weight[rows] > NEGLIGIBLE]
-    values, here = evaluated(observations).values[rows], branches(observations.space.released, batch.points[rows])
+    rows = rows[batch.learned[rows]]
+    values, here = observations.averaged.values[rows], branches(observations.space.released, batch.points[rows])
     left_out = here[:0]
     while bool((known := ~values.isnan()).any()):
         merit = values.nan_to_num(nan=math.inf)
@@ -165,7 +163,7 @@ def rest_of(batch: LabelledBatch, observations: Observations, labels: ValueGrade
 
 def way_of_the_first(observations: Observations, labels: ValueGradedLabels) -> float:
     """How far tau of the first ten values is from the best of all; 0 while there are fewer."""
-    told = evaluated(observations)
+    told = observations.averaged
     known = told.values[:LOOKED_AT]
     first = known[~known.isnan()][:FIRST].sort().values.cpu().numpy()
     if len(first) < FIRST:

@@ -16,7 +16,6 @@ from deepbore.classifiers.network import Training
 from deepbore.classifiers.stacked import StackedMLP
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
-from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.parts import is_number
 from deepbore.space import SearchSpace
 
@@ -107,7 +106,7 @@ class HyperDeepEnsemble(DeepEnsemble):
             probability = self._all_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1).nan_to_num(0.5)
             self.foretold.copy_(torch.cat([self.foretold, probability], dim=1)[:, -WINDOW:])
         last = min(batch.n_own, WINDOW)
-        told = batch.weight[-last:] > NEGLIGIBLE  # of a pending row nobody knows who was right
+        told = batch.learned[-last:]  # of a pending row nobody knows who was right
         if bool(told.any()):
             z, foretold = batch.z[-last:].mean(-1), self.foretold[:, -last:]
             self.chosen.copy_(greedy_choice(foretold[:, told], z[told], len(self.chosen)))

@@ -12,7 +12,6 @@ from deepbore.classifiers.kernel_fit import ROWS
 from deepbore.classifiers.kernel_pls import KernelPLS
 from deepbore.classifiers.local_axes import LocalAxes
 from deepbore.compute.large import smallest
-from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value
 
@@ -69,7 +68,7 @@ def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBat
     best = smallest(merit, min(POOL, batch.n_told))
     known = best[~values[best].isnan()]  # what has failed is nowhere among the best
     good = batch.points[known[: n_good(batch.points.shape[1])]]
-    newest = (batch.weight[-POOL:] > NEGLIGIBLE).nonzero().squeeze(-1) + max(0, len(batch) - POOL)
+    newest = batch.learned[-POOL:].nonzero().squeeze(-1) + max(0, len(batch) - POOL)
     pool = torch.cat([best, newest]).unique()
     distance = LocalAxes.principal(good)(batch.points[pool]).square().sum(-1)
     near = pool[distance.topk(min(ROWS, len(pool)), largest=False).indices.sort().values]

@@ -14,7 +14,7 @@ from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.elsewhere import Elsewhere
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.nearby import Nearby
-from deepbore.data import writing
+from deepbore.data import journal_format
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations, ValueGradedLabels
@@ -146,14 +146,14 @@ class RunState:
 
     def enqueue(self, point: Tensor) -> None:
         """Has a point (d) asked before any others; the journal knows it first, and an interrupt leaves both or none."""
-        self.observations.settle()
+        self.observations.complete_pending_write()
         params = self.space.decode(point[None])
         queue = [*self.queue, self.space.encode(params)[0]]  # with as many digits as the journal has
 
         def effect() -> None:
             self.queue = queue
 
-        self.observations.commit([writing.enqueued(params[0])], effect)
+        self.observations.commit([journal_format.enqueued(params[0])], effect)
 
     def bind(self) -> None:
         """Makes the classifier's weights, if it has none yet."""
