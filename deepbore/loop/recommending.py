@@ -53,9 +53,7 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
         For each configuration its best row, the first of equal ones, in the order of the means of configurations.
     """
     values, means = observations.values[:, 0], observations.averaged.values
-    own = observations.feasible & (observations.tasks == 0)
-    if observations.budget is not None and observations.best is not None:
-        own &= observations.budgets == observations.best.budget
+    own = observations.ranking.may_be_best
     ranked = torch.where(own, means, math.inf)
     best = ranked.topk(min(most, len(ranked)), largest=False).indices
     rows = torch.cat([best[own[best]], own.nonzero().squeeze(-1)[-most:]]).unique()  # ascending

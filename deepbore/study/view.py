@@ -11,8 +11,7 @@ from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.data.imported import as_frame
 from deepbore.data.observations import Observations, Trial
-from deepbore.data.ranking import in_order, may_be_best
-from deepbore.labels import Gamma, Labelling, front_rows
+from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.state import RunState
 from deepbore.space import Params, SearchSpace
@@ -134,10 +133,7 @@ class StudyView(ABC):
         """
         if self.observations.k == 1:
             return [] if self.best_trial is None else [self.best_trial]
-        rows = front_rows(self.observations).tolist()
-        return list(
-            in_order(filter(may_be_best, self.observations.trials(rows)), self.observations.directions).values()
-        )
+        return self.observations.front
 
     @property
     def recommended(self) -> Trial | None:
