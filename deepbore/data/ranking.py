@@ -11,7 +11,7 @@ References:
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import chain, product, zip_longest
+from itertools import chain, groupby, product, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from deepbore.data.trial import Direction, Status, Trial, sign_of
@@ -142,18 +142,28 @@ class Ranking:
             leader = _Leader(table.revision, 0)
             if table.by_preference:  # whose values change together; trials that were told have failed
                 leader = self._best_of(range(len(table)), leader)
-        for entry in table.finished[leader.entries :]:
-            leader = self._after(entry, leader)
-        self._leader = leader
-        return leader
+        new = table.finished[leader.entries :]
+        for imported, entries in groupby(new, key=lambda entry: isinstance(entry, range)):
+            if imported:
+                for rows in entries:
+                    leader = self._best_of(rows, leader)._replace(n_since=0)
+            else:
+                leader = self._after_telling(list(entries), leader)
+        self._leader = leader._replace(entries=leader.entries + len(new))
+        return self._leader
 
-    def _after(self, entry: int | range, leader: _Leader) -> _Leader:
-        """The leader after one more entry of `Table.finished`."""
-        imported = isinstance(entry, range)
-        rows = entry if isinstance(entry, range) else range(entry, entry + 1)
-        found = self._best_of(rows, leader)
-        n_since = 0 if imported or found.key < leader.key else leader.n_since + 1
-        return found._replace(entries=leader.entries + 1, n_since=n_since)
+    def _after_telling(self, rows: list[int], leader: _Leader) -> _Leader:
+        """The leader after some rows were told, one after the other."""
+        table, at = self.table, self.table.no_rows.new_tensor(rows)
+        among = (table.status[at] == Status.COMPLETE) & ~(table.constraints[at] > 0).any(-1)
+        budgets = table.budgets[at].tolist() if table.budget is not None else [0.0] * len(rows)
+        for row, counts, budget, value in zip(rows, among.tolist(), budgets, table.values[at, 0].tolist(), strict=True):
+            key = (-budget, value)
+            n_since = 0 if counts and key < leader.key else leader.n_since + 1
+            is_better = counts and (*key, row) < (*leader.key, leader.row)
+            leader = leader._replace(n_since=n_since)
+            leader = leader._replace(key=key, row=row) if is_better else leader
+        return leader
 
     def _best_of(self, rows: range, leader: _Leader) -> _Leader:
         """The best of a leader and some rows, the first of equal ones."""
@@ -170,8 +180,7 @@ class Ranking:
         values = table.values[part, 0].masked_fill(~among, math.inf)
         place = int(values.argmin())
         key, row = (-budget, float(values[place])), rows.start + place
-        is_better = leader.row < 0 or (*key, row) < (*leader.key, leader.row)
-        return leader._replace(key=key, row=row) if is_better else leader
+        return leader._replace(key=key, row=row) if (*key, row) < (*leader.key, leader.row) else leader
 
     # --- several rows ------------------------------------------------------------------------------------------------
 

@@ -496,11 +496,11 @@ def _append_rows(observations: "Observations", state: Replay, path: Path) -> Non
 
 
 def _tell_outcomes(observations: "Observations", state: Replay, path: Path) -> None:
-    """Tells what has become of the rows, in the order of the journal, and what else it says of the run."""
+    """Gives the rows their outcomes, which the reducer has checked, in the order of the journal, and all the rest."""
+    table = observations.table
     for row, outcome in state.outcomes.items():
-        with replaying(path, state.asked[row].line):
-            observations.tell(row, outcome)
-    observations.table.finished[:] = state.finished
+        table.stage_outcome(row, outcome)()
+    table.finished = list(state.finished)
     for row, attributes in state.attributes.items():
         observations.annotate(row, attributes)
     if state.pairs:
