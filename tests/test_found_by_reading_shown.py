@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import deepbore as db
-from deepbore.data.array_ranking import best_among, best_and_tau, threshold
+from deepbore.data.array_ranking import best_and_tau, threshold
 from deepbore.data.observations import Observations
+from deepbore.data.ranking import best_among
 from deepbore.data.replay import read_record
 from deepbore.labels import preferences
 from deepbore.plots import history, report

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from deepbore.cli.run_directory import Run
-from deepbore.data.array_ranking import best_among
 from deepbore.data.outcome import Status
+from deepbore.data.ranking import best_among
 from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError

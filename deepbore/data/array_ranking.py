@@ -1,6 +1,6 @@
-"""What is best in arrays of values: the threshold tau, the best value so far, Pareto fronts. Light to import: no torch.
+"""Ranks of arrays of values to minimise: the threshold tau, the best value so far, Pareto fronts. No torch.
 
-The rules are those of `deepbore.data.ranking`.
+Which trials and rows count is decided in `deepbore.data.ranking`.
 """
 
 import math
@@ -8,10 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-
-from deepbore.data.ranking import may_be_best
-from deepbore.data.trial import Direction, Trial, sign_of
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 LOOKS = 2000  # thresholds that a picture has, at most
@@ -41,35 +38,26 @@ def threshold(sorted_values: np.ndarray, gamma: float) -> float:
     return float(tau)
 
 
-def best_so_far(values: np.ndarray, budgets: np.ndarray | None = None) -> np.ndarray:
+def best_so_far(values: ArrayLike, budgets: ArrayLike | None = None) -> np.ndarray:
     """The best value after each evaluation (n), of values to minimise; NaN before the first.
 
     Args:
         values: n, in the order of evaluation; NaN for what can't be the best.
         budgets: what was spent on each (n), where that differs: then it is the best at the largest so far.
     """
+    values = np.asarray(values, dtype=np.float64)
+    if not len(values):
+        return values
     if budgets is None:
-        return np.fmin.accumulate(values) if len(values) else values
+        best: np.ndarray = np.fmin.accumulate(values)
+        return best
+    budgets = np.asarray(budgets, dtype=np.float64)
     best, counted = np.full(len(values), np.nan), ~np.isnan(values)
-    largest = np.maximum.accumulate(np.where(counted, budgets, -np.inf)) if len(values) else budgets
+    largest = np.maximum.accumulate(np.where(counted, budgets, -np.inf))
     for budget in np.unique(largest):
         since = largest == budget
         best[since] = np.fmin.accumulate(np.where(budgets == budget, values, np.nan)[since])
     return best
-
-
-def best_among(trials: Sequence[Trial], direction: Direction, has_budget: bool) -> np.ndarray:
-    """The value of the best trial after each (n), as `best_trial` finds it, in the user's sign; NaN before the first.
-
-    Args:
-        trials: n of one objective value, in the order of evaluation.
-        direction: of the values.
-        has_budget: whether the run has a budget; without one, what outcomes say of theirs ranks no trial.
-    """
-    sign = sign_of(direction)
-    values = [sign * trial.value if trial.value is not None and may_be_best(trial) else np.nan for trial in trials]
-    budgets = np.array([trial.budget or 0.0 for trial in trials]) if has_budget else None
-    return sign * best_so_far(np.array(values), budgets)
 
 
 def best_and_tau(values: np.ndarray, gamma: float | Callable[[int], float]) -> tuple[np.ndarray, np.ndarray]:

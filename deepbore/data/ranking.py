@@ -18,6 +18,7 @@ from deepbore.data.trial import Direction, Status, Trial, sign_of
 from deepbore.errors import SettingError
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
     from deepbore.data.table import Table
@@ -84,6 +85,21 @@ def in_order(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> dict
     among = filter(may_be_best, trials)
     keyed = sorted(((*(s * v for s, v in zip(signs, t.values or (), strict=True)), -t.id), t) for t in among)
     return {tuple(values): trial for (*values, _), trial in keyed}
+
+
+def best_among(trials: Sequence[Trial], direction: Direction, has_budget: bool) -> "np.ndarray":
+    """The value of the best trial after each (n), as `best_trial` finds it, in the user's sign; NaN before the first.
+
+    Args:
+        trials: n of one objective value, in the order of evaluation.
+        direction: of the values.
+        has_budget: whether the run has a budget.
+    """
+    from deepbore.data.array_ranking import best_so_far  # NumPy
+
+    sign = sign_of(direction)
+    values = [sign * trial.value if trial.value is not None and may_be_best(trial) else math.nan for trial in trials]
+    return sign * best_so_far(values, [trial.budget or 0.0 for trial in trials] if has_budget else None)
 
 
 # --- among the rows of a table ---------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 import numpy as np
 
 from deepbore.checks import one_of
-from deepbore.data.array_ranking import best_among, best_and_tau, best_so_far
+from deepbore.data.array_ranking import best_and_tau, best_so_far
 from deepbore.data.outcome import Status
-from deepbore.data.ranking import may_be_best
+from deepbore.data.ranking import best_among, may_be_best
 from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError

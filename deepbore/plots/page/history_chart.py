@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.data.array_ranking import best_among, best_and_tau
+from deepbore.data.array_ranking import best_and_tau
 from deepbore.data.outcome import Status
-from deepbore.data.ranking import front, is_feasible
+from deepbore.data.ranking import best_among, front, is_feasible
 from deepbore.data.replay import Record
 from deepbore.data.trial import Trial, sign_of
 from deepbore.plots.optimization_history import gamma_of
