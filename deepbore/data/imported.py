@@ -1,4 +1,4 @@
-"""Results from elsewhere: arrays, events of a journal, CSV files, data frames."""
+"""`ImportedResults`: results from elsewhere as arrays, events of a journal, CSV files and data frames."""
 
 import csv
 import math
@@ -61,7 +61,7 @@ class ImportedResults:
         *,
         is_exact: bool = False,
     ) -> "ImportedResults":
-        """What a user gives to `Observations.add`, checked.
+        """The arguments of `Observations.add`, checked.
 
         Args:
             is_exact: whether the native values come from a journal, and so decode to themselves.
@@ -102,7 +102,7 @@ class ImportedResults:
 
     @property
     def kind(self) -> tuple[str | None, int, bool, bool]:
-        """Equal for what may be joined: the task, c, and whether there are budgets, and noise."""
+        """A key that is equal for results that may be joined: the task, c, and whether there are budgets, and noise."""
         return self.task, self.width, self.budgets is not None, self.noise is not None
 
     @property
@@ -209,7 +209,7 @@ def _is_sized(value: Any) -> bool:
 
 
 def _canonical(space: SearchSpace, points: Tensor) -> Tensor:
-    """The points that the native values of points encode to: what is read from a journal is the same bit by bit."""
+    """Points encoded from their own native values, so that they equal bit by bit those read from a journal."""
     blocks = [space.encode_columns(space.decode_columns(block)) for block in points.split(BLOCK)]
     return torch.cat(blocks) if blocks else points
 
@@ -235,7 +235,7 @@ def _matrix(given: Any, n: int, what: str, width: int | None = None) -> np.ndarr
 
 
 def _failed(values: np.ndarray, constraints: np.ndarray | None) -> np.ndarray:
-    """The values, NaN in the rows that miss one, or have a constraint without a finite number among others."""
+    """The values, NaN in rows where one is missing, or where some constraints are finite and some are not."""
     complete = np.isfinite(values).all(-1)
     if constraints is not None:
         complete &= np.isfinite(constraints).all(-1) | np.isnan(constraints).all(-1)
@@ -264,7 +264,7 @@ def _noise(noise: Any, n: int, k: int) -> np.ndarray | None:
     if k > 1:
         raise ValueTypeError(f"a noise belongs to one value, but each row has {k}. Leave it out.")
     if np.isinf(array).any() or (array < 0).any():
-        raise ValueTypeError("a noise is a standard deviation, finite and >= 0. Leave it out where nobody knows it.")
+        raise ValueTypeError("a noise is a standard deviation, finite and >= 0. Leave it out where it is unknown.")
     return array
 
 
@@ -278,7 +278,7 @@ def _one_each(given: Any, n: int, what: str) -> np.ndarray | None:
     return np.full(n, array) if array.ndim == 0 else array
 
 
-# --- CSV files and data frames ----------------------------------------------------------------------------------------
+# --- CSV files and data frames ---------------------------------------------------------------------------------------
 
 Columns = dict[str, list[Any]]
 VALUE = "value"  # the column that `Study.to_frame` writes values to, unless a parameter is named so
@@ -287,7 +287,7 @@ CONSTRAINT = re.compile(r"constraint_\d+_*")
 
 
 def own_column(name: str, parameters: Iterable[str]) -> str:
-    """What a column of ours is called, such as "id": where a parameter has that name, ours is called "id_"."""
+    """The name of a column of ours, such as "id"; "id_" where a parameter has that name."""
     return free_name(name, parameters)
 
 
@@ -322,7 +322,7 @@ def read_csv(
     task: str | None = None,
     has_budget: bool = False,
 ) -> list[EarlierResults]:
-    """What is in a CSV file, task by task.
+    """The results in a CSV file, task by task.
 
     Args:
         path: the file, in UTF-8: a header, then a row for each trial. Beside parameters and value, columns are read
@@ -529,7 +529,7 @@ def as_frame(table: Table) -> "pd.DataFrame":
 
 
 def _rest(trial: Trial) -> dict[str, Any]:
-    """What only some trials have."""
+    """Columns that only some trials have."""
     constraints = {f"constraint_{j}": each for j, each in enumerate(trial.constraints or ())}
     attributes = {f"attribute_{name}": each for name, each in trial.attributes.items()}
     optional = {"budget": trial.budget, "task": trial.task, "noise": trial.noise, "reason": trial.reason}

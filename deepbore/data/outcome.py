@@ -1,4 +1,4 @@
-"""`Outcome`: what an evaluation gave, and what a run asks of it. Light to import: worker processes load it."""
+"""`Outcome`: the result of an evaluation, and checks of it. Light to import: worker processes load it."""
 
 import json
 import math
@@ -15,7 +15,7 @@ LONGEST_REASON = 2000  # characters: whole logs would swell the journal
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the evaluation of a configuration gave; a plain number is short for `Outcome(number)`.
+    """The result of evaluating a configuration; a plain number is short for `Outcome(number)`.
 
     Args:
         values: the objective value, or k >= 1 of them, in the user's sign. NaN or an infinite one makes a failure.
@@ -23,10 +23,10 @@ class Outcome:
         budget: what was spent on it, in the study's unit, finite; None where there are no budgets.
         status: complete, or failed.
         reason: why there is no value, at most 2000 characters; None if there is one.
-        attributes: what else is worth keeping, by name: plain JSON data, of which a copy is kept. Tuples become lists,
+        attributes: further data by name: plain JSON data, of which a copy is kept. Tuples become lists,
             and NaN and infinite numbers, which JSON has not, become None.
         noise: standard deviation of the value, in its unit, >= 0 and finite: what would be added to it, up or down, if
-            it were measured again. Of one objective only. None if nobody knows.
+            it were measured again. Of one objective only. None if unknown.
 
     Raises:
         ValueTypeError: for values, constraints, a budget or a noise that are no such numbers, or attributes that JSON
@@ -68,7 +68,7 @@ class Outcome:
             object.__setattr__(self, "reason", f"{self.reason[: LONGEST_REASON - 3]}...")
 
     def _missing(self) -> str:
-        """Why there is no value to complete the trial with; nothing if there is one."""
+        """The reason of a failure by missing or infinite numbers; empty if there is none."""
         if not (self.values and all(map(math.isfinite, self.values))):
             return f"its value is {self.values[0] if len(self.values) == 1 else list(self.values)}"
         if not all(map(math.isfinite, self.constraints)):
@@ -100,7 +100,7 @@ class LostWorker(Outcome):
 
 
 def as_outcome(returned: Any) -> Outcome:
-    """What an objective has returned, as an outcome.
+    """The return value of an objective as an outcome.
 
     Raises:
         ValueTypeError: for anything but an outcome, a number, or a sequence of numbers.
@@ -150,7 +150,7 @@ def as_noise(value: Any) -> float:
     noise = as_number(value, "a noise")
     if not (math.isfinite(noise) and noise >= 0):
         raise ValueTypeError(
-            f"a noise is a standard deviation, finite and >= 0, but got {noise}. Leave it out if nobody knows it."
+            f"a noise is a standard deviation, finite and >= 0, but got {noise}. Leave it out if it is unknown."
         )
     return noise
 
@@ -191,7 +191,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value as an error message shows it, whatever it is."""
+    """Any value as an error message shows it."""
     try:
         return f"{value!r:.100}"
     except Exception:  # such as an integer of more digits than Python writes
@@ -222,7 +222,7 @@ def check_width(width: int, least: int, c: int) -> None:
 
 
 def width_of(outcome: Outcome) -> int:
-    """How many constraints the rows of a run have from this outcome on, if none had any; 0 for as many as before."""
+    """The number of constraints that an outcome gives its row; 0 for none, or where one is not finite."""
     return len(outcome.constraints) if all(map(math.isfinite, outcome.constraints)) else 0
 
 
@@ -237,7 +237,7 @@ def with_own_budget(budget: Budget | None, row: int, own: float, outcome: Outcom
     if not math.isclose(outcome.budget, own, rel_tol=ROUNDING):
         raise ValueTypeError(
             f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
-            "Leave the outcome's budget out; what else was spent can be an attribute."
+            "Leave the outcome's budget out; other costs can be attributes."
         )
     return replace(outcome, budget=own)
 

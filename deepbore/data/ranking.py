@@ -1,9 +1,8 @@
-"""What is best, among trials and among the rows of a table. Light to import: a look at a run needs no NumPy.
+"""The ranking of trials, and of the rows of a table. Light to import: looking at a run needs no NumPy.
 
-Only feasible trials of this run may be the best one: those of earlier tasks are not compared with it. Where trials have
-budgets, the largest budget comes first; then the better value; then the trial that was asked for first. The other
-trials follow: infeasible ones by their violation, whatever their values (Deb 2000). For arrays of values see
-`deepbore.data.array_ranking`.
+Trials are ranked by feasibility, then by budget (the largest first), then by value, then by number. Infeasible trials
+are ranked by their violation (Deb 2000). Trials of earlier tasks are not compared with those of the run. For arrays of
+values see `deepbore.data.array_ranking`.
 
 References:
     Deb, An efficient constraint handling method for genetic algorithms, CMAME 186 (2000).

@@ -1,7 +1,7 @@
-"""From the events of a journal to the run that they tell of: one reducer, for a study and for a look at a run.
+"""The state of a run from the events of its journal: one reducer for studies and for looking at runs.
 
-`Replay` takes the events one by one; it is plain Python. `read_record` makes of it what is shown, without torch;
-`replay` makes of it the observations that a study goes on with.
+`Replay` takes the events one by one, in plain Python. `read_record` makes of it a `Record` to be shown, without torch;
+`replay` makes of it the observations of a study.
 """
 
 import math
@@ -86,13 +86,13 @@ class Replay:
         created: the first event.
 
     Attributes:
-        header: what the first event says of the run: "space", "directions", "seed" and more.
+        header: the header of the run: "space", "directions", "seed" and more.
         directions: of the k values.
         budget: what a trial may spend; None where there are no budgets.
         blocks: the rows, in their order.
         asked: row -> the one that was asked for.
-        outcomes: row -> what it was told, without attributes.
-        attributes: row -> what else it has, by name.
+        outcomes: row -> its outcome, without attributes.
+        attributes: row -> further data, by name.
         finished: rows in the order in which they were told; a range for rows that were imported at once.
         queue: configurations that are enqueued and not asked for yet, and the lines that say so.
         pairs: rows of the preferred trial and of the other one, for each comparison, and the lines that say so.
@@ -332,21 +332,21 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-# --- what is shown ---------------------------------------------------------------------------------------------------
+# --- the record of a run ---------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Record:
-    """The trials of a run as its journal tells them, as plain Python: for looking, not for going on.
+    """The trials of a run as its journal tells them, as plain Python: to be shown, not to be continued.
 
-    Everything that `replay` says of a damaged or contradictory journal is said here, too, but for a value that lies
-    outside of its parameter: that needs the search space, and so torch.
+    Damaged or contradictory journals are refused as by `replay`, except for values outside of their parameters: that
+    check needs the search space, and so torch.
 
     Attributes:
         header: what the first line says of the run: "space", "directions", "seed" and more.
         directions: of the k values.
         trials: all of them, in the order of asking.
-        n_asked: how many of them the run has asked for itself; the others are earlier results.
+        n_asked: the number of trials that the run has asked for; the rest are earlier results.
         queue: configurations that are enqueued and not asked for yet.
         preferences: numbers of the preferred trial and of the other one, for each comparison.
     """
@@ -420,7 +420,7 @@ def read_record(path: Path) -> Record:
     return Record(state.header, state.directions, trials, len(state.asked), queue, pairs)
 
 
-# --- what a study goes on with ---------------------------------------------------------------------------------------
+# --- the observations of a study -------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -496,7 +496,7 @@ def _append_rows(observations: "Observations", state: Replay, path: Path) -> Non
 
 
 def _tell_outcomes(observations: "Observations", state: Replay, path: Path) -> None:
-    """Gives the rows their outcomes, which the reducer has checked, in the order of the journal, and all the rest."""
+    """Gives the rows their outcomes, which the reducer has checked, then all that follows from other events."""
     table = observations.table
     for row, outcome in state.outcomes.items():
         table.stage_outcome(row, outcome)()

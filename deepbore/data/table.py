@@ -193,10 +193,10 @@ class Table:
     Attributes:
         signs: 1 for each value that is minimised, -1 where it is maximised; values are kept with this sign.
         statistics: the counts.
-        first_with: configuration -> the first row of this run that has it.
+        first_with: identity of a configuration -> the first row of this run that has it.
         resumed: row -> the row that it continues.
-        attributes: row -> what else its outcome has brought, by name.
-        reasons: row -> why it has no value.
+        attributes: row -> further data of its outcome, by name.
+        reasons: row -> the reason of its failure.
         finished: rows in the order in which they were told; a range for rows that were imported at once.
         revision: how often values that were told before have changed.
     """
@@ -437,7 +437,7 @@ class Table:
         return budget if self.budget is None else self.budget.plain(budget)
 
     def _continued(self, row: int, known: Mapping[int, Trial]) -> Trial | None:
-        """The trial that a row continues, among the known ones if it is there; None if it begins anew."""
+        """The trial that a row continues, a known one where possible; None for a new trial."""
         if (before := self.resumed.get(row)) is None:
             return None
         return known[before] if before in known else self.trials([before])[0]

@@ -1,4 +1,4 @@
-"""`Trial`: one configuration and what became of it; `Status`, `Direction` and `Budget`. Light to import."""
+"""`Trial`: one configuration and its outcome; `Status`, `Direction` and `Budget`. Light to import."""
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from deepbore.parts import plain_number
 
 
 class Status(IntEnum):
-    """What became of a trial."""
+    """The state of a trial."""
 
     COMPLETE = 0
     FAILED = 1
@@ -62,16 +62,16 @@ def checked_directions(
 
 @dataclass(frozen=True)
 class Budget:
-    """Cheap fidelities: what a trial may spend, from a little for all to the most for the best.
+    """Cheap fidelities: the budgets of trials, from a small one for all to the largest for the best.
 
     The budgets are the rungs low * factor^k, k = 0, 1, ..., up to high: 1, 3, 9, 27, 81 epochs for
     `Budget("epochs", 1, 81)`. New configurations begin at the lowest; of the results of a rung the best 1 / factor are
     promoted to the next.
 
     Args:
-        unit: of what is spent, such as "epochs"; for people.
-        low: the least that a trial may spend, > 0.
-        high: the most; above all rungs if it is none of them.
+        unit: of the budgets, such as "epochs"; for display.
+        low: the smallest budget, > 0.
+        high: the largest budget; above all rungs if it is none of them.
         factor: between two rungs, > 1.
 
     Raises:
@@ -153,9 +153,9 @@ class Trial:
         resume_from: the trial of the same configuration, on a smaller budget, that it continues: its `attributes` may
             say where a checkpoint lies. None for one that begins anew.
         task: name of the earlier task that it belongs to; None for this run's own.
-        attributes: what else the outcome has brought, by name.
+        attributes: further data of the outcome, by name.
         reason: why there is no value; None if there is one, or none was given.
-        identity: what tells its configuration from others, even if `params` are changed; None if made by hand.
+        identity: a key of its configuration, even if `params` are changed; None if made by hand.
         noise: standard deviation of the value; None where none was told.
     """
 

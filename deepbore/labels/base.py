@@ -51,9 +51,8 @@ class Labels:
 class Labelling(Part, ABC):
     """Turns observations into labels z in [0, 1]: the better an outcome, the greater its label.
 
-    What values are good is the labelling's business alone. Beside its labels the others see grades of the black-box
-    constraints, and budgets and earlier tasks where a run has some; heads that take turns with the classifier grade
-    values anew by the labelling of the run, or among those near the best one.
+    Only the labelling decides which values are good. Classifiers, acquisitions and candidates see its labels, grades of
+    the black-box constraints, and budgets and earlier tasks where a run has them.
 
     Attributes:
         outputs: the number of columns of z.

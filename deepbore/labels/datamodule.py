@@ -166,7 +166,7 @@ class LabelledObservations(LightningDataModule):
 
     @property
     def space(self) -> SearchSpace:
-        """The search space; a classifier learns all of it, whatever is fixed."""
+        """The search space; a classifier learns all of it, fixed parameters, too."""
         return self.observations.space.released
 
     def labelled(self) -> LabelledBatch:
@@ -203,7 +203,7 @@ class _FreshLabels:
         yield self.data.labelled()
 
 
-# --- what has changed since the last epoch ----------------------------------------------------------------------------
+# --- what has changed since the last epoch ---------------------------------------------------------------------------
 
 
 class EmphasiseChanges(WrappedLabels):

@@ -30,7 +30,7 @@ class ObjectiveLabels(Labelling):
 
     The threshold of column j is the reference value r_j, with tail 2: labels are linear in the values up to r_j, so
     that a smooth objective stays smooth, and bend slowly beyond, so that a few values that are a thousand times worse
-    do not make all others look alike.
+    do not make the rest look alike.
 
     r_j lies behind the worst value on the Pareto front by a tenth of the front's extent, and is at least the 75 %
     quantile of the values so far. Without this least value a front that shrinks to one trial, which on a concave one
@@ -144,7 +144,7 @@ AUGMENTED = 0.05  # weight of the sum beside the greatest term (Knowles 2006)
 
 
 class ChebyshevLabels(Labelling):
-    """Labels of one value, the augmented Chebyshev scalarisation, whose weights are others in each iteration.
+    """Labels of one value, the augmented Chebyshev scalarisation, with other weights in each iteration.
 
         s = max_j w_j u_j + 0.05 sum_j w_j u_j,    u_j = (y_j - min_j) / (r_j - min_j)
 

@@ -75,7 +75,7 @@ def check_label_order(labelling: Labelling, observations: Observations) -> None:
 
 
 def check_rows_without_value(labelling: Labelling, observations: Observations) -> None:
-    """Failed and pending rows have label 0; pending ones weigh next to nothing (`lighten_pending`).
+    """Failed and pending rows have label 0; pending ones weigh next to nothing (`lighten_pending`), and are named.
 
     Infeasible rows have label 0, too, or else constraints have grades of their own.
     """
@@ -92,6 +92,10 @@ def check_rows_without_value(labelling: Labelling, observations: Observations) -
     require(
         heaviest <= LIGHT * greatest,
         f"pending rows must weigh next to nothing (`lighten_pending`), but one weighs {heaviest:.3g} of {greatest:.3g}",
+    )
+    require(
+        labels.pending is None or labels.pending.equal(pending),
+        "Labels.pending must be None or the rows that are not told, as observations.pending",
     )
 
 
