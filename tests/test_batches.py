@@ -22,8 +22,8 @@ from deepbore.candidates import (
     SVGDCandidates,
     ThompsonBatch,
 )
-from deepbore.candidates.greedy_batch import KNOWN, known_points, log_penalty
-from deepbore.candidates.walk import fresh_rows
+from deepbore.candidates.batches import KNOWN, known_points, log_penalty
+from deepbore.candidates.selection import fresh_rows
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior, PointEstimate

@@ -13,7 +13,7 @@ from deepbore import Outcome, Real, SearchSpace, Study
 from deepbore.cli.summary import summary
 from deepbore.data.replay import read_record
 from deepbore.errors import ValueTypeError
-from deepbore.loop.snapshot import load
+from deepbore.loop.state import load
 from deepbore.loop.stopping import ExpectedImprovementBelow, TargetReached
 from deepbore.plots.html_report import report
 from deepbore.plots.optimization_history import history

@@ -10,8 +10,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, KernelPLS, Real, SearchSpace, Study
-from deepbore.classifiers.crashes import without_crashes
-from deepbore.classifiers.kernel_fit import KernelFit
+from deepbore.classifiers.kernel.fit import KernelFit
+from deepbore.classifiers.kernel.least_squares import without_crashes
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, LabelledObservations
@@ -153,7 +153,7 @@ def test_failures_of_earlier_tasks_stay_failures():
     for _ in range(6):
         (trial,) = study.ask()
         study.tell(trial, trial.params["y"])
-    batch = study.classifier._with_earlier(study._state.data.labelled())
+    batch = study._state.data.batch()
     assert batch.n_earlier > 0
     assert int(batch.failures.sum()) == int(batch.failures[: batch.n_earlier].sum()) > 0
 

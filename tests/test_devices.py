@@ -22,9 +22,9 @@ from deepbore import (
 )
 from deepbore.acquisition import LogExpectedImprovement, UpperConfidenceBound, default_acquisition
 from deepbore.candidates import Search
-from deepbore.candidates.climbing import climbed
-from deepbore.candidates.greedy_batch import log_penalty
-from deepbore.candidates.svgd import LBFGS, Adadelta, stein_direction, tail_weights
+from deepbore.candidates.batches import log_penalty
+from deepbore.candidates.local import climbed
+from deepbore.candidates.papers.svgd import LBFGS, Adadelta, stein_direction, tail_weights
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior
 from deepbore.compute.neutral import as_usual

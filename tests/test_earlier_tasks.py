@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 import cases
 from deepbore import Categorical, Real, SearchSpace, Study
-from deepbore.classifiers.kernel_fit import ROWS
+from deepbore.classifiers.kernel.fit import ROWS
 from deepbore.compute.correlation import rank_correlation
 from deepbore.errors import SettingError, TableError
 from deepbore.labels import Labelling, Labels, ValueGradedLabels

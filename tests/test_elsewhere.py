@@ -1,6 +1,7 @@
 """In a space with branches, every other proposal leaves out those that are known in detail."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from deepbore import (
     Categorical,
     Condition,
+    EmphasiseChanges,
     GreedyBatch,
     Integer,
     KernelPLS,
@@ -21,11 +23,13 @@ from deepbore import (
     ThresholdLabels,
     ValueGradedLabels,
 )
-from deepbore.classifiers.elsewhere import ENOUGH, Elsewhere, ElsewhereHead, branches, is_among, rest_of
 from deepbore.data.array_ranking import threshold
+from deepbore.errors import SettingError
 from deepbore.labels.grade import graded_by_value
 from deepbore.loop.engine import Engine
 from deepbore.loop.stopping import StopRule
+from deepbore.strategies import ModelStrategy, OtherBranches, Turns
+from deepbore.strategies.other_branches import ENOUGH, BranchModel, branches, is_among, remaining_branches
 from thread_ranks import on_ranks
 
 MODELS = "abcd"
@@ -74,7 +78,14 @@ def in_detail(n=30, **settings):
 
 
 def rest(study):
-    return rest_of(study._state.data.labelled(), study.observations, ValueGradedLabels())
+    return remaining_branches(study._state.data.labelled(), study.observations, ValueGradedLabels())
+
+
+def applies(study):
+    """Whether `OtherBranches` has something to propose."""
+    state = study._state
+    state.data.labelled()
+    return state.strategy.others[0].applies(replace(Engine(state)._view(), first=state.strategy.first))
 
 
 def models_of(study, n):
@@ -105,12 +116,12 @@ def test_a_detail_is_a_hundredth_of_the_way_of_the_first_values(away, known):
     assert (rest(knowing(rows)) is not None) == known
 
 
-def test_one_branch_after_another_is_left_out_and_the_rest_is_graded_by_itself():
+def test_one_branch_after_another_is_excluded_and_the_rest_is_graded_by_itself():
     first = [("d", 0.1 * k, 1.0 + k) for k in range(10)]
     rows = [*first, *(("a", 0.01 * k, 0.0) for k in range(ENOUGH)), *(("c", 0.01 * k, 0.5) for k in range(ENOUGH))]
     rows += [("b", 0.1, 3.0), ("b", 0.2, None), ("c", 0.9, 0.6)]
     found = rest(knowing(rows))
-    assert len(found.left_out) == 2  # the best one, and then the next
+    assert len(found.excluded) == 2  # the best one, and then the next
     values = np.array([value for _, _, value in first] + [3.0])
     expected = graded_by_value(torch.from_numpy(values), 1.0, threshold(np.sort(values), 0.5), 0.5)
     torch.testing.assert_close(found.batch.z[:, 0].double(), torch.cat([expected, torch.zeros(1)]).double())
@@ -133,19 +144,19 @@ def test_one_branch_after_another_is_left_out_and_the_rest_is_graded_by_itself()
     ],
     ids=["nothing", "failures", "too few", "one branch", "nothing but a failure elsewhere"],
 )
-def test_where_nothing_is_left_nothing_is_left_out(rows):
+def test_where_nothing_is_left_nothing_is_excluded(rows):
     assert rest(knowing(rows)) is None
 
 
-def test_the_head_expects_nothing_of_what_is_left_out_and_the_usual_elsewhere():
+def test_the_head_expects_nothing_of_what_is_excluded_and_the_usual_elsewhere():
     study = in_detail()
-    found, head, usual = rest(study), ElsewhereHead(), KernelPLS()
+    found, head, usual = rest(study), BranchModel(), KernelPLS()
     for each in (head, usual):
         each.bind(BRANCHES)
         each.learn(found.batch)
-    head.left_out = found.left_out
+    head.excluded = found.excluded
     points = BRANCHES.sample(200, torch.Generator().manual_seed(0))
-    out = is_among(branches(BRANCHES, points), found.left_out)
+    out = is_among(branches(BRANCHES, points), found.excluded)
     assert out.any()
     assert not out.all()
     mine, theirs = head.posterior(points), usual.posterior(points)
@@ -167,10 +178,10 @@ def test_its_cost_does_not_grow_with_the_rows():
 @pytest.mark.slow
 def test_a_run_leaves_the_branch_that_it_knows_for_better_ones():
     found = {}
-    for elsewhere in (False, True):
-        study = in_detail(candidates=GreedyBatch(LocalSearch(elsewhere=elsewhere)))
+    for other_branches in (False, True):
+        study = in_detail(**({} if other_branches else {"strategy": ModelStrategy(KernelPLS())}))
         go_on(study, 24)
-        found[elsewhere] = study.best_trial.value
+        found[other_branches] = study.best_trial.value
     assert found[False] > 0.25  # what the branches that it looked at most have to give
     assert found[True] < 0.15
 
@@ -200,25 +211,37 @@ def test_half_of_a_batch_is_elsewhere():
         (BRANCHES, {"classifier": KernelPLS(length_scale=0.5)}),
         (BRANCHES, {"classifier": KernelPLS(noisy=True)}),
         (BRANCHES, {"labels": ThresholdLabels()}),
-        (BRANCHES, {"candidates": LocalSearch(elsewhere=False)}),
     ],
-    ids=["no conditions", "another classifier", "a fixed kernel", "noise", "other labels", "not wanted"],
+    ids=["no conditions", "another classifier", "a fixed kernel", "noise", "other labels"],
 )
 def test_where_it_does_not_apply_there_are_no_turns(space, settings):
     study = in_detail(space=space, **settings)
-    assert not study._state.may_look_elsewhere
+    assert isinstance(study._state.strategy, ModelStrategy)
     study.ask()
-    assert study._state.elsewhere.head is None
 
 
 def test_once_there_are_constraints_or_earlier_tasks_there_are_no_turns():
     study = in_detail()
     (trial,) = study.ask()
     study.tell(trial, Outcome(0.4, constraints=[-1.0]))
-    assert not study._state.may_look_elsewhere
+    assert not applies(study)
     study = in_detail()
+    assert applies(study)
     study.add({name: ["a" if name == "model" else 0.1] for name in BRANCHES.names}, [1.0], task="earlier")
-    assert not study._state.may_look_elsewhere
+    assert not applies(study)
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_the_argument_of_version_0_2_leaves_it_out(elsewhere):
+    with pytest.warns(DeprecationWarning, match="strategy="):
+        search = LocalSearch(elsewhere=elsewhere)
+    assert isinstance(Study(BRANCHES, candidates=GreedyBatch(search))._state.strategy, Turns) == elsewhere
+
+
+def test_labels_without_thresholds_are_refused():
+    turns = Turns([ModelStrategy(KernelPLS()), OtherBranches()])
+    with pytest.raises(SettingError, match="thresholds"):
+        Study(BRANCHES, strategy=turns, labels=EmphasiseChanges(ValueGradedLabels()))
 
 
 @pytest.mark.slow
@@ -239,15 +262,20 @@ def test_two_ranks_take_turns_alike(q):
         go_on(study, 2, nothing_better)
         study._state.data.labelled()
         states.append(study._state)
-    one, other = on_ranks(lambda ranks: Engine(states[ranks.rank], ranks).propose(q))
+    one, other = on_ranks(lambda ranks: Engine(states[ranks.rank], ranks).propose(q).points)
     assert torch.equal(one, other)
     assert BRANCHES.decode(one)[0]["model"] != "a"
 
 
 @pytest.mark.slow
-def test_a_rule_that_ends_a_run_does_not_count_proposals_of_the_head(monkeypatch):
-    by_head, counted, take_turn = [], [], Elsewhere.take_turn
-    monkeypatch.setattr(Elsewhere, "take_turn", lambda *args: by_head.append(take_turn(*args)) or by_head[-1])
+def test_a_rule_that_ends_a_run_does_not_count_proposals_by_other_models(monkeypatch):
+    turns, counted, original = [], [], OtherBranches.propose
+
+    def propose(self, view, q):
+        turns.append(len(view.observations))
+        return original(self, view, q)
+
+    monkeypatch.setattr(OtherBranches, "propose", propose)
 
     class Counting(StopRule):
         def promises_too_little(self, state, points):
@@ -256,6 +284,5 @@ def test_a_rule_that_ends_a_run_does_not_count_proposals_of_the_head(monkeypatch
 
     study = Study(BRANCHES, seed=0, n_initial=10)
     study.optimize(loss, 45, stop_when=Counting())
-    turns = [row for row, turn in enumerate(by_head, 10) if turn]
     assert turns
     assert counted == [row for row in range(10, 45) if row not in turns]

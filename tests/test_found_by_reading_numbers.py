@@ -66,7 +66,7 @@ def test_the_heads_of_the_near_rows_learn_the_same_few_and_go_on_exactly(tmp_pat
     again = Study.load(tmp_path / "b.jsonl")
     go_on(again, 4)
     assert [trial.params for trial in again.trials] == [trial.params for trial in whole.trials]
-    heads = whole._state.nearby._heads
+    heads = whole._state.strategy.others[0]._models
     assert len(heads) == 3
     assert len({tuple(head._data[:, 0].tolist()) for head in heads}) == 1
 

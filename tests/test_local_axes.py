@@ -8,9 +8,10 @@ import torch
 from hypothesis import given, settings, strategies as st
 from scipy.stats import ortho_group
 
-from deepbore import KernelPLS, Real, SearchSpace
-from deepbore.classifiers.local_axes import FLOOR, LocalAxes
-from deepbore.classifiers.nearby import Nearby, near_rows
+from deepbore import Real, SearchSpace
+from deepbore.loop.engine import Engine
+from deepbore.strategies import NearBest
+from deepbore.strategies.near_best import FLOOR, LocalAxes, near_rows
 from valleys import BOX, ROTATION, bowl, go_on, told
 
 
@@ -80,23 +81,29 @@ def angle(axes):
     return math.acos(min(1.0, abs(float(measured @ torch.from_numpy(ROTATION[0]))) / float(measured.norm())))
 
 
+def view_of(study):
+    """What a strategy sees of a study now."""
+    study._state.data.labelled()
+    return Engine(study._state)._view()
+
+
 @pytest.mark.slow
 def test_gradients_find_the_steepest_direction_to_a_thousandth():
-    nearby, study = Nearby(), told(100, objective=steep)
+    near, study = NearBest(), told(100, objective=steep)
     for _ in range(3):
-        known = study._state.data.labelled(), study.observations.averaged.values
-        assert nearby.knows(*known, KernelPLS().bind(BOX))
+        view = view_of(study)
+        assert near.fit(view)
         go_on(study, 4, steep)
-    assert angle(nearby.head.coordinates) < 1e-3
-    assert angle(LocalAxes.principal(near_rows(*known)[0])) > 1e-2
+    assert angle(near.model.coordinates) < 1e-3
+    assert angle(LocalAxes.principal(near_rows(view.batch, view.values)[0])) > 1e-2
 
 
 def test_axes_are_not_turned_by_what_any_turn_of_many_would_fit():
-    space, nearby = SearchSpace({f"x{i}": Real(-1, 1) for i in range(14)}), Nearby()
+    space, near = SearchSpace({f"x{i}": Real(-1, 1) for i in range(14)}), NearBest()
     study = told(100, space=space, objective=bowl)
     for _ in range(2):
-        known = study._state.data.labelled(), study.observations.averaged.values
-        nearby.knows(*known, KernelPLS().bind(space))
-    good, _ = near_rows(*known)
-    chosen = nearby.head.coordinates.axes
+        view = view_of(study)
+        near.fit(view)
+    good, _ = near_rows(view.batch, view.values)
+    chosen = near.model.coordinates.axes
     assert any(torch.equal(chosen, axes(good).axes) for axes in (LocalAxes.principal, LocalAxes.of_parameters))

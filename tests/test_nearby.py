@@ -1,4 +1,4 @@
-"""Every other proposal is by a head of the rows near the best one, where it knows them."""
+"""Every other proposal is by a model of the rows near the best one, where it explains them."""
 
 import math
 from dataclasses import replace
@@ -8,34 +8,37 @@ import torch
 
 from deepbore import (
     Categorical,
+    EpsilonGreedy,
     GreedyBatch,
     KernelPLS,
     LocalSearch,
     LogExpectedImprovement,
     Outcome,
     RandomForest,
+    RandomSearch,
     Real,
     SearchSpace,
     Study,
     ThresholdLabels,
 )
 from deepbore.candidates import Search
-from deepbore.classifiers.kernel_fit import ROWS
-from deepbore.classifiers.local_axes import LocalAxes
-from deepbore.classifiers.nearby import NearbyHead, n_good, near_rows
+from deepbore.classifiers.kernel.fit import ROWS
 from deepbore.loop.engine import Engine
+from deepbore.strategies import ModelStrategy, NearBest, Turns
+from deepbore.strategies.near_best import LocalAxes, NearModel, n_good, near_rows
 from thread_ranks import on_ranks
 from valleys import (
     BOX,
+    around,
     around_the_middle,
     bowl,
     go_on,
-    head_of,
     near_best,
+    near_model_of,
     noisy,
     rugged,
-    search,
     slope,
+    strategy,
     told,
     with_points,
 )
@@ -46,10 +49,10 @@ from valleys import (
 @pytest.mark.slow
 def test_it_goes_on_down_a_valley_across_the_parameters():
     found = {}
-    for nearby in (False, True):
-        study = told(ROWS + 20, candidates=search(nearby))
+    for near in (False, True):
+        study = told(ROWS + 20, **strategy(near))
         go_on(study, 30)
-        found[nearby] = study.best_trial.value
+        found[near] = study.best_trial.value
     assert found[True] < found[False] / 3
 
 
@@ -60,7 +63,7 @@ def turns(monkeypatch):
     monkeypatch.setattr(
         LocalSearch,
         "ranked",
-        lambda self, search, q: turns.append(isinstance(search.classifier, NearbyHead)) or original(self, search, q),
+        lambda self, search, q: turns.append(isinstance(search.classifier, NearModel)) or original(self, search, q),
     )
     return turns
 
@@ -76,9 +79,7 @@ def test_the_head_proposes_every_other_time_from_the_first_that_it_can(turns, mi
 @pytest.mark.parametrize("objective", [rugged, noisy])
 @pytest.mark.parametrize("n", [100, ROWS + 20])
 def test_where_the_head_does_not_know_the_near_rows_the_classifier_goes_on_alone(objective, n):
-    alone, together = (
-        go_on(told(n, objective=objective, candidates=search(nearby)), 4, objective) for nearby in (False, True)
-    )
+    alone, together = (go_on(told(n, objective=objective, **strategy(near)), 4, objective) for near in (False, True))
     assert together == alone
 
 
@@ -104,23 +105,64 @@ MIXED = SearchSpace({**{f"x{i}": Real(-1, 1) for i in range(5)}, "x5": Categoric
 
 
 @pytest.mark.parametrize(
-    ("space", "settings", "prepare"),
+    ("space", "prepare"),
     [
-        (MIXED, {}, lambda study: None),
-        (BOX, {}, lambda study: study.fix({"x0": 0.5})),
-        (BOX, {"classifier": RandomForest(trees=5)}, lambda study: None),
-        (BOX, {"labels": ThresholdLabels()}, lambda study: None),
-        (BOX, {}, lambda study: study.add({name: [0.1] for name in BOX.names}, [1.0], task="earlier")),
+        (MIXED, lambda study: None),
+        (BOX, lambda study: study.fix({"x0": 0.5})),
+        (BOX, lambda study: study.add({name: [0.1] for name in BOX.names}, [1.0], task="earlier")),
     ],
-    ids=["categories", "fixed", "another classifier", "other labels", "earlier tasks"],
+    ids=["categories", "fixed", "earlier tasks"],
 )
-def test_where_it_does_not_apply_nothing_changes(space, settings, prepare):
+def test_where_it_does_not_apply_nothing_changes(space, prepare):
     asked = []
-    for nearby in (False, True):
-        study = told(ROWS + 5, space=space, candidates=search(nearby), **settings)
+    for near in (False, True):
+        turns = Turns([ModelStrategy(KernelPLS()), NearBest()])
+        study = told(ROWS + 5, space=space, strategy=turns if near else turns.first)
         prepare(study)
         asked.append(go_on(study, 2))
     assert asked[0] == asked[1]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"classifier": RandomForest(trees=5)},
+        {"labels": ThresholdLabels()},
+        {"candidates": RandomSearch()},
+        {"candidates": GreedyBatch(RandomSearch())},
+        {"classifier": KernelPLS(kernel="rbf")},
+        {"classifier": KernelPLS(length_scale=0.3)},
+        {"classifier": KernelPLS(regularisation=1e-4)},
+    ],
+    ids=["a forest", "one threshold", "another search", "another search in a batch", "rbf", "scale", "lambda"],
+)
+def test_it_is_no_part_of_the_default_with_other_parts(settings):
+    assert isinstance(Study(BOX, **settings)._state.strategy, ModelStrategy)
+
+
+def test_it_is_part_of_the_default_with_settings_of_the_kernel():
+    strategy = Study(BOX, classifier=KernelPLS(rows=100))._state.strategy
+    assert [type(each) for each in strategy.others] == [NearBest]
+    assert strategy.others[0]._settings["rows"] == 100
+
+
+@pytest.mark.parametrize("nearby", [True, False])
+def test_the_argument_of_version_0_2_leaves_it_out(nearby):
+    with pytest.warns(DeprecationWarning, match="strategy="):
+        search = LocalSearch(nearby=nearby)
+    strategy = Study(BOX, candidates=EpsilonGreedy(GreedyBatch(search)))._state.strategy
+    assert isinstance(strategy, Turns) == nearby
+
+
+def test_a_batch_keeps_apart_across_its_shares():
+    study = told(ROWS + 10, objective=bowl)
+    seen = []
+    for _ in range(2):
+        points = BOX.encode([trial.params for trial in study.ask(6)])
+        seen.append(points)
+        distance = torch.cdist(points, points) + torch.eye(6)
+        assert distance.min() > 1e-4
+    assert len(set(BOX.identify(torch.cat(seen)))) == 12
 
 
 @pytest.mark.slow
@@ -186,7 +228,8 @@ def test_two_ranks_share_the_search_and_propose_the_same():
     for _ in range(2):
         study = told(ROWS + 20)
         stream = torch.Generator().manual_seed(7)
-        searches.append(Search(LogExpectedImprovement(), head_of(study), study.observations, stream))
+        model = near_model_of(study)
+        searches.append(Search(LogExpectedImprovement(), model, study.observations, stream, **around(model)))
 
     def task(ranks):
         return GreedyBatch().propose(replace(searches[ranks.rank], ranks=ranks), 3)
@@ -206,7 +249,7 @@ def test_two_ranks_take_turns_alike(turns, q):
         study._state.data.labelled()
         states.append(study._state)
     turns.clear()
-    one, other = on_ranks(lambda ranks: Engine(states[ranks.rank], ranks).propose(q))
+    one, other = on_ranks(lambda ranks: Engine(states[ranks.rank], ranks).propose(q).points)
     assert turns == ([True] * 2 if q == 1 else [True, True, False, False])
     assert torch.equal(one, other)
 
@@ -226,11 +269,11 @@ def test_values_that_single_precision_does_not_tell_apart_are_graded_apart():
 
 @pytest.mark.slow
 def test_the_heads_learn_as_the_classifier_does(monkeypatch):
-    heads, original = set(), LocalSearch.ranked
+    models, original = set(), LocalSearch.ranked
     monkeypatch.setattr(
-        LocalSearch, "ranked", lambda self, search, q: heads.add(search.classifier) or original(self, search, q)
+        LocalSearch, "ranked", lambda self, search, q: models.add(search.classifier) or original(self, search, q)
     )
     settings = {"rows": 50, "iterations": 10, "prior": False, "crashes": False}
     go_on(told(ROWS, objective=slope, classifier=KernelPLS(**settings)), 4, slope)
-    assert any(isinstance(head, NearbyHead) for head in heads)
-    assert all({name: getattr(head, name) for name in settings} == settings for head in heads)
+    assert any(isinstance(model, NearModel) for model in models)
+    assert all({name: getattr(model, name) for name in settings} == settings for model in models)

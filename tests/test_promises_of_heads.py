@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from deepbore import KernelPLS, Study
-from deepbore.candidates import Ambitious, EpsilonGreedy, GreedyBatch, LocalSearch, SVGDCandidates
-from deepbore.candidates.svgd import Adadelta
+from deepbore.candidates import SVGDCandidates
+from deepbore.candidates.papers.svgd import Adadelta
 from deepbore.classifiers import Calibrated, FourierLogistic, GPClassifier, MCDropout
 from deepbore.integrations.botorch import BoTorchClassifier
 from deepbore.labels import EmphasiseChanges, ImprovementLabels, ThresholdLabels, ValueGradedLabels
@@ -73,12 +73,6 @@ def test_a_study_with_dropout_of_ones_own_goes_through_pickle():
     assert pickle.loads(pickle.dumps(study)).ask()[0].params == study.ask()[0].params
 
 
-@pytest.mark.parametrize("settings", [{"kernel": "rbf"}, {"length_scale": 0.3}, {"regularisation": 1e-4}])
-def test_a_kernel_of_ones_own_proposes_every_point(settings):
-    assert not Study(SQUARE, classifier=KernelPLS(**settings))._state.may_look_nearby
-    assert Study(SQUARE, classifier=KernelPLS(rows=100))._state.may_look_nearby
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("head", [FourierLogistic, GPClassifier, KernelPLS])
 def test_scores_at_points_in_single_precision_can_be_drawn(head):
@@ -91,12 +85,6 @@ def test_scores_at_points_in_single_precision_can_be_drawn(head):
 
 
 # --- searches --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wrap", [lambda base: Ambitious(base, share=0), lambda base: EpsilonGreedy(base, epsilon=0)])
-@pytest.mark.parametrize("nearby", [True, False])
-def test_a_search_around_another_leaves_the_head_of_near_rows_its_turns(wrap, nearby):
-    assert wrap(GreedyBatch(LocalSearch(nearby=nearby))).nearby == nearby
 
 
 def test_a_first_step_of_adadelta_is_as_long_as_it_says():

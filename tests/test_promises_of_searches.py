@@ -26,11 +26,11 @@ from deepbore import (
     Training,
 )
 from deepbore.candidates import Search
-from deepbore.classifiers.nearby import Nearby, n_good, near_rows
 from deepbore.data.array_ranking import crowding, fronts, non_dominated
 from deepbore.data.observations import Observations
 from deepbore.labels import NonDominationLabels
 from deepbore.space.relaxation import Relaxation
+from deepbore.strategies.near_best import NearBest, n_good, near_rows
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 
@@ -217,7 +217,7 @@ def test_axes_of_the_good_rows_are_none_of_failed_ones():
 @pytest.mark.slow
 def test_turns_begin_once_enough_rows_have_values(monkeypatch):
     known = []
-    monkeypatch.setattr(Nearby, "knows", lambda self, batch, values, like: known.append(len(study.trials)))
+    monkeypatch.setattr(NearBest, "fit", lambda self, view: known.append(len(study.trials)))
     study = with_failures(n_good(2) - 2, 60)
     n = len(study.trials)
     go_on(study, 5)

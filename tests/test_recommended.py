@@ -13,8 +13,7 @@ from deepbore.cli.summary import summary
 from deepbore.errors import SettingError
 from deepbore.loop.lightning import new_trainer
 from deepbore.loop.recommending import considered_rows
-from deepbore.loop.resume import REHEARSALS
-from deepbore.loop.snapshot import snapshot_path
+from deepbore.loop.state import REHEARSALS, snapshot_path
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
 LEVELS = SearchSpace({"c": Categorical(["a", "b", "c"])})

@@ -23,7 +23,7 @@ from deepbore import Real, SearchSpace, Study
 from deepbore.cli.main import main
 from deepbore.data.observations import Status
 from deepbore.errors import JournalError, PointError
-from deepbore.loop.snapshot import MAGIC
+from deepbore.loop.state import MAGIC
 from deepbore.testing import TOY_SPACES
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(1e-3, 1, log=True)})

@@ -10,12 +10,12 @@ from scipy.optimize import check_grad
 from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, Condition, Integer, KernelPLS, Outcome, Real, SearchSpace, Study, ValueGradedLabels
-from deepbore.classifiers.elsewhere import Elsewhere
-from deepbore.classifiers.kernels import PartlyAdditiveKernel, ScaledKernel, matern52
-from deepbore.classifiers.partly_additive import PartlyAdditiveFit
+from deepbore.classifiers.kernel.fit import PartlyAdditiveFit
+from deepbore.classifiers.kernel.kernels import PartlyAdditiveKernel, ScaledKernel, matern52
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
+from deepbore.strategies import OtherBranches
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 CUBE, HYPERCUBE = (SearchSpace({name: Real(0, 1) for name in names}) for names in ("xyz", "abcd"))
@@ -159,12 +159,12 @@ def test_a_loaded_study_goes_on_by_it_bit_for_bit(tmp_path):
 
 def test_what_leaves_out_branches_keeps_its_rival_too():
     space = SearchSpace({"kind": Categorical(["a", "b"]), "x": Real(0, 1, when=Condition("kind", "a"))})
-    like = KernelPLS()
-    like.bind(space)
-    elsewhere, loaded = Elsewhere(), Elsewhere()
-    elsewhere.load_state_dict({"theta": torch.arange(4.0), "rival": torch.arange(6.0)}, like)
-    loaded.load_state_dict(elsewhere.state_dict(), like)
-    assert torch.equal(loaded.head.rival.theta, torch.arange(6.0).double())
+    told, loaded = OtherBranches(), OtherBranches()
+    told.load_state_dict({"theta": torch.arange(4.0), "rival": torch.arange(6.0)})
+    told._bind(space)
+    loaded.load_state_dict(told.state_dict())
+    loaded._bind(space)
+    assert torch.equal(loaded.model.rival.theta, torch.arange(6.0).double())
 
 
 def test_constraints_have_none():

@@ -14,7 +14,7 @@ import pytest
 import deepbore
 from deepbore import ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, minimize
 from deepbore.errors import JournalError
-from deepbore.loop.interrupts import Interrupts
+from deepbore.loop.stopping import Interrupts
 from deepbore.study import StopRule
 
 PLANE = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})

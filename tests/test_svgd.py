@@ -17,7 +17,7 @@ from deepbore import (
 )
 from deepbore.acquisition import ClassProbability
 from deepbore.candidates import LocalSearch, Search
-from deepbore.candidates.svgd import LBFGS, Adadelta, stein_direction, tail_weights
+from deepbore.candidates.papers.svgd import LBFGS, Adadelta, stein_direction, tail_weights
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.link import log_softplus
 from deepbore.classifiers.posterior import PointEstimate

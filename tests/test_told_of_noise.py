@@ -12,8 +12,8 @@ import deepbore as db
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.acquisition.botorch import joint_acquisition
 from deepbore.candidates import Search
-from deepbore.classifiers.kernel_posterior import drawn_without_noise
-from deepbore.classifiers.kernels import matern52
+from deepbore.classifiers.kernel.kernels import matern52
+from deepbore.classifiers.kernel.posterior import drawn_without_noise
 
 
 def noisy_study(n=30, sd=0.3, **settings):

@@ -1,6 +1,6 @@
 """What learns from labelled points: one file one method."""
 
-from deepbore.classifiers.at_budgets import AtBudgets
+from deepbore.classifiers.at_budgets import AtBudgets, at_budgets
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.calibrated import Calibrated
 from deepbore.classifiers.deep_pls import DeepPLS
@@ -9,7 +9,7 @@ from deepbore.classifiers.forest import RandomForest
 from deepbore.classifiers.fourier_logistic import FourierLogistic
 from deepbore.classifiers.gp_classifier import GPClassifier
 from deepbore.classifiers.hyper_ensemble import HyperDeepEnsemble
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.classifiers.laplace import LaplaceGGN
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.mc_dropout import MCDropout
@@ -48,4 +48,5 @@ __all__ = [
     "Training",
     "TreeClassifier",
     "XGBoost",
+    "at_budgets",
 ]

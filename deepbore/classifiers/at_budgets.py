@@ -12,6 +12,7 @@ from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.on_another_space import OnAnotherSpace
 from deepbore.classifiers.posterior import Posterior
 from deepbore.data.trial import Budget
+from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
 from deepbore.space.declaration import free_name
@@ -74,6 +75,21 @@ class AtBudgets(OnAnotherSpace):
             return replace(batch, points=_with_column(batch.points, torch.ones_like(batch.points[:, 0])))
         spent = (batch.budgets / self.budget.low).log() / math.log(self.budget.top / self.budget.low)
         return replace(batch, points=_with_column(batch.points, spent.nan_to_num(nan=1.0)))
+
+
+def at_budgets(classifier: Classifier, budget: Budget) -> "AtBudgets":
+    """A classifier in `AtBudgets`, unless it is in one already.
+
+    Raises:
+        SettingError: for one of another budget.
+    """
+    wrapped = classifier if isinstance(classifier, AtBudgets) else AtBudgets(classifier, budget)
+    if wrapped.budget != budget:
+        raise SettingError(
+            f"the classifier is of {wrapped.budget}, but the study has {budget}. Give the classifier alone: it is "
+            "wrapped in AtBudgets by itself."
+        )
+    return wrapped
 
 
 def _with_column(points: Tensor, column: Tensor) -> Tensor:

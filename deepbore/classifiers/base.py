@@ -4,7 +4,7 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
@@ -22,9 +22,6 @@ from deepbore.errors import SettingError
 from deepbore.labels import Gamma, LabelledBatch, Labelling, default_labels
 from deepbore.parts import Part
 from deepbore.space import SearchSpace
-
-if TYPE_CHECKING:
-    from deepbore.classifiers.earlier_tasks import EarlierTasks
 
 QUALITY_ROWS = 512
 log = logging.getLogger(__name__)
@@ -47,10 +44,11 @@ class Classifier(Part, LightningModule, ABC):
         differentiable: whether its scores have gradients in the points.
         distance_aware: whether the deviation grows away from the data, as expected improvement needs; the default
             acquisition goes by it if it is so before the head knows its space.
+        closed_form: whether `fit` needs no Trainer: it takes no gradient steps that Lightning knows of.
         kappa: standard deviations that an upper bound adds, if nobody says otherwise.
         generator: the stream of random numbers for weights and minibatches, which classifiers within this one share;
             the run lends its own.
-        earlier: the earlier tasks of the run, as it lends them; None outside of a run.
+        is_in_a_run: whether a run has taken it, and not given it back.
         ready: whether the latest training succeeded; if not, the loop explores.
         best_label: the label that improvement is measured against, of the latest batch (a scalar tensor), or those of a
             reference and a front ((1 + f) x k); see `Labels`.
@@ -62,6 +60,7 @@ class Classifier(Part, LightningModule, ABC):
     differentiable: bool = True
     distance_aware: bool = False
     kappa: float = 1.0
+    closed_form: bool = False
 
     best_label: Tensor
 
@@ -70,7 +69,7 @@ class Classifier(Part, LightningModule, ABC):
         self.automatic_optimization = False
         self.generator = torch.Generator().manual_seed(0)
         self._counter = nn.Parameter(torch.zeros(()))  # trained by nobody; DDP wants one that could be
-        self.earlier: EarlierTasks | None = None
+        self.is_in_a_run = False
         self._optimizer: torch.optim.Optimizer | None = None
         self.space: SearchSpace | None = None
         self.ready = False
@@ -92,7 +91,7 @@ class Classifier(Part, LightningModule, ABC):
     @property
     def has_learned_in_a_run(self) -> bool:
         """Whether a run has trained it; its weights would tell another run of trials that are not its own."""
-        return self.space is not None and self.earlier is not None
+        return self.space is not None and self.is_in_a_run
 
     # --- what a method must say --------------------------------------------------------------------------------------
 
@@ -175,26 +174,40 @@ class Classifier(Part, LightningModule, ABC):
     def count_step(self) -> None:
         """Steps the optimizer; `fit` of a method without gradient descent calls it once.
 
-        Lightning counts steps, and writes a checkpoint only where the count has grown.
+        Lightning counts steps, and writes a checkpoint only where the count has grown. Without a running Trainer
+        nothing is counted.
         """
-        self.lightning_optimizer().step()
+        if self._trainer is not None and self._trainer.training:
+            self.lightning_optimizer().step()
 
     @hook
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
-        """Learns the epoch's one batch, if there is anything to tell apart; `ready` says whether it did."""
+        """Learns the epoch's one batch, and logs what `learned` measures."""
+        if measured := self.learned(batch):
+            self.log_dict(measured, on_step=False, on_epoch=True, batch_size=batch.n_own)
+
+    def learned(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Learns a batch, if its labels differ; `ready` says whether it did.
+
+        Args:
+            batch: all rows, those of earlier tasks first.
+
+        Returns:
+            What `fit` and `quality` measure, by name; empty where nothing was learned.
+        """
         self.ready = False
         if not batch.separable:
             self._say_once(logging.INFO, "no value is better than another yet: exploring until one is")
-            return
+            return {}
         try:
             with one_thread():
-                measured = {**self.fit(self._with_earlier(batch)), **self.quality(batch)}
+                measured = {**self.fit(batch), **self.quality(batch.own)}
         except (LinAlgError, Diverged) as error:
             self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
-            return
+            return {}
         self.keep_best(batch.best)
         self.ready = True
-        self.log_dict(measured, on_step=False, on_epoch=True, batch_size=len(batch))
+        return measured
 
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps the label that improvement is measured against, or those of a front ((1 + f) x k)."""
@@ -210,10 +223,6 @@ class Classifier(Part, LightningModule, ABC):
         if message not in self._said:
             self._said.add(message)
             log.log(level, message)
-
-    def _with_earlier(self, batch: LabelledBatch) -> LabelledBatch:
-        """The batch, after rows of earlier tasks, if there are any."""
-        return self.earlier.joined(batch) if self.earlier else batch
 
     @torch.no_grad()
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:

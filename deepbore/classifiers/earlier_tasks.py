@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from deepbore.classifiers.kernel_fit import ROWS
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.compute.correlation import rank_correlation
 from deepbore.compute.linalg import LinAlgError
 from deepbore.data.observations import Observations
@@ -120,7 +120,7 @@ class EarlierTasks:
     @torch.no_grad()
     def joined(self, batch: LabelledBatch) -> LabelledBatch:
         """A batch of n rows of this run after 200 - n rows of the tasks, each with the weight of its task."""
-        room = ROWS - len(batch)
+        room = ROWS - len(batch) if self else 0
         weights = self.weights(batch).tolist() if room > 0 else []
         pairs = [(task.batch, w) for task, w in zip(self.tasks, weights, strict=False) if task.batch and w >= LEAST]
         if not pairs or room < len(pairs):

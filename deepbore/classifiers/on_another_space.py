@@ -25,7 +25,7 @@ class OnAnotherSpace(Classifier):
         self.base = classifier
         self.link, self.kappa, self.capabilities = classifier.link, classifier.kappa, classifier.capabilities
         self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
-        self.columns = classifier.columns
+        self.columns, self.closed_form = classifier.columns, classifier.closed_form
         self.generator = classifier.generator
 
     def configure_optimizers(self) -> Any:

@@ -54,7 +54,7 @@ class PerColumn(Classifier):
         for number, part in enumerate(self.parts):  # not in a list: Lightning hands its trainer to children only
             self.add_module(f"column{number}", part)
         self.link, self.kappa, self.differentiable = classifier.link, classifier.kappa, classifier.differentiable
-        self.distance_aware = classifier.distance_aware
+        self.distance_aware, self.closed_form = classifier.distance_aware, classifier.closed_form
         self.capabilities, self.columns = frozenset({"columns"}), columns
         self.generator = classifier.generator
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from deepbore.checks import above, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.kernels import rbf
+from deepbore.classifiers.kernel.kernels import rbf
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import PointEstimate
 from deepbore.labels.datamodule import LabelledBatch

@@ -12,6 +12,7 @@ from typing import Any
 
 from jsonargparse import ArgumentError
 
+from deepbore.classifiers import KernelPLS
 from deepbore.cli import fit_help
 from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
@@ -25,6 +26,7 @@ from deepbore.errors import DeepBoreError, JournalError, SettingError, TableErro
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.warning import EvaluationWarning
 from deepbore.loop.lightning import quiet
+from deepbore.parts import describe
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
@@ -192,8 +194,11 @@ def _loaded(cli: RunCLI) -> Study:
 
 def _parts(cli: RunCLI) -> Parts:
     """The parts of the study that are configured."""
-    parts: Parts = {"classifier": cli.model, "labels": cli.labels, "acquisition": cli.loop.acquisition}
-    return parts | {"candidates": cli.loop.candidates, "n_initial": cli.loop.n_initial}
+    loop = cli.loop
+    parts: Parts = {"labels": cli.labels, "strategy": loop.strategy, "n_initial": loop.n_initial}
+    if loop.strategy is None or describe(cli.model) != describe(KernelPLS()):  # which stands there by default
+        parts |= {"classifier": cli.model}
+    return parts | {"acquisition": loop.acquisition, "candidates": loop.candidates}
 
 
 def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str, EarlierResults]]:

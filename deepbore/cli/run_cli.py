@@ -24,6 +24,7 @@ from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
+from deepbore.strategies import Strategy
 from deepbore.study.running import MAX_FAILURES, refuse_steps
 
 
@@ -33,6 +34,7 @@ class LoopSettings:
 
     Args:
         n_trials: evaluations, those of a resumed run included, earlier results not; None to let the trainer decide.
+        strategy: what proposes, in the place of model, acquisition and candidates; default: see `deepbore.strategies`.
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         n_initial: trials of a Sobol design before the classifier is asked; default 10.
@@ -45,6 +47,7 @@ class LoopSettings:
     """
 
     n_trials: int | None = N_TRIALS
+    strategy: Strategy | None = None
     acquisition: Acquisition | None = None
     candidates: Candidates | None = None
     n_initial: int | None = None

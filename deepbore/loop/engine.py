@@ -1,28 +1,27 @@
-"""`Engine`: what happens to the state of a run: design, propose, reserve, record."""
+"""The steps of a run: design, propose, reserve, record; and `TrialAllocator`, which finds the next trials."""
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from copy import deepcopy
 from typing import TypeVar
 
 import torch
+from lightning.pytorch import Trainer
 from torch import Tensor
 
-from deepbore.candidates import Search, distinct
-from deepbore.candidates.walk import fresh_rows, require_room
-from deepbore.classifiers import KernelPLS
+from deepbore.candidates import distinct
+from deepbore.candidates.selection import fresh_rows, require_room
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.linalg import LinAlgError
 from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
-from deepbore.labels import ValueGradedLabels
+from deepbore.loop.lightning import new_trainer, run_and_then
 from deepbore.loop.promotions import Promotion, Promotions
-from deepbore.loop.snapshot import save
-from deepbore.loop.state import RunState
+from deepbore.loop.state import RunState, save
+from deepbore.strategies import Proposal, View
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -37,14 +36,10 @@ class Engine:
     Args:
         state: of the run.
         ranks: the processes that take the steps together.
-
-    Attributes:
-        is_others_turn: whether the latest proposal was none of the classifier's, but of a second kernel in its turn.
     """
 
     def __init__(self, state: RunState, ranks: Ranks | None = None):
         self.state, self.ranks = state, ranks or Ranks()
-        self.is_others_turn = False
         self._found: tuple[tuple[object, ...], Promotions] | None = None  # at so many trials, and pending ones
         if not self.ranks.is_first:
             state.observations.journal = None
@@ -104,40 +99,40 @@ class Engine:
         sobol = state.space.sobol(4 * q, state.seed, skip=len(own) // 2).to(own.points.device)
         return distinct(taking_turns(promising, sobol, len(own) % 2), own, q, state.generator)
 
-    def propose(self, q: int) -> Tensor:
-        """q distinct new points by the trained classifier (q x d), or more of the design if it is not ready.
+    def propose(self, q: int) -> Proposal:
+        """q distinct new points by the strategy (q x d), or more of the design if it is not ready.
 
-        Black-box constraints are learned first, from the labels that the classifier has learned from. While nothing is
-        feasible they are all that counts, whether the classifier is ready or not.
+        Black-box constraints are learned first, from the labels that the models have learned from. While nothing is
+        feasible they are all that counts, whether the strategy is ready or not.
 
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
             RankError: if a rank has died.
         """
-        state, recipe = self.state, self.state.recipe
-        self.is_others_turn = False
-        ready, learned = all(self.ranks.gather(state.classifier.ready)), self._learn_feasibility()
-        if not learned or not (ready or state.feasibility.is_alone):
-            return self.design(q)
-        search = Search(
-            recipe.acquisition,
-            state.classifier,
+        state, strategy = self.state, self.state.strategy
+        with one_thread():
+            learned = self._learn_feasibility()
+            view = self._view()
+            ready = view.agreed(lambda: strategy.fit(view), "the strategy could not learn, exploring instead: %s")
+            if learned and (ready or state.feasibility.is_alone):
+                return strategy.propose(view, q)
+        return Proposal(self.design(q))
+
+    def _view(self) -> View:
+        """What the strategy may look at now."""
+        state = self.state
+        return View(
             state.own,
+            state.data.latest,
+            state.recipe.labels,
             state.generator,
             self.ranks,
             feasibility=state.feasibility if state.feasibility.is_needed else None,
+            has_earlier_tasks=bool(state.earlier),
         )
-        other = self._in_turn(search, q)
-        self.is_others_turn = other is not None and q == 1
-        with one_thread():
-            if other is None:
-                return recipe.candidates.propose(search, q)
-            half = recipe.candidates.propose(other, math.ceil(q / 2))
-            rest = recipe.candidates.propose(search, q) if q > 1 else half[:0]
-            return distinct(torch.cat([half, rest]), search.observations, q, state.generator)
 
     def _learn_feasibility(self) -> bool:
-        """Lets the state learn the constraints of the latest labels, if any; whether that was possible on all ranks."""
+        """Learns the constraints of the latest labels, if any; whether that was possible on all ranks."""
         state, labelled = self.state, self.state.data.latest
         if labelled is None or labelled.constraints is None:
             return True
@@ -146,42 +141,7 @@ class Engine:
             state.feasibility.fit(labelled, state.space.released, state.generator)
             return True
 
-        return self._on_all_ranks(learn, "the constraints could not be learned, exploring instead: %s")
-
-    def _in_turn(self, search: Search, q: int) -> Search | None:
-        """Another search than the classifier's if the next point, or half of the next q, is by it; else None."""
-        state, labelled, classifier = self.state, self.state.data.latest, self.state.classifier
-        if labelled is None or not isinstance(classifier, KernelPLS):
-            return None
-
-        def nearby() -> bool:
-            values = search.observations.averaged.values[: len(labelled)]  # a trial may have been asked for since
-            return state.nearby.take_turn(labelled, values, q) and state.nearby.knows(labelled, values, classifier)
-
-        def elsewhere() -> bool:
-            labels = state.recipe.labels
-            assert isinstance(labels, ValueGradedLabels)  # or it may not look elsewhere
-            return state.elsewhere.take_turn(labelled, search.observations, labels, classifier, q)
-
-        failure = "the rows %s could not be learned, going on without them: %%s"
-        if state.may_look_nearby and self._on_all_ranks(nearby, failure % "near the best one"):
-            assert state.nearby.head is not None
-            return replace(search, classifier=state.nearby.head)
-        if state.may_look_elsewhere and self._on_all_ranks(elsewhere, failure % "of other branches"):
-            assert state.elsewhere.head is not None
-            assert state.elsewhere.rest is not None
-            return replace(search, classifier=state.elsewhere.head, around=state.elsewhere.rest.ranked)
-        return None
-
-    def _on_all_ranks(self, learn: Callable[[], bool], failure: str) -> bool:
-        """Whether learning says yes on all ranks; where a matrix has no factor, there is a warning, and no."""
-        try:
-            with one_thread():
-                learned = learn()
-        except LinAlgError as error:
-            log.warning(failure, error)
-            learned = False
-        return all(self.ranks.gather(learned))
+        return self._view().agreed(learn, "the constraints could not be learned, exploring instead: %s")
 
     def expected_labels(self, points: Tensor) -> Tensor | None:
         """The label that the classifier forecasts of each of q points (q); None while it is not ready.
@@ -285,3 +245,72 @@ def taking_turns(one: Tensor, other: Tensor, begun: int) -> Tensor:
     both = min(len(first), len(second))
     turns = torch.stack([first[:both], second[:both]], dim=1).flatten(0, 1)
     return torch.cat([turns, first[both:], second[both:]])
+
+
+class Asker:
+    """Finds and reserves trials for somebody who evaluates them elsewhere.
+
+    Args:
+        engine: the steps of the run.
+        device: where the classifier is trained.
+    """
+
+    def __init__(self, engine: Engine, device: torch.device):
+        self.engine, self.state, self.device = engine, engine.state, device
+        self._trainer: Trainer | None = None
+
+    def ask(self, q: int) -> list[int]:
+        """The rows of q >= 1 trials, reserved: first those of an earlier call that has failed, then queued ones.
+
+        Raises:
+            SpaceExhausted: if a finite space has fewer than q configurations left.
+        """
+        state = self.state
+        state.unclaimed = self.engine.still_pending(state.unclaimed)  # they are in `Study.pending`, and can be told
+        # before anything is reserved, so that no trial is left pending that nobody was given
+        self.engine.require_room(q - len(state.unclaimed))
+        for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
+            n = len(state.observations)
+            try:
+                reserve(max(0, q - len(state.unclaimed)))
+            finally:  # whatever interrupts
+                state.unclaimed += range(n, len(state.observations))
+        rows, state.unclaimed = state.unclaimed[:q], state.unclaimed[q:]
+        return rows
+
+    def _reserve_new(self, q: int) -> None:
+        """Reserves q new points; if that fails the state is as it was, but for trials that are in the journal."""
+        state, n = self.state, len(self.state.observations)
+        if not q:
+            return
+        if not state.n_missing:
+            state.bind()  # before the copy: a classifier can't be unbound
+        before = deepcopy(state.state_dict())
+        try:
+            self.engine.reserve(self._points(q))
+        except BaseException:
+            if len(state.observations) == n:
+                state.load_state_dict(before)
+            raise
+
+    def _points(self, q: int) -> Tensor:
+        state = self.state
+        if state.n_missing:
+            return self.engine.design(q)
+        epochs, state.rehearsals = 1 + state.rehearsals, 0
+        if all(model.closed_form for model in state.strategy.models):
+            return self._points_without_a_trainer(q, epochs)
+        self._trainer, trainer = None, self._trainer or new_trainer(self.device)
+        points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+        self._trainer = trainer  # a trainer that was interrupted is not used again
+        return points
+
+    def _points_without_a_trainer(self, q: int, epochs: int) -> Tensor:
+        """The next q points by models that are fitted in closed form."""
+        state = self.state
+        state.observations.to(self.device)
+        for _ in range(epochs):
+            batch = state.data.batch()
+            for model in state.strategy.models:
+                model.to(self.device).learned(batch)
+        return self.engine.propose(q).points

@@ -8,7 +8,7 @@ from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.evaluators.warning import warn
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import as_called
-from deepbore.loop.steering import Steering
+from deepbore.loop.stopping import Steering
 
 
 class TrialRunner:

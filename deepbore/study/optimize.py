@@ -17,6 +17,7 @@ from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
+from deepbore.strategies import Strategy
 from deepbore.study.opening import IfExists, opened
 from deepbore.study.running import MAX_FAILURES, Steered, StudyCallback, as_evaluator, check_objective, check_run
 from deepbore.study.study import Study
@@ -37,6 +38,7 @@ def minimize(
     batch_size: int = 1,
     journal: str | os.PathLike[str] | None = None,
     if_exists: IfExists = "error",
+    strategy: Strategy | None = None,
     classifier: Classifier | None = None,
     acquisition: Acquisition | None = None,
     candidates: Candidates | None = None,
@@ -63,6 +65,7 @@ def minimize(
         batch_size: trials proposed in one iteration.
         journal: file that keeps every event; this and all that follow: see `Study`.
         if_exists: what happens if the journal holds a run: "error", or "load" to go on with it.
+        strategy: what proposes, a new one for each run; as all that follow, see `Study`.
         classifier: what learns, a new one for each run.
         acquisition: what is maximised.
         candidates: how it is maximised.
@@ -95,6 +98,7 @@ def maximize(
     batch_size: int = 1,
     journal: str | os.PathLike[str] | None = None,
     if_exists: IfExists = "error",
+    strategy: Strategy | None = None,
     classifier: Classifier | None = None,
     acquisition: Acquisition | None = None,
     candidates: Candidates | None = None,

@@ -7,7 +7,7 @@ from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome, Status
 from deepbore.data.trial import ROUNDING
 from deepbore.errors import SettingError, TrialError
-from deepbore.loop.asking import Asker
+from deepbore.loop.engine import Asker
 from deepbore.study.telling import Telling
 
 

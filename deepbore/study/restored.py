@@ -2,7 +2,7 @@
 
 from deepbore.classifiers import Classifier
 from deepbore.data.replay import History
-from deepbore.loop.resume import restore
+from deepbore.loop.state import restore
 from deepbore.study.opening import Opened
 from deepbore.study.view import StudyView
 

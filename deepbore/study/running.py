@@ -17,8 +17,7 @@ from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, Process
 from deepbore.loop.controller import LoopController
 from deepbore.loop.lightning import listening, may_end, new_trainer, quiet, run, waiting_for
 from deepbore.loop.state import RunState
-from deepbore.loop.steering import Listener, Steering
-from deepbore.loop.stopping import StopRule, as_rules
+from deepbore.loop.stopping import Listener, Steering, StopRule, as_rules
 from deepbore.study.progress import ProgressBar, somebody_watches
 from deepbore.worker.objective import takes_trial
 
@@ -125,7 +124,7 @@ def run_steered(
     batch_size, logs = steered["batch_size"], trainer is not None
     controller = LoopController(state, evaluator, goal, batch_size, logs, steering)
     with bar, steering.interrupts, waiting_for(own, "best_value"), listening(own, controller):
-        run(own, state.classifier, state.data)
+        run(own, state.module, state.data)
     if steering.is_interrupted:
         raise KeyboardInterrupt
     _say_what_ended(own, state.observations.n_asked, goal)

@@ -7,7 +7,7 @@ from typing import Any
 
 from deepbore.compute.neutral import as_usual
 from deepbore.errors import StudyRunning
-from deepbore.loop.steering import Steering
+from deepbore.loop.stopping import Steering
 from deepbore.study.restored import RestoredStudy
 
 

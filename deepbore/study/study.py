@@ -20,12 +20,12 @@ from deepbore.data.observations import Direction, Trial
 from deepbore.data.trial import Budget
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
-from deepbore.loop.asking import Asker
-from deepbore.loop.engine import Engine
+from deepbore.loop.engine import Asker, Engine
 from deepbore.loop.lightning import new_trainer, run
 from deepbore.loop.recommending import recommend
 from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
+from deepbore.strategies import Strategy
 from deepbore.study.opening import IfExists, Opened, loaded, opened
 from deepbore.study.reporting import Reporting
 from deepbore.study.running import (
@@ -54,6 +54,8 @@ class Study(Reporting):
         journal: file that keeps every event; None for none.
         if_exists: what happens if the journal holds a run: "error", or "load" to go on with it, as `load` does. It must
             then be the run that is described here: space, directions, seed, and the parts that are given.
+        strategy: what proposes, a new one for each study; default: the model that classifier, acquisition and
+            candidates describe, in turns with others where they help (`deepbore.strategies`).
         classifier: what learns, a new one for each study; default `KernelPLS()`, of several objectives one for each
             (`PerColumn`).
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
@@ -90,6 +92,7 @@ class Study(Reporting):
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
         if_exists: IfExists = "error",
+        strategy: Strategy | None = None,
         classifier: Classifier | None = None,
         acquisition: Acquisition | None = None,
         candidates: Candidates | None = None,
@@ -101,7 +104,12 @@ class Study(Reporting):
         preferences: bool = False,
     ):
         where = as_device(device)  # what is wrong is said before a journal is begun
-        parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+        parts: Parts = {
+            "strategy": strategy,
+            "classifier": classifier,
+            "acquisition": acquisition,
+            "candidates": candidates,
+        }
         parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
         self._begin(opened(space, direction, directions, seed, journal, if_exists, budget, preferences, **parts), where)
 
@@ -227,7 +235,7 @@ class Study(Reporting):
             self._keep_unlearned()
             try:
                 generator.manual_seed(self._state.seed)
-                run(new_trainer(self._device), self.classifier, self._state.data, epochs)
+                run(new_trainer(self._device), self._state.module, self._state.data, epochs)
             finally:
                 generator.set_state(stream)
                 labels.load_state_dict(remembered)

@@ -15,6 +15,7 @@ from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.state import RunState
 from deepbore.space import Params, SearchSpace
+from deepbore.strategies import Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 class Parts(TypedDict, total=False):
     """The settings of `Study` that a journal's header stands in for; see there."""
 
+    strategy: Strategy | None
     classifier: Classifier | None
     acquisition: Acquisition | None
     candidates: Candidates | None

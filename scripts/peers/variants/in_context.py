@@ -16,8 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import deepbore as db
 from deepbore.classifiers import Classifier, Link
-from deepbore.classifiers.kernel_prior import LENGTH_SCALE
-from deepbore.classifiers.kernels import ScaledKernel, matern52
+from deepbore.classifiers.kernel.kernels import LENGTH_SCALE, ScaledKernel, matern52
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value

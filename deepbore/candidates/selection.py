@@ -1,4 +1,4 @@
-"""The walk down a ranking, past what has been seen."""
+"""Selection of q new, distinct and permitted points, down a ranking."""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
@@ -14,9 +14,9 @@ ENUMERABLE = 1_000_000  # a finite space up to this size is searched for its las
 ROUNDS = 50  # of 100 q random points, before a space is held to have nothing new
 
 
-def require_room(observations: Observations, q: int) -> None:
-    """Raises SpaceExhausted if a finite space has fewer than q configurations left."""
-    left, space = observations.n_left, observations.space
+def require_room(observations: Observations, q: int, chosen: Tensor | None = None) -> None:
+    """Raises SpaceExhausted if a finite space has fewer than q configurations left besides those that are chosen."""
+    left, space = observations.n_left - (0 if chosen is None else len(chosen)), observations.space
     if left >= q:
         return
     seen, all_ = int(space.cardinality - left), int(space.cardinality)
@@ -28,7 +28,9 @@ def require_room(observations: Observations, q: int) -> None:
     )
 
 
-def distinct(ranked: Tensor, observations: Observations, q: int, generator: torch.Generator) -> Tensor:
+def distinct(
+    ranked: Tensor, observations: Observations, q: int, generator: torch.Generator, chosen: Tensor | None = None
+) -> Tensor:
     """The first q points of a ranking whose configurations are new and differ, filled up at random (q x d, on the CPU).
 
     Of the ranking only the rows that are looked at leave their device.
@@ -38,14 +40,15 @@ def distinct(ranked: Tensor, observations: Observations, q: int, generator: torc
         observations: what has been seen.
         q: how many are wanted.
         generator: stream for the filling.
+        chosen: points (k x d) that count as seen, too.
 
     Raises:
         SpaceExhausted: if the space has fewer than q configurations left, before a random number is drawn; or if all of
             many random ones have been seen.
     """
-    require_room(observations, q)
+    require_room(observations, q, chosen)
     space = observations.space
-    walk = Walk(observations, q)
+    walk = Walk(observations, q, chosen)
     walk.down(ranked)
     if not walk.is_over:
         walk.down(space.sample(100 * q, generator))
@@ -78,9 +81,9 @@ def as_many(find: Callable[[int], T], q: int) -> T | None:
     return None
 
 
-def fresh_rows(ranked: Tensor, observations: Observations, count: int) -> Tensor:
+def fresh_rows(ranked: Tensor, observations: Observations, count: int, chosen: Tensor | None = None) -> Tensor:
     """Rows of the first `count` configurations of a ranking (k x d), or fewer, that are new, permitted, and differ."""
-    walk = Walk(observations, count)
+    walk = Walk(observations, count, chosen)
     walk.down(ranked)
     return torch.tensor(walk.rows, dtype=torch.long, device=ranked.device)
 
@@ -91,10 +94,12 @@ class Walk:
     Args:
         observations: what has been seen.
         count: how many are wanted.
+        chosen: points (k x d) that count as seen, too.
     """
 
-    def __init__(self, observations: Observations, count: int):
+    def __init__(self, observations: Observations, count: int, chosen: Tensor | None = None):
         self.observations, self.count = observations, count
+        self._chosen = set() if chosen is None or not len(chosen) else set(observations.space.identify(chosen.cpu()))
         self.rows: list[int] = []  # of the rankings, in the order of taking
         self._taken: dict[Hashable, Tensor] = {}
 
@@ -125,6 +130,6 @@ class Walk:
         for row, (point, identity) in enumerate(zip(part, identities, strict=True), start):
             if self.is_over:
                 return
-            if new[row - start] and identity not in self._taken:
+            if new[row - start] and identity not in self._taken and identity not in self._chosen:
                 self._taken[identity] = point
                 self.rows.append(row)

@@ -1,4 +1,4 @@
-"""Ambitious candidates: now and then a proposal must promise much."""
+"""Searches that explore now and then: at random, or for a large improvement."""
 
 from dataclasses import replace
 
@@ -6,8 +6,32 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, WrappedSearch
-from deepbore.candidates.greedy_batch import GreedyBatch
+from deepbore.candidates.batches import GreedyBatch
 from deepbore.checks import above, within
+
+
+class EpsilonGreedy(WrappedSearch):
+    """With probability epsilon random points, else those of another search (BOGGN: epsilon 0.1).
+
+    Several ranks explore together or not at all.
+
+    Args:
+        base: the other search.
+        epsilon: probability of exploring, in [0, 1].
+
+    Raises:
+        SettingError: for an epsilon outside [0, 1].
+    """
+
+    def __init__(self, base: Candidates, epsilon: float = 0.1):
+        super().__init__(base)
+        within(0, 1, epsilon=epsilon)
+        self.epsilon = epsilon
+
+    def ranked(self, search: Search, q: int) -> Tensor:
+        if float(torch.rand(1, generator=search.generator)) < self.epsilon:
+            return search.sample(100 * q)
+        return self.base.ranked(search, q)
 
 
 class Ambitious(WrappedSearch):

@@ -1,4 +1,4 @@
-"""The posterior of probabilistic least squares, and what labels may be without their noise."""
+"""The posterior of probabilistic least squares, and labels of the rows without their noise."""
 
 import math
 from copy import copy
@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.kernels import Kernel
+from deepbore.classifiers.kernel.kernels import Kernel
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, Noiseless
 

@@ -1,4 +1,4 @@
-"""Batches by Stein variational gradient descent: particles that sample the good region."""
+"""Stein variational gradient descent (SVGD): a batch of points that repel each other."""
 
 import math
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.candidates.greedy_batch import GreedyBatch
+from deepbore.candidates.batches import GreedyBatch
 from deepbore.candidates.local import LocalSearch
 from deepbore.checks import above, one_of, up_to, whole
 from deepbore.space import SearchSpace

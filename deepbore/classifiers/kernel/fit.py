@@ -1,7 +1,8 @@
-"""`KernelFit`: a regularised least-squares fit of labels by one kernel, whose settings their evidence chooses."""
+"""`KernelFit`: a regularised least-squares fit by one kernel, whose settings the evidence chooses."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,15 +12,24 @@ from torch import Tensor
 
 from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.kernel_posterior import (
+from deepbore.classifiers.kernel.kernels import (
+    KERNELS,
+    LAMBDA,
+    LENGTH_SCALE,
+    Kernel,
+    PartlyAdditiveKernel,
+    ScaledKernel,
+    correlated,
+    penalty,
+    prior_of,
+)
+from deepbore.classifiers.kernel.posterior import (
     JITTER,
     KernelModel,
     KernelPosterior,
     NoiselessRows,
     drawn_without_noise,
 )
-from deepbore.classifiers.kernel_prior import LAMBDA, LENGTH_SCALE, correlated, penalty, prior_of
-from deepbore.classifiers.kernels import KERNELS, Kernel, ScaledKernel
 from deepbore.classifiers.link import Link
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -47,6 +57,7 @@ class KernelFit(Classifier):
     link = Link.IDENTITY
     capabilities = frozenset({"std", "theorem"})
     distance_aware = True
+    closed_form = True
     kappa = 2.0
     length_scale_prior: ClassVar[tuple[float, float]] = LENGTH_SCALE  # of real parameters
     length_scale_bounds: ClassVar[tuple[float, float]] = LENGTH_SCALE_BOUNDS
@@ -251,3 +262,111 @@ class KernelFit(Classifier):
         all_rows = torch.ones_like(self._x[:, 0], dtype=torch.bool)
         self._keep(_may_be_best=state.get("may_be_best", all_rows).to(self.theta.device))  # older states have none
         self._think_noise_away()
+
+
+@dataclass(frozen=True)
+class PartlyAdditiveGram:
+    """Gram matrices of one set of rows for many settings of `PartlyAdditiveKernel`, its function being "matern".
+
+    With s the share, a the amplitude, l_j the length scale of the j-th of m parameters, rho the ratio, and r_j =
+    sqrt(5) d_j / l_j for the distance d_j of two rows in that parameter:
+
+        K = a ((1 - s) f(r) + s / m sum_j f(r_j / rho)),  r^2 = sum_j r_j^2,  f(r) = (1 + r + r^2 / 3) exp(-r)
+        df(r) / d log l_j = r_j^2 (1 + r) exp(-r) / 3
+
+    The gradient is what autograd finds, in a fifth of the time: of each pair of rows once, in little new memory.
+
+    Attributes:
+        rows: n.
+        pairs: the p = n (n - 1) / 2 pairs of different rows, 2 x p.
+        squared: 5 d_j^2 of each, m x p.
+        apart: its root.
+    """
+
+    rows: int
+    pairs: Tensor
+    squared: Tensor
+    apart: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor, owner: Tensor) -> "PartlyAdditiveGram":
+        """Of rows as coordinates (n x c), and the parameter that each of them belongs to (c)."""
+        pairs = torch.triu_indices(len(x), len(x), offset=1, device=x.device)
+        each = 5 * (x[pairs[0]] - x[pairs[1]]).square().mT
+        squared = each.new_zeros(int(owner.max()) + 1, each.shape[1]).index_add_(0, owner, each)
+        return cls(len(x), pairs, squared, squared.sqrt())
+
+    def __call__(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The matrix (n x n), and what carries a derivative in it (n x n) on to theta.
+
+        Args:
+            theta: the logarithms of m length scales, the share's logit, the logarithms of the ratio and the amplitude.
+        """
+        scale, share, amplitude = (-theta[:-3]).exp(), theta[-3].sigmoid(), theta[-1].exp()
+        alone, slopes = matern_and_slope(self.apart * (scale / theta[-2].exp())[:, None])
+        added = alone.mean(0)
+        r = (scale.square() @ self.squared).sqrt()
+        decay = (-r).exp()
+        together = (1 + r + r * r / 3) * decay
+        kernel = amplitude * together.lerp(added, share)
+
+        def carried(derivative: Tensor) -> Tensor:
+            inner = 2 * derivative[*self.pairs]  # the matrix has each pair twice
+            by_added = amplitude * share / len(slopes) * (slopes @ inner)
+            by_together = amplitude * (1 - share) * scale.square() * (self.squared @ ((1 + r) * decay / 3 * inner))
+            by_share = amplitude * share * (1 - share) * (added - together) @ inner
+            by_amplitude = kernel @ inner + amplitude * derivative.trace()
+            return torch.cat([by_added + by_together, torch.stack([by_share, by_added.sum(), by_amplitude])])
+
+        gram = torch.diag(amplitude.expand(self.rows))
+        gram[*self.pairs] = gram[*self.pairs.flip(0)] = kernel
+        return gram, carried
+
+
+def matern_and_slope(r: Tensor) -> tuple[Tensor, Tensor]:
+    """f(r), and r^2 (1 + r) exp(-r) / 3; r is used up, since new memory would take most of the time."""
+    decay, squared = (-r).exp_(), r * r
+    value = (squared / 3).add_(r).add_(1).mul_(decay)
+    return value, squared.mul_(r.add_(1)).mul_(decay.div_(3))
+
+
+# the logit of the share of what is added, and the logarithm of the ratio of its length scales to those of the rest
+ADDED_PRIOR = [(-1.0, 2.0), (-2.0, 1.0)]  # means and standard deviations
+ADDED_BOUNDS = [(-8.0, 6.0), (-5.0, 2.0)]
+
+
+class PartlyAdditiveFit(KernelFit):
+    """`KernelFit` by a partly additive kernel, whose share and ratio the evidence chooses with all else.
+
+    Its theta has them before the amplitude and lambda.
+    """
+
+    def _start(self, space: SearchSpace) -> np.ndarray:
+        d, start = len(space), super()._start(space)
+        owner = self.coordinates.owner
+        self.groups = tuple((owner == parameter).nonzero().squeeze(-1) for parameter in owner.unique())
+        self._prior = np.insert(self._prior, d, ADDED_PRIOR, axis=0)
+        self._prior_precision = np.eye(d + 4)
+        self._bounds[d:d] = ADDED_BOUNDS
+        return np.insert(start, d, self._prior[d : d + 2, 0])
+
+    def _most_evident(self, start: np.ndarray) -> OptimizeResult:
+        self._gram = PartlyAdditiveGram.of(self._x, self.coordinates.owner)
+        return super()._most_evident(start)
+
+    def _differentiable(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        gram, carried_by_gram = self._gram(theta[:-1])
+        noise = self._noise(theta)
+
+        def carried(derivative: Tensor) -> Tensor:
+            return torch.cat([carried_by_gram(derivative), (derivative.diagonal() @ noise)[None]])
+
+        return gram + torch.diag(noise + JITTER), carried
+
+    def begin_from(self, theta: Tensor) -> None:
+        """Takes up the settings of a kernel of all parameters, with the likeliest share and ratio."""
+        self.theta.copy_(torch.cat([theta[:-2], theta.new_tensor(ADDED_PRIOR)[:, 0], theta[-2:]]))
+
+    def _kernel(self, theta: Tensor) -> Kernel:
+        together = ScaledKernel(self.function, (-theta[:-4]).exp()[self.coordinates.owner], theta[-2].exp())
+        return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), self.groups)
