@@ -30,7 +30,7 @@ from deepbore.classifiers.posterior import MembersPosterior
 from deepbore.compute.neutral import as_usual
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import quiet
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.features import Coordinates, squared_distances
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 HEADS = {

@@ -18,7 +18,7 @@ from deepbore.data.replay import read_record
 from deepbore.errors import JournalError, PointError, SettingError, SpaceExhausted, ValueTypeError
 from deepbore.labels import Labels, ThresholdLabels
 from deepbore.plots import pairs, slices
-from deepbore.space import counting
+from deepbore.space import enumeration
 from test_found_by_reading import SQUARE, told
 from trainers import quiet_trainer
 
@@ -161,7 +161,7 @@ def test_a_parameter_that_is_never_active_costs_nothing(settings):
 @pytest.fixture
 def uncounted(monkeypatch):
     """A space of 20 configurations that counts as infinite, as large ones with constraints do."""
-    monkeypatch.setattr(counting, "MOST", 1)
+    monkeypatch.setattr(enumeration, "MOST", 1)
     space = db.SearchSpace({name: db.Integer(2, 9) for name in NAMES}, constraints=[f"{' + '.join(NAMES)} <= 9"])
     assert math.isinf(space.cardinality)
     return space

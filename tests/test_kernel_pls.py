@@ -26,7 +26,7 @@ from deepbore.classifiers import Relaxed
 from deepbore.classifiers.at_budgets import AtBudgets
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 from deepbore.testing import TOY_SPACES, fit, toy_data
 
 SPACE = TOY_SPACES["continuous"]

@@ -11,7 +11,7 @@ import torch
 
 from deepbore import Categorical, Condition, Ordinal, SearchSpace
 from deepbore.errors import PointError, SpaceError
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.features import Coordinates, squared_distances
 from deepbore.space.parameters import Parameter, Reading, Scale
 
 

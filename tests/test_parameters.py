@@ -14,9 +14,9 @@ from hypothesis import given, settings, strategies as st
 from cases import PARAMETERS
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, minimize
 from deepbore.errors import PointError, SpaceError
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.features import Coordinates, squared_distances
 from deepbore.space.parameters.base import KINDS
-from deepbore.space.parameters.rounding import round_decimals, round_significant
+from deepbore.space.parameters.scale import round_decimals, round_significant
 
 
 def generator(seed=0):

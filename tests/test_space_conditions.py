@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 from deepbore.errors import SpaceError
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 
 
 def generator(seed=0):

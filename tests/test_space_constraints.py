@@ -10,7 +10,6 @@ from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Integer, Ordinal, Real, SearchSpace
 from deepbore.errors import SpaceError
-from deepbore.space.permitted import drawn_back
 from test_space_conditions import chain, conditional_spaces, generator
 
 # --- brute force -----------------------------------------------------------------------------------------------------
@@ -108,7 +107,7 @@ def test_fixed_values_are_brute_force(space, data):
     for drawn in (samples, still.sobol(20, 0), still.neighbours(points, 40, generator()), still.snap(points)):
         assert set(space.identify(drawn)) <= inside
     assert still.fixed == fixed
-    assert still.released == space
+    assert still.without_fixed == space
     assert (still == space) == (not fixed)
     assert SearchSpace.from_dict(json.loads(json.dumps(still.to_dict()))) == still
 
@@ -153,7 +152,7 @@ def test_climbers_stop_on_their_way():
     starts = torch.tensor([[0.0, 0.0], [0.4, 0.0], [0.5, 0.1], [0.25, 0.0]], dtype=torch.float64)
     ends = torch.tensor([[0.8, 0.8], [0.3, 1.0], [0.9, 0.9], [1.0, 1.0]], dtype=torch.float64)
     kept = ends.clone()
-    assert drawn_back(space, starts, ends).tolist() == [[0.4, 0.4], [0.3, 1.0], [0.5, 0.1], [0.4375, 0.25]]
+    assert space.project_to_feasible(starts, ends).tolist() == [[0.4, 0.4], [0.3, 1.0], [0.5, 0.1], [0.4375, 0.25]]
     assert torch.equal(ends, kept)
 
 

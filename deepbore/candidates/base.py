@@ -23,7 +23,6 @@ from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.parts import Part
 from deepbore.space import SearchSpace
-from deepbore.space.permitted import drawn_back
 
 CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
 ACCELERATOR_CHUNK = 2**15  # ... where many are as quick as few, and memory alone is the limit
@@ -142,7 +141,7 @@ class Search:
 
         Where constraints forbid the end, they stop on the way.
         """
-        return drawn_back(self.space, starts, ends) if self.space.is_restricted else self.space.snap(ends)
+        return self.space.project_to_feasible(starts, ends)
 
     # --- values ------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search, WrappedSearch
 from deepbore.candidates.local import LocalSearch
 from deepbore.checks import above, of_kind
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.features import Coordinates, squared_distances
 
 SHORTLIST = 1000  # points of the ranking that a batch is chosen among, or 4 q
 KNOWN = 1000  # evaluated and pending points that it looks at, half of the evaluated the best and half the newest
@@ -27,7 +27,7 @@ class GreedyBatch(WrappedSearch):
     Lipschitz constant, so that it serves every classifier. The penalty counts pending points too, so q calls for one
     point spread as one call for q.
 
-    Distances are those of kernels (`deepbore.space.coordinates.Coordinates`). A single point with nothing pending is
+    Distances are those of kernels (`deepbore.space.features.Coordinates`). A single point with nothing pending is
     the base's. Several ranks share the base's search and the densities; all choose the same.
 
     Args:
@@ -93,8 +93,6 @@ def known_points(search: Search) -> Tensor:
     if len(rows) > KNOWN:
         rows = torch.cat([rows[-KNOWN // 2 :], search.observations.best_rows(KNOWN // 2)])
     return search.points(rows)
-
-
 
 
 class ThompsonBatch(Candidates):

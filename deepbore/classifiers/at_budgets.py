@@ -15,7 +15,7 @@ from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
-from deepbore.space.declaration import free_name
+from deepbore.space.structure import free_name
 
 
 class AtBudgets(OnAnotherSpace):

@@ -163,7 +163,7 @@ class EarlierTasks:
         batch = labelled.coreset(ROWS, stream)
         head = KernelPLS(iterations=ITERATIONS, additive=False)
         head.generator = stream
-        head.bind(self.observations.space.released)
+        head.bind(self.observations.space.without_fixed)
         try:
             head.to(own.points.device).learn(batch)
         except LinAlgError as error:

@@ -14,7 +14,7 @@ from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.compute.imports import import_quietly
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 
 if TYPE_CHECKING:
     from deepbore.classifiers.variational import VariationalGP

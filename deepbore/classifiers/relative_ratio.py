@@ -14,7 +14,7 @@ from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import PointEstimate
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.features import Coordinates, squared_distances
 
 LENGTH_SCALES = [0.03 * 10 ** (k / 4) for k in range(9)]  # for one parameter; distances grow with the root of d
 REGULARISATIONS = [10.0**k for k in range(-8, 1)]

@@ -17,9 +17,9 @@ from deepbore.data.table import Effect, Table, as_numbers
 from deepbore.data.trial import Budget, Status, Trial
 from deepbore.errors import MissingPackage, PointError, SettingError, ShapeError, TableError, ValueTypeError
 from deepbore.space import SearchSpace
-from deepbore.space.declaration import free_name
 from deepbore.space.parameters import Parameter
 from deepbore.space.parameters.base import NOTHING, number
+from deepbore.space.structure import free_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -179,7 +179,7 @@ class LabelledObservations(LightningDataModule):
     @property
     def space(self) -> SearchSpace:
         """The search space; a classifier learns all of it, fixed parameters, too."""
-        return self.observations.space.released
+        return self.observations.space.without_fixed
 
     def labelled(self) -> LabelledBatch:
         """All rows of this run with their labels as of now; those of earlier tasks are learned apart."""

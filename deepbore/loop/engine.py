@@ -90,7 +90,7 @@ class Engine:
         state, own = self.state, self.state.own
         if not state.earlier:
             sobol = state.space.sobol(4 * q, state.seed, skip=state.n_begun)
-            if not state.n_begun and state.space.is_wide:
+            if not state.n_begun and state.space.is_high_dimensional:
                 sobol[:1] = state.space.in_the_middle(sobol[:1])
             return distinct(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
@@ -138,7 +138,7 @@ class Engine:
             return True
 
         def learn() -> bool:
-            state.feasibility.fit(labelled, state.space.released, state.generator)
+            state.feasibility.fit(labelled, state.space.without_fixed, state.generator)
             return True
 
         return self._view().agreed(learn, "the constraints could not be learned, exploring instead: %s")

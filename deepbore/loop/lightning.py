@@ -67,7 +67,9 @@ class Models(LightningModule):
     def __init__(self, models: Sequence[Classifier]):
         super().__init__()
         self.automatic_optimization = False
-        self.models = nn.ModuleList(models)
+        self.classifiers = list(models)
+        for number, model in enumerate(models, 1):  # not in a ModuleList: Lightning hands its trainer to children only
+            self.add_module(f"model{number}", model)
         self.witness = nn.Parameter(torch.zeros(()))  # DDP needs a parameter that could be trained
 
     def configure_model(self) -> None:
@@ -86,11 +88,6 @@ class Models(LightningModule):
             measured = model.learned(batch)
             named = measured if number == 1 else {f"{name}_{number}": value for name, value in measured.items()}
             self.log_dict(named, on_step=False, on_epoch=True, batch_size=batch.n_own)
-
-    @property
-    def classifiers(self) -> list[Classifier]:
-        """The models."""
-        return list(self.models)  # type: ignore[arg-type]  # a ModuleList is of modules
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:

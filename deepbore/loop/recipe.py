@@ -246,7 +246,7 @@ def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
 
 def _made(name: str, described: Any) -> Any:
     if name == "turns":
-        return [make(each, Strategy) for each in described]
+        return [make(each, KINDS["strategy"]) for each in described]
     return make(described, KINDS[name]) if name in KINDS else described
 
 

@@ -136,7 +136,7 @@ class RunState:
     def bind(self) -> None:
         """Makes the weights of the models, where they have none yet."""
         for model in self.strategy.models:
-            model.bind(self.space.released, self.recipe.labels.outputs)
+            model.bind(self.space.without_fixed, self.recipe.labels.outputs)
 
     def copy_of_classifier(self) -> Classifier | None:
         """A copy of the classifier that draws from this run's stream, too; None of one that can't be copied."""
@@ -204,7 +204,7 @@ class RunState:
         self.strategy.load_state_dict(state["strategy"])
         self.recipe.labels.load_state_dict(state["labels"])
         self.metrics.load_state_dict(state["metrics"])
-        self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.released)
+        self.feasibility.load_state_dict(state.get("feasibility", {}), self.space.without_fixed)
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.promised = list(state.get("promised", []))
         self.disappointed = dict(state.get("disappointed", {}))

@@ -55,7 +55,7 @@ class NearBest(Strategy):
     """
 
     def __init__(self, rows: int = ROWS, iterations: int = 15, prior: bool = True, crashes: bool = True):
-        self._settings = {"rows": rows, "iterations": iterations, "prior": prior, "crashes": crashes}
+        self._settings: dict[str, Any] = {"rows": rows, "iterations": iterations, "prior": prior, "crashes": crashes}
         NearModel(**self._settings)  # checks them
         self.model: NearModel | None = None  # of the latest turn
         self._models: list[NearModel] = []

@@ -88,7 +88,7 @@ class OtherBranches(Strategy):
     def fit(self, view: View) -> bool:
         """Learns the remaining branches."""
         assert self.remaining is not None
-        self._bind(view.space.released)
+        self._bind(view.space.without_fixed)
         self.model.generator = view.generator
         self.model.to(self.remaining.batch.points.device)
         self.model.excluded = self.remaining.excluded
@@ -175,7 +175,7 @@ def remaining_branches(
     best = observations.best_rows(LOOKED_AT).to(newest)
     rows = torch.cat([best[best < len(batch)], newest]).unique()  # rows told since the labelling have no weight yet
     rows = rows[batch.learned[rows]]
-    values, here = observations.averaged.values[rows], branches(observations.space.released, batch.points[rows])
+    values, here = observations.averaged.values[rows], branches(observations.space.without_fixed, batch.points[rows])
     excluded = here[:0]
     while bool((known := ~values.isnan()).any()):
         merit = values.nan_to_num(nan=math.inf)

@@ -10,8 +10,8 @@ from deepbore.candidates.batches import GreedyBatch
 from deepbore.candidates.local import LocalSearch
 from deepbore.checks import above, one_of, up_to, whole
 from deepbore.space import SearchSpace
-from deepbore.space.coordinates import Coordinates, squared_distances
-from deepbore.space.parameters.moves import reflected
+from deepbore.space.features import Coordinates, squared_distances
+from deepbore.space.parameters.base import reflected
 
 REACH = 0.1  # the most that a particle moves in one step along a parameter
 FULL_BUDGET = 500  # particles up to which all steps are made; beyond, each costs the square of their number

@@ -33,7 +33,7 @@ from deepbore.classifiers.kernel.posterior import (
 from deepbore.classifiers.link import Link
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 
 MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains where the best label is taken for luck
 ROWS = 200  # that a kernel learns from, at most: what that takes grows with their cube
@@ -124,7 +124,7 @@ class KernelFit(Classifier):
     def _precision(self, space: SearchSpace) -> np.ndarray:
         """The precision of theta's prior in units of its deviations, (d + 2) x (d + 2)."""
         d = len(space)
-        return correlated(d) if self.alike and space.is_wide else np.eye(d + 2)
+        return correlated(d) if self.alike and space.is_high_dimensional else np.eye(d + 2)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 

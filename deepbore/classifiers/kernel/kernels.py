@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from deepbore.space import SearchSpace
-from deepbore.space.coordinates import squared_distances
+from deepbore.space.features import squared_distances
 
 TINY = 1e-20
 

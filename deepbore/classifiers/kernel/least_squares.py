@@ -137,7 +137,7 @@ class KernelPLS(KernelFit):
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
         self.rival, self.is_beaten = None, False
-        if self.additive and self.learns_all and not self.noisy and len(space) > 1 and not space.is_wide:
+        if self.additive and self.learns_all and not self.noisy and len(space) > 1 and not space.is_high_dimensional:
             self.rival = PartlyAdditiveFit(rows=self.rows, iterations=self.iterations, prior=self.prior)
             self.rival.bind(space)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 import deepbore as db
 from deepbore.classifiers.kernel.kernels import ScaledKernel
 from deepbore.classifiers.kernel.posterior import KernelPosterior
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 from peers.variants.settings import Settings
 
 

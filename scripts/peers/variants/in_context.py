@@ -20,7 +20,7 @@ from deepbore.classifiers.kernel.kernels import LENGTH_SCALE, ScaledKernel, mate
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 from peers.variants.heads import Marginals
 
 WEIGHTS = Path(__file__).parent / ".in_context.pt"
