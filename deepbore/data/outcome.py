@@ -9,6 +9,25 @@ from typing import Any, SupportsFloat
 from deepbore.data.trial import ROUNDING, Budget, Status
 from deepbore.errors import TrialError, ValueTypeError
 
+__all__ = [
+    "LostWorker",
+    "Outcome",
+    "Status",
+    "WrongReturn",
+    "as_attributes",
+    "as_budget",
+    "as_noise",
+    "as_number",
+    "as_outcome",
+    "check_counts",
+    "check_pair",
+    "check_told",
+    "check_width",
+    "refused_values",
+    "width_of",
+    "with_own_budget",
+]
+
 BOOLEANS = ("bool", "torch.bool")  # types of arrays, by name
 LONGEST_REASON = 2000  # characters: whole logs would swell the journal
 

@@ -158,12 +158,12 @@ class Ranking:
             if table.by_preference:  # whose values change together; trials that were told have failed
                 leader = self._best_of(range(len(table)), leader)
         new = table.finished[leader.entries :]
-        for imported, entries in groupby(new, key=lambda entry: isinstance(entry, range)):
-            if imported:
-                for rows in entries:
-                    leader = self._best_of(rows, leader)._replace(n_since=0)
-            else:
-                leader = self._after_telling(list(entries), leader)
+        for _, group in groupby(new, key=type):
+            entries = list(group)
+            for rows in (each for each in entries if isinstance(each, range)):
+                leader = self._best_of(rows, leader)._replace(n_since=0)
+            if told := [each for each in entries if isinstance(each, int)]:
+                leader = self._after_telling(told, leader)
         self._leader = leader._replace(entries=leader.entries + len(new))
         return self._leader
 

@@ -183,4 +183,4 @@ class StudyView(ABC):
         Raises:
             MissingPackage: without pandas.
         """
-        return as_frame(self.observations)
+        return as_frame(self.observations.table)
