@@ -12,7 +12,7 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.checks import of_kind, one_of, required, whole
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.relaxed import Relaxed
+from deepbore.classifiers.wrappers import Relaxed
 from deepbore.compute.imports import import_quietly
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace

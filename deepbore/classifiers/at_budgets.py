@@ -9,8 +9,8 @@ from torch import Tensor
 
 from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.on_another_space import OnAnotherSpace
 from deepbore.classifiers.posterior import Posterior
+from deepbore.classifiers.wrappers import OnAnotherSpace
 from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch

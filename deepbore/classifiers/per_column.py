@@ -10,7 +10,7 @@ from torch import Tensor
 from deepbore.checks import required, whole
 from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import Posterior, WithoutDeviation
+from deepbore.classifiers.posterior import MeanOnlyPosterior, Posterior
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -80,7 +80,7 @@ class PerColumn(Classifier):
         return ColumnsPosterior([part.posterior(points) for part in self.parts], self.link)
 
 
-class ColumnsPosterior(WithoutDeviation):
+class ColumnsPosterior(MeanOnlyPosterior):
     """The posteriors of k columns of labels at n points, which count as independent.
 
     As one score it is the mean of the columns, without a deviation.
@@ -111,7 +111,7 @@ class ColumnsPosterior(WithoutDeviation):
     def probability(self) -> Tensor:
         return torch.stack([each.probability for each in self.columns], dim=-1).mean(-1)
 
-    def _refused(self, what: str) -> SettingError:
+    def unavailable(self, what: str) -> SettingError:
         return SettingError(
             f"PerColumn has a score for each column, so there is no one {what}. Look at its `columns`; or use one "
             "column, as ChebyshevLabels give it, with KernelPLS."

@@ -26,7 +26,7 @@ from deepbore.errors import DeepBoreError, JournalError, SettingError, TableErro
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.warning import EvaluationWarning
 from deepbore.loop.lightning import quiet
-from deepbore.parts import describe
+from deepbore.parts import has_default_settings
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
@@ -196,7 +196,8 @@ def _parts(cli: RunCLI) -> Parts:
     """The parts of the study that are configured."""
     loop = cli.loop
     parts: Parts = {"labels": cli.labels, "strategy": loop.strategy, "n_initial": loop.n_initial}
-    if loop.strategy is None or describe(cli.model) != describe(KernelPLS()):  # which stands there by default
+    stands_there_by_default = type(cli.model) is KernelPLS and has_default_settings(cli.model)
+    if loop.strategy is None or not stands_there_by_default:
         parts |= {"classifier": cli.model}
     return parts | {"acquisition": loop.acquisition, "candidates": loop.candidates}
 

@@ -1,6 +1,6 @@
 """The border with Lightning: whatever relies on more than its documented interface stands here, and nowhere else.
 
-Each of these has a test in `tests/test_border.py` that says what is relied on:
+Each of these has a test in `tests/loop/test_lightning.py` that says what is relied on:
 
 - `trainer.fit_loop.max_epochs` may be set between two fits, so that one Trainer runs some epochs at a time;
 - a `fit` that Ctrl-C ends leaves by `SystemExit`, or by an error of its own, with the `KeyboardInterrupt` among the
