@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 import deepbore
-from deepbore.data.directions import sign_of
+from deepbore.data.trial import sign_of
 from deepbore.problems import HPOLib, NASBench201, Problem, TrainingRun
 from deepbore.problems.benchmarks.training import runs
 from deepbore.space import Params

@@ -141,7 +141,7 @@ LIGHT = {"torch", "lightning", "botorch", "numpy"}
 
 
 @pytest.mark.parametrize(
-    "module", ["deepbore", "deepbore.worker.process", "deepbore.data.outcomes", "deepbore.cli.main", "deepbore.errors"]
+    "module", ["deepbore", "deepbore.worker.process", "deepbore.data.outcome", "deepbore.cli.main", "deepbore.errors"]
 )
 def test_import_is_light(module):
     heavy = f"import sys, {module}; print(*{LIGHT!r} & set(sys.modules))"

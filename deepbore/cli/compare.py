@@ -9,10 +9,10 @@ import numpy as np
 
 from deepbore.cli.run_directory import Run
 from deepbore.component import without_addresses
-from deepbore.data.directions import Direction, sign_of
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record
-from deepbore.data.thresholds import best_among
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import best_among
+from deepbore.data.replay import Record
+from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.history_chart import Curves
 

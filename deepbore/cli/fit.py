@@ -19,9 +19,8 @@ from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, TIMES, Run
 from deepbore.cli.summary import summary
 from deepbore.component import has_default_settings
-from deepbore.data.added import Added
-from deepbore.data.csv_file import EarlierResults, read_csv
-from deepbore.data.lines import JOURNAL
+from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
+from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
@@ -221,7 +220,7 @@ def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str,
     return missing
 
 
-def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[Added]:
+def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[ImportedResults]:
     """Earlier results, read, of which each can be added after those before it, but for those that the run has already,
     as one that died when it had just added them. Adds nothing.
 

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from deepbore.cli.run_directory import Run, ago, runs_in
 from deepbore.cli.summary import summary
-from deepbore.data.outcomes import Status
-from deepbore.data.record import front
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import front
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 
 EVERY = 5.0  # seconds between two looks at a run

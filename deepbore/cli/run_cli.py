@@ -17,8 +17,8 @@ from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.cli.yaml_file import MODE, dump_yaml, load_yaml, with_texts
-from deepbore.data.budget import Budget
-from deepbore.data.files import replace_file
+from deepbore.data.journal import replace_file
+from deepbore.data.trial import Budget
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling

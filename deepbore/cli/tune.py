@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Any, get_args
 
 from deepbore.cli.run_directory import CONFIG, Run, new_run
-from deepbore.data.directions import Direction
+from deepbore.data.trial import Direction
 from deepbore.errors import SettingError
 from deepbore.validation import one_of
 

@@ -15,9 +15,9 @@ from deepbore.candidates import Candidates
 from deepbore.candidates.selection import as_many
 from deepbore.classifiers import Classifier
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import Outcome, as_number
+from deepbore.data.outcome import Outcome, as_number
 from deepbore.errors import MissingPackage, PointError, SettingError, SpaceError, ValueTypeError
-from deepbore.labels.gamma import Gamma, checked_gamma
+from deepbore.labels.threshold import Gamma, checked_gamma
 from deepbore.loop.state import as_seed
 from deepbore.space import Categorical, Condition, Integer, Params, Real, SearchSpace
 from deepbore.study import Study

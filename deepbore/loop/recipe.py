@@ -8,7 +8,7 @@ from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier, at_budgets
 from deepbore.component import alike, class_name, describe, make
-from deepbore.data.budget import Budget
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, PreferenceLabels
 from deepbore.labels.defaults import rung_labels

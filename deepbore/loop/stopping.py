@@ -18,7 +18,7 @@ from torch import Tensor
 
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.compute.devices import one_thread
-from deepbore.data.outcomes import Outcome, WrongReturn
+from deepbore.data.outcome import Outcome, WrongReturn
 from deepbore.errors import ObjectiveError, SettingError
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import as_called

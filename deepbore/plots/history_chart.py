@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 import numpy as np
 
 from deepbore.component import class_name
-from deepbore.data.directions import Direction, sign_of
-from deepbore.data.record import Record, front, is_feasible, may_be_best
-from deepbore.data.thresholds import best_among, best_and_tau, best_so_far
+from deepbore.data.array_ranking import best_and_tau, best_so_far
+from deepbore.data.ranking import best_among, front, is_feasible, may_be_best
+from deepbore.data.replay import Record
+from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.on_matplotlib import finished, new_axes, note, plain
 from deepbore.plots.on_plotly import Chart, line, points, remark, titled, value_axis
@@ -86,7 +87,7 @@ class History:
     ) -> "History":
         """The history of a study, of a record or of plain values; the arguments are those of `history`."""
         if gamma is not None:
-            from deepbore.labels.gamma import checked_gamma  # only now: it needs torch
+            from deepbore.labels.threshold import checked_gamma
 
             checked_gamma(gamma)
         if isinstance(run, Record):
@@ -208,7 +209,7 @@ def history(
     their own. Outliers that would flatten the others lie outside of the axis.
 
     Args:
-        run: a study, the record of a journal (see `deepbore.data.record.read_record`), or n values in the user's sign;
+        run: a study, the record of a journal (see `deepbore.data.replay.read_record`), or n values in the user's sign;
             NaN for failures, which are marked at the edge.
         direction: "minimize" or "maximize"; None for the study's, or "minimize".
         gamma: proportion of good observations, in (0, 1), or a schedule; None for the study's, or 1/2. For labels

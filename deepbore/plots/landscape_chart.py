@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.labels import Labels

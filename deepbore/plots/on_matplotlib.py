@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from deepbore.data.files import replace_file
+from deepbore.data.journal import replace_file
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.plots.style import GOOD, GREENS, ParameterAxis, number, short_names, shortened
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepbore.data.directions import sign_of
-from deepbore.data.record import Record, is_feasible
-from deepbore.data.trial import Trial
+from deepbore.data.ranking import is_feasible
+from deepbore.data.replay import Record
+from deepbore.data.trial import Trial, sign_of
 from deepbore.plots.on_matplotlib import figure_of, good_to_bad, new_axes, nothing_on, plain_names, tick_labels
 from deepbore.plots.on_plotly import Chart, line, texts
 from deepbore.plots.sources import finished_trials, first_values, record_of, require_study, some_of

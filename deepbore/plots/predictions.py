@@ -14,9 +14,9 @@ from torch import Tensor
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.component import Component
-from deepbore.data.directions import sign_of
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
+from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, LabelledObservations, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepbore.data.directions import Direction, sign_of
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record
-from deepbore.data.trial import Trial
+from deepbore.data.outcome import Status
+from deepbore.data.replay import Record
+from deepbore.data.trial import Direction, Trial, sign_of
 from deepbore.errors import SettingError
 
 if TYPE_CHECKING:

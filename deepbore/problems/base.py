@@ -11,10 +11,9 @@ from typing import Any, cast, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import Outcome
-from deepbore.data.trial import Trial
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import Budget, Trial
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import Params, Real, SearchSpace
 from deepbore.validation import one_of

@@ -15,9 +15,8 @@ from typing import IO, Any, Literal
 import torch
 import yaml
 
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
-from deepbore.data.trial import Trial
+from deepbore.data.trial import Budget, Trial
 from deepbore.errors import NeverLogged, SettingError, TrainingFailed
 from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace

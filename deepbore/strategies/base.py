@@ -18,9 +18,8 @@ from deepbore.classifiers.feasibility import Feasibility
 from deepbore.component import Component
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.numerics import LinAlgError
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Observations
-from deepbore.data.repeats import evaluated
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
 from deepbore.space import SearchSpace
@@ -64,7 +63,7 @@ class View:
     def values(self) -> Tensor:
         """Values of the labelled rows, to minimise: means of replicates, NaN for failed and pending trials (n)."""
         n = 0 if self.batch is None else len(self.batch)
-        return evaluated(self.observations).values[:n]
+        return self.observations.averaged.values[:n]
 
     @property
     def has_plain_outcomes(self) -> bool:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 from deepbore.classifiers import Classifier
-from deepbore.data.budget import Budget
-from deepbore.data.history import History, replay
-from deepbore.data.journal import Journal
-from deepbore.data.lines import JOURNAL
+from deepbore.data.journal import Journal, holds_anything
+from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Direction, Observations
-from deepbore.data.survey import holds_anything
+from deepbore.data.replay import History, replay
+from deepbore.data.trial import Budget
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
 from deepbore.loop.recipe import Recipe, check_budget, given_names, shown

@@ -10,8 +10,8 @@ from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
+from deepbore.data.trial import Budget
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.stopping import StopRule

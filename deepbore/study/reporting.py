@@ -2,10 +2,9 @@
 
 from typing import SupportsFloat
 
-from deepbore.data.budget import ROUNDING
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome, Status
-from deepbore.data.rungs import latest
+from deepbore.data.outcome import Outcome, Status
+from deepbore.data.trial import ROUNDING
 from deepbore.errors import SettingError, TrialError
 from deepbore.loop.engine import TrialAllocator
 from deepbore.study.telling import Telling
@@ -60,7 +59,7 @@ class Reporting(Telling):
             observations, budget = self.observations, self.observations.budget
             if budget is None:
                 raise SettingError("report needs a study with a budget. Give Study(space, budget=Budget(...)).")
-            row = latest(observations, observations.row_of(trial))
+            row = observations.latest(observations.row_of(trial))
             if observations.status[row] != Status.PENDING:
                 raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
             outcome = value if isinstance(value, Outcome) else Outcome(value)

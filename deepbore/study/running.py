@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from lightning.pytorch import Trainer
 
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
 from deepbore.loop.controller import LoopController

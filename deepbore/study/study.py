@@ -15,9 +15,8 @@ from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction, Trial
-from deepbore.data.reading import trials_of
+from deepbore.data.trial import Budget
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.engine import Engine, TrialAllocator
@@ -141,7 +140,7 @@ class Study(Reporting):
         whole(1, q=q)
         with self._alone("ask"):
             self._state.check_classifier()
-            return trials_of(self.observations, self._allocator.ask(q))
+            return self.observations.trials(self._allocator.ask(q))
 
     # --- letting it run ----------------------------------------------------------------------------------------------
 

@@ -9,10 +9,9 @@ from typing import Any, Unpack
 from deepbore.component import alike
 from deepbore.compute.devices import Device
 from deepbore.compute.distributed import Ranks
-from deepbore.data.budget import Budget
-from deepbore.data.counts import check_counts, width_of
 from deepbore.data.observations import Direction, Trial
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome, check_counts, width_of
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError, TrialError, ValueTypeError
 from deepbore.loop.recipe import shown
 from deepbore.space import SearchSpace

@@ -8,11 +8,9 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.added import Added
-from deepbore.data.csv_file import read_csv
-from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome, as_noise, as_outcome
-from deepbore.data.rungs import several_budgets
+from deepbore.data.imported import ImportedResults, read_csv
+from deepbore.data.observations import Trial, several_budgets
+from deepbore.data.outcome import Outcome, as_noise, as_outcome
 from deepbore.errors import SettingError, ValueTypeError
 from deepbore.space import Params
 from deepbore.study.shared import SharedStudy
@@ -102,7 +100,7 @@ class Telling(SharedStudy):
         A trial is complete with its first comparison. Compare what `ask` gives with one another or with any trial of
         the study, `best_trial` above all, as often as you like; to say that two are as good, or when you change your
         mind, compare them the other way round, too. All comparisons together give each compared trial a utility, which
-        is its value: see `deepbore.data.bradley_terry.fitted_utilities`.
+        is its value: see `deepbore.data.comparisons.fitted_utilities`.
 
         Args:
             better: what `ask` gave, one of `trials`, or its id.
@@ -203,15 +201,15 @@ class Telling(SharedStudy):
         with self._lock, clean_torch_state():
             self._append([observations.appendable(self._read(**vars(results))) for results in read])
 
-    def _read(self, columns: Mapping[str, Any], values: Any, **about: Any) -> Added:
+    def _read(self, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:
         """Earlier results, given as to `add`, still to be appended."""
         if about["task"] is not None:
             self._state.earlier.check()
         elif self.observations.budget is None and (different := several_budgets(about["budgets"], self.observations)):
             raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
-        return Added.read(self.space, self.observations.k, columns, values, **about)
+        return ImportedResults.read(self.space, self.observations.k, columns, values, **about)
 
-    def _append(self, several: Sequence[Added]) -> None:
+    def _append(self, several: Sequence[ImportedResults]) -> None:
         """Adds what was read, one after the other."""
         with self._lock, clean_torch_state():
             for each in several:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 from deepbore.labels import Labelling, Labels
 from deepbore.testing.require import require, require_equal, require_shape
 from deepbore.testing.toys import toy_observations, toy_outcomes
@@ -75,7 +75,7 @@ def check_label_order(labelling: Labelling, observations: Observations) -> None:
 
 
 def check_rows_without_value(labelling: Labelling, observations: Observations) -> None:
-    """Failed and pending rows have label 0; pending ones have a negligible weight (`lighten_pending`).
+    """Failed and pending rows have label 0; pending ones weigh next to nothing (`lighten_pending`), and are named.
 
     Infeasible rows have label 0, too, unless constraints have grades of their own.
     """
@@ -92,6 +92,10 @@ def check_rows_without_value(labelling: Labelling, observations: Observations) -
     require(
         heaviest <= LIGHT * greatest,
         f"pending rows must weigh next to nothing (`lighten_pending`), but one weighs {heaviest:.3g} of {greatest:.3g}",
+    )
+    require(
+        labels.pending is None or labels.pending.equal(pending),
+        "Labels.pending must be None or the rows that are not told, as observations.pending",
     )
 
 

@@ -4,8 +4,8 @@ import pickle
 
 import torch
 
-from deepbore.data.directions import sign_of
-from deepbore.data.outcomes import as_outcome
+from deepbore.data.outcome import as_outcome
+from deepbore.data.trial import sign_of
 from deepbore.problems.base import Problem
 from deepbore.space import SearchSpace
 from deepbore.testing.require import require

@@ -7,9 +7,9 @@ from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
 from deepbore.classifiers.wrappers import ColumnsPosterior
-from deepbore.data.directions import sign_of
 from deepbore.data.observations import Direction, Observations
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import sign_of
 from deepbore.labels import LabelledBatch, LabelledObservations, Labelling
 from deepbore.loop.lightning import train
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace

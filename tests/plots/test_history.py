@@ -8,8 +8,9 @@ import torch
 
 import deepbore as db
 from deepbore import EmphasiseChanges, Study, ThresholdLabels, plots, plots as pictures
-from deepbore.data.record import read_record
-from deepbore.data.thresholds import best_among, best_and_tau, threshold
+from deepbore.data.array_ranking import best_and_tau, threshold
+from deepbore.data.ranking import best_among
+from deepbore.data.replay import read_record
 from deepbore.errors import SettingError
 from deepbore.labels import Labelling, Labels
 from deepbore.plots import history

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from deepbore import Outcome, Real, SearchSpace, Study, plots, plots as pictures
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.plots.page.sections import parallel_section, trials_table
 from deepbore.plots.sources import record_of
 from deepbore.plots.style import INFEASIBLE

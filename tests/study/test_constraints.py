@@ -12,7 +12,7 @@ from scipy import optimize
 from constrained import disc, fitted, go_on, some_rows
 from deepbore import Outcome, Real, SearchSpace, Study
 from deepbore.cli.summary import summary
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.errors import ValueTypeError
 from deepbore.loop.state import load
 from deepbore.loop.stopping import ExpectedImprovementBelow, TargetReached

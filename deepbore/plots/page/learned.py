@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from deepbore.compute.numerics import rank_correlation
-from deepbore.data.directions import sign_of
+from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.calibration_chart import Reliability, calibration_chart
 from deepbore.plots.importance_chart import Share, shares, shares_chart

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from deepbore.component import class_name
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, front, is_feasible
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import front, is_feasible
+from deepbore.data.replay import Record
 from deepbore.data.trial import Trial
 from deepbore.plots.on_plotly import Chart, text
 from deepbore.plots.page.sections import (
@@ -55,7 +56,7 @@ def report(
 
     Args:
         run: a study with a trained classifier (see `Study.fit`); or the record of a journal (see
-            `deepbore.data.record.read_record`), for a page without the classifier's charts, which needs no torch.
+            `deepbore.data.replay.read_record`), for a page without the classifier's charts, which needs no torch.
         title: of the page.
         facts: more to say in the summary, name -> text.
         configuration: of the run, as YAML or other text; left out if empty.

@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record
+from deepbore.data.outcome import Status
+from deepbore.data.replay import Record
 from deepbore.data.trial import Trial
 from deepbore.plots.history_chart import History, front_chart, history_chart
 from deepbore.plots.on_plotly import Chart, titled

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
 from deepbore.problems.benchmarks.noise import Draws
 from deepbore.space import Integer, Params, Real, SearchSpace

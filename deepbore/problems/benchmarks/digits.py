@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, relu
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.problems.base import Problem, benchmark_package
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Params, Real, SearchSpace
 from deepbore.validation import whole

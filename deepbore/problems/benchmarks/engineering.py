@@ -9,7 +9,7 @@ References:
 
 from math import pi, sqrt
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.problems.base import Problem
 from deepbore.space import Integer, Params, Real, SearchSpace
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from deepbore.data.outcomes import Outcome, as_outcome
+from deepbore.data.outcome import Outcome, as_outcome
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
 from deepbore.space import Params, SearchSpace

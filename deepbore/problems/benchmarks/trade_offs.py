@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.errors import SettingError
 from deepbore.problems.base import Array, VectorProblem, benchmark_package
 from deepbore.problems.benchmarks.digits import TRAINING, Digits, count_parameters

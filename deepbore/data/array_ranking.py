@@ -1,12 +1,83 @@
-"""Pareto fronts: which outcomes no other beats, and how much they dominate together. Light to import."""
+"""Ranks of arrays of values to minimise: the threshold tau, the best value so far, Pareto fronts. No torch.
 
+Which trials and rows count is decided in `deepbore.data.ranking`.
+"""
+
+import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+LOOKS = 2000  # thresholds that a picture has, at most
+
+
+def threshold(sorted_values: np.ndarray, gamma: float) -> float:
+    """tau = Phi^-1(gamma), the ceil(gamma n)-th smallest value (BORE, Algorithm 1, line 2).
+
+    Where ties would put every value at or below tau, tau goes down to the largest value below the greatest, so that
+    both classes exist; with all values equal there is none, and tau is that value.
+
+    Args:
+        sorted_values: n >= 1 values, ascending.
+        gamma: proportion in (0, 1).
+
+    Example:
+        >>> threshold(np.array([1.0, 2.0, 3.0, 4.0]), gamma=0.5)
+        2.0
+        >>> threshold(np.array([1.0, 2.0, 2.0, 2.0]), gamma=0.5)  # 2.0 would leave no class 0
+        1.0
+    """
+    n = len(sorted_values)
+    tau = sorted_values[max(math.ceil(gamma * n - 1e-9), 1) - 1]  # 1e-9: 0.15 * 20 is 3, whatever the float says
+    if tau == sorted_values[-1]:
+        below = int(np.searchsorted(sorted_values, tau))
+        tau = sorted_values[below - 1] if below else tau
+    return float(tau)
+
+
+def best_so_far(values: ArrayLike, budgets: ArrayLike | None = None) -> np.ndarray:
+    """The best value after each evaluation (n), of values to minimise; NaN before the first.
+
+    Args:
+        values: n, in the order of evaluation; NaN for what can't be the best.
+        budgets: what was spent on each (n), where that differs: then it is the best at the largest so far.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if not len(values):
+        return values
+    if budgets is None:
+        best: np.ndarray = np.fmin.accumulate(values)
+        return best
+    budgets = np.asarray(budgets, dtype=np.float64)
+    best, counted = np.full(len(values), np.nan), ~np.isnan(values)
+    largest = np.maximum.accumulate(np.where(counted, budgets, -np.inf))
+    for budget in np.unique(largest):
+        since = largest == budget
+        best[since] = np.fmin.accumulate(np.where(budgets == budget, values, np.nan)[since])
+    return best
+
+
+def best_and_tau(values: np.ndarray, gamma: float | Callable[[int], float]) -> tuple[np.ndarray, np.ndarray]:
+    """The best value and the threshold after each evaluation (n and n), of values to minimise; NaN before the first.
+
+    Of more than 2000 evaluations the threshold is found after every second, third, ... one: a picture shows no more.
+
+    Args:
+        values: n, in the order of evaluation; NaN for failures.
+        gamma: proportion in (0, 1), or what gives it for n values.
+    """
+    known = np.where(np.isfinite(values), values, np.nan)
+    taus, seen = np.full(len(known), np.nan), np.empty(0)
+    step = math.ceil(len(known) / LOOKS) or 1
+    for start in range(0, len(known), step):
+        new = np.sort(known[start : start + step][~np.isnan(known[start : start + step])])
+        seen = np.insert(seen, np.searchsorted(seen, new), new)
+        if len(seen):
+            taus[start : start + step] = threshold(seen, gamma(len(seen)) if callable(gamma) else gamma)
+    return best_so_far(known), taus
 
 
 def non_dominated(values: Array) -> NDArray[np.bool_]:

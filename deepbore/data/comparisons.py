@@ -1,8 +1,17 @@
-"""Utilities by the model of Bradley and Terry: what comparisons of pairs say of the compared. Light to import."""
+"""`Comparisons`: preferred pairs of trials, and the utilities that explain them (Bradley and Terry). No torch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from deepbore.data.journal_format import Pair
+from deepbore.data.outcome import check_pair
+from deepbore.data.trial import Status, Trial
+from deepbore.errors import SettingError, TrialError
+
+if TYPE_CHECKING:
+    from deepbore.data.table import Effect, Table
 
 SCALE = 3.0  # prior standard deviation of a utility: of two things one is mostly clearly better
 STEPS, TOLERANCE, SHORTEST = 100, 1e-9, 1e-9
@@ -69,3 +78,47 @@ def compared_rows(pairs: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndar
 def _objective(v: np.ndarray, rows: np.ndarray) -> float:
     """The negative log posterior, up to a constant."""
     return float(np.logaddexp(0, -(rows @ v)).sum() + v @ v / 2)
+
+
+class Comparisons:
+    """The comparisons of a run.
+
+    Args:
+        table: the rows that are compared.
+
+    Attributes:
+        pairs: rows of the preferred trial and of the other one, in the order of telling.
+    """
+
+    def __init__(self, table: "Table"):
+        self.table = table
+        self.pairs: tuple[Pair, ...] = ()
+
+    def checked(self, pairs: Iterable[tuple[int | Trial, int | Trial]]) -> list[Pair]:
+        """Rows of pairs of trials.
+
+        Raises:
+            TrialError: for an unknown trial, one that has failed, one of another run, or one compared with itself.
+            SettingError: for a run of values.
+        """
+        table = self.table
+        if not table.by_preference:
+            raise SettingError("trials are compared in a study of preferences. Make it with Study(preferences=True).")
+        rows = [(table.row_of(better), table.row_of(worse)) for better, worse in pairs]
+        for pair in rows:
+            check_pair(*pair)
+            for row in pair:
+                if table.status[row] == Status.FAILED:
+                    raise TrialError(f"trials that have not failed are compared, but trial {row} has.")
+        return rows
+
+    def stage(self, new: Sequence[Pair]) -> "Effect":
+        """New pairs, and the utilities of all rows that have been compared, fitted anew."""
+        pairs = (*self.pairs, *new)
+        change_values = self.table.stage_utilities(*compared_utilities(pairs))
+
+        def effect() -> None:
+            change_values()
+            self.pairs = pairs
+
+        return effect

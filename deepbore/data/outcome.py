@@ -1,32 +1,40 @@
-"""`Outcome`: what an evaluation gave. Light to import: worker processes load it."""
+"""`Outcome`: the result of an evaluation, and checks of it. Light to import: worker processes load it."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
 
-from deepbore.errors import ValueTypeError
+from deepbore.data.trial import ROUNDING, Budget, Status
+from deepbore.errors import TrialError, ValueTypeError
+
+__all__ = [
+    "LostWorker",
+    "Outcome",
+    "Status",
+    "WrongReturn",
+    "as_attributes",
+    "as_budget",
+    "as_noise",
+    "as_number",
+    "as_outcome",
+    "check_counts",
+    "check_pair",
+    "check_told",
+    "check_width",
+    "refused_values",
+    "width_of",
+    "with_own_budget",
+]
 
 BOOLEANS = ("bool", "torch.bool")  # types of arrays, by name
 LONGEST_REASON = 2000  # characters: whole logs would swell the journal
 
 
-class Status(IntEnum):
-    """What became of a trial."""
-
-    COMPLETE = 0
-    FAILED = 1
-    PENDING = 2
-
-    def __str__(self) -> str:
-        return self.name.lower()
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """What the evaluation of a configuration gave; a plain number is short for `Outcome(number)`.
+    """The result of evaluating a configuration; a plain number is short for `Outcome(number)`.
 
     Args:
         values: the objective value, or k >= 1 of them, in the user's sign. NaN or an infinite one makes a failure.
@@ -34,10 +42,10 @@ class Outcome:
         budget: what was spent on it, in the study's unit, finite; None where there are no budgets.
         status: complete, or failed.
         reason: why there is no value, at most 2000 characters; None if there is one.
-        attributes: what else is worth keeping, by name: plain JSON data, of which a copy is kept. Tuples become lists,
+        attributes: further data by name: plain JSON data, of which a copy is kept. Tuples become lists,
             and NaN and infinite numbers, which JSON has not, become None.
         noise: standard deviation of the value, in its unit, >= 0 and finite: what would be added to it, up or down, if
-            it were measured again. Of one objective only. None if nobody knows.
+            it were measured again. Of one objective only. None if unknown.
 
     Raises:
         ValueTypeError: for values, constraints, a budget or a noise that are no such numbers, or attributes that JSON
@@ -79,7 +87,7 @@ class Outcome:
             object.__setattr__(self, "reason", f"{self.reason[: LONGEST_REASON - 3]}...")
 
     def _missing(self) -> str:
-        """Why there is no value to complete the trial with; nothing if there is one."""
+        """The reason of a failure by missing or infinite numbers; empty if there is none."""
         if not (self.values and all(map(math.isfinite, self.values))):
             return f"its value is {self.values[0] if len(self.values) == 1 else list(self.values)}"
         if not all(map(math.isfinite, self.constraints)):
@@ -111,7 +119,7 @@ class LostWorker(Outcome):
 
 
 def as_outcome(returned: Any) -> Outcome:
-    """What an objective has returned, as an outcome.
+    """The return value of an objective as an outcome.
 
     Raises:
         ValueTypeError: for anything but an outcome, a number, or a sequence of numbers.
@@ -161,7 +169,7 @@ def as_noise(value: Any) -> float:
     noise = as_number(value, "a noise")
     if not (math.isfinite(noise) and noise >= 0):
         raise ValueTypeError(
-            f"a noise is a standard deviation, finite and >= 0, but got {noise}. Leave it out if nobody knows it."
+            f"a noise is a standard deviation, finite and >= 0, but got {noise}. Leave it out if it is unknown."
         )
     return noise
 
@@ -202,8 +210,76 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value as an error message shows it, whatever it is."""
+    """Any value as an error message shows it."""
     try:
         return f"{value!r:.100}"
     except Exception:  # such as an integer of more digits than Python writes
         return f"a {type(value).__name__}"
+
+
+def check_counts(outcome: Outcome, k: int, c: int) -> None:
+    """Raises ValueTypeError unless an outcome has k values, and c constraints; any number of these while c is 0."""
+    if not outcome.has_failed and len(outcome.values) != k:
+        raise ValueTypeError(
+            f"the number of objective values must be {k}, as that of directions, but got {outcome.values}."
+        )
+    if outcome.noise is not None and k > 1:
+        raise ValueTypeError(
+            f"a noise belongs to one value, but the outcome has {k} and noise={outcome.noise}. Leave it out."
+        )
+    if outcome.constraints or not outcome.has_failed:
+        check_width(len(outcome.constraints), c, c)
+
+
+def check_width(width: int, least: int, c: int) -> None:
+    """Raises ValueTypeError for fewer constraints than the least, or another number than c, but for none."""
+    if width < least or (c and width not in (0, c)):
+        raise ValueTypeError(
+            f"the number of constraints must be {c}, as in the first outcome, or earlier result, that had any, but "
+            f"got {width}. Give Outcome(value, constraints=[...])."
+        )
+
+
+def width_of(outcome: Outcome) -> int:
+    """The number of constraints that an outcome gives its row; 0 for none, or where one is not finite."""
+    return len(outcome.constraints) if all(map(math.isfinite, outcome.constraints)) else 0
+
+
+def with_own_budget(budget: Budget | None, row: int, own: float, outcome: Outcome) -> Outcome:
+    """The outcome, where there are rungs with the trial's own budget in place of the number that it is told by.
+
+    Raises:
+        ValueTypeError: for an outcome of another budget.
+    """
+    if budget is None or outcome.budget is None:
+        return outcome
+    if not math.isclose(outcome.budget, own, rel_tol=ROUNDING):
+        raise ValueTypeError(
+            f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
+            "Leave the outcome's budget out; other costs can be attributes."
+        )
+    return replace(outcome, budget=own)
+
+
+def check_told(row: int, outcome: Outcome) -> None:
+    """Raises ValueTypeError unless an outcome says nothing in a run of preferences but that a trial has failed."""
+    if not outcome.has_failed:
+        raise refused_values(f"trial {row} was told {outcome.values}")
+    for name, given in {"constraints": outcome.constraints, "noise": outcome.noise}.items():
+        if given not in ((), None):
+            raise refused_values(f"trial {row} was told {name}={given}")
+
+
+def refused_values(what: str) -> ValueTypeError:
+    """The error of a run of preferences that is told values, or what goes with them."""
+    return ValueTypeError(
+        f"in a study of preferences trials are compared and have no values of their own, but {what}. Call "
+        "prefer(better, worse), or tell(trial, failed=True) if a trial can't be shown; for values make a study without "
+        "preferences=True."
+    )
+
+
+def check_pair(better: int, worse: int) -> None:
+    """Raises TrialError for a trial that is compared with itself."""
+    if better == worse:
+        raise TrialError(f"two trials are compared, but got trial {better} twice. Name another one.")
