@@ -51,7 +51,7 @@ class Classifier(Component, LightningModule, ABC):
         kappa: the default number of standard deviations of an upper confidence bound.
         generator: random numbers for weights and minibatches, shared with the classifiers within this one; in a run,
             the run's own generator.
-        is_in_a_run: whether a run has taken it and not given it back.
+        run: the random numbers of the run that it learns in; None outside of a run.
         ready: whether the latest training succeeded; if not, the loop explores.
         best_label: the label that improvement is measured against, of the latest batch (a scalar tensor), or those of a
             reference and a front ((1 + f) x k); see `Labels`.
@@ -72,7 +72,7 @@ class Classifier(Component, LightningModule, ABC):
         self.automatic_optimization = False
         self.generator = torch.Generator().manual_seed(0)
         self._counter = nn.Parameter(torch.zeros(()))  # never trained: DDP requires a parameter that could be
-        self.is_in_a_run = False
+        self.run: torch.Generator | None = None
         self._optimizer: torch.optim.Optimizer | None = None
         self.space: SearchSpace | None = None
         self.ready = False
@@ -94,7 +94,7 @@ class Classifier(Component, LightningModule, ABC):
     @property
     def has_learned_in_a_run(self) -> bool:
         """Whether a run has trained it: in another run its weights would carry over that run's trials."""
-        return self.space is not None and self.is_in_a_run
+        return self.space is not None and self.run is not None
 
     # --- implemented by each model -----------------------------------------------------------------------------------
 
@@ -195,11 +195,12 @@ class Classifier(Component, LightningModule, ABC):
         if measured := self.learned(batch):
             self.log_dict(measured, on_step=False, on_epoch=True, batch_size=batch.n_own)
 
-    def learned(self, batch: LabelledBatch) -> dict[str, Any]:
+    def learned(self, batch: LabelledBatch, measure: bool = True) -> dict[str, Any]:
         """Learns a batch, if its labels differ; `ready` says whether it did.
 
         Args:
             batch: all rows, those of earlier tasks first.
+            measure: whether the quality of the fit is wanted.
 
         Returns:
             What `fit` and `quality` measure, by name; empty where nothing was learned.
@@ -210,7 +211,11 @@ class Classifier(Component, LightningModule, ABC):
             return {}
         try:
             with one_thread():
-                measured = {**self.fit(batch), **self.quality(batch.own)}
+                measured = self.fit(batch)
+                if measure:
+                    measured = {**measured, **self.quality(batch.own)}
+                else:
+                    self._judged(batch.own)
         except (LinAlgError, Diverged) as error:
             self._log_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
             return {}
@@ -242,11 +247,8 @@ class Classifier(Component, LightningModule, ABC):
         Raises:
             Diverged: for scores that are not finite.
         """
-        rows = batch.at_even_distances(QUALITY_ROWS)
+        rows, posterior = self._judged(batch)
         good = (rows.z.mean(-1) >= 0.5).long()
-        posterior = self.posterior(rows.points)
-        if not bool(posterior.mean.isfinite().all()):
-            raise Diverged("its scores are not finite. A smaller learning rate may help.")
         probability, score = posterior.probability, posterior.mean.sigmoid()
         has_both = bool(good.any()) and not bool(good.all())
         return {
@@ -254,6 +256,15 @@ class Classifier(Component, LightningModule, ABC):
             "calibration_error": binary_calibration_error(probability, good, n_bins=10, validate_args=False),
             "auroc": binary_auroc(score, good, validate_args=False) if has_both else score.new_tensor(math.nan),
         }
+
+    @torch.no_grad()
+    def _judged(self, batch: LabelledBatch) -> tuple[LabelledBatch, Posterior]:
+        """Up to 512 rows to learn from, and the posterior there. Raises Diverged for scores that are not finite."""
+        rows = batch.at_even_distances(QUALITY_ROWS)
+        posterior = self.posterior(rows.points)
+        if not bool(posterior.mean.isfinite().all()):
+            raise Diverged("its scores are not finite. A smaller learning rate may help.")
+        return rows, posterior
 
     def check_points(self, points: Tensor) -> None:
         """Raises ShapeError unless points are n x d of the bound space."""

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from deepbore.classifiers.kernel.fit import ROWS
-from deepbore.classifiers.kernel.least_squares import KernelPLS
+from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.compute.numerics import LinAlgError, rank_correlation
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError

@@ -6,8 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.kernel.fit import ROWS
-from deepbore.classifiers.kernel.least_squares import KernelPLS
+from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.labels.constraints import BORDER, some_kept
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace

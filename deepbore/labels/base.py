@@ -112,3 +112,14 @@ def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:
     """Weights (n) with next to nothing for pending rows, for learners that take all rows."""
     pending = observations.pending_rows
     return weight.index_copy(0, pending, weight[pending] * NEXT_TO_NOTHING) if len(pending) else weight
+
+
+def best_feasible(z: Tensor, observations: Observations) -> float:
+    """The best label (of n, or means of n x k) of a feasible row; of any where there are no constraints, or none is."""
+    z = z.reshape(len(z), -1)
+    z = z.squeeze(-1) if z.shape[1] == 1 else z.mean(-1)  # the mean of one column takes 5 ms of a million rows
+    if observations.constraints.shape[1]:
+        feasible = observations.feasible
+        if bool(feasible.any()):
+            return float(z[feasible].max())
+    return float(z.max())

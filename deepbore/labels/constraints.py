@@ -71,14 +71,3 @@ def _reach(column: Tensor) -> float:
     below, above = sizes[FEW - 1 : -1], sizes[FEW:]
     greatest = below[(above > PENALTY * below) & (below >= -column.min())]  # ascending; what is kept is no penalty
     return float(ORDINARY * greatest[0] if len(greatest) else sizes[-1])
-
-
-def best_feasible(z: Tensor, observations: Observations) -> float:
-    """The best label (of n, or means of n x k) of a feasible row; of any where there are no constraints, or none is."""
-    z = z.reshape(len(z), -1)
-    z = z.squeeze(-1) if z.shape[1] == 1 else z.mean(-1)  # the mean of one column takes 5 ms of a million rows
-    if observations.constraints.shape[1]:
-        feasible = observations.feasible
-        if bool(feasible.any()):
-            return float(z[feasible].max())
-    return float(z.max())

@@ -13,8 +13,8 @@ from deepbore.data.array_ranking import crowding, fronts
 from deepbore.data.observations import Observations, Status
 from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
-from deepbore.labels.base import Labelling, Labels, lighten_pending
-from deepbore.labels.constraints import best_feasible, graded_constraints
+from deepbore.labels.base import Labelling, Labels, best_feasible, lighten_pending
+from deepbore.labels.constraints import graded_constraints
 from deepbore.labels.grade import graded_by_value
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily

@@ -5,8 +5,8 @@ from torch import Tensor
 
 from deepbore.data.observations import Observations, Status
 from deepbore.errors import SettingError
-from deepbore.labels.base import Labelling, Labels, WrappedLabels
-from deepbore.labels.constraints import best_feasible, graded_constraints
+from deepbore.labels.base import Labelling, Labels, WrappedLabels, best_feasible
+from deepbore.labels.constraints import graded_constraints
 
 
 class RungLabels(WrappedLabels):

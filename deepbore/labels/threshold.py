@@ -18,8 +18,8 @@ from torch import Tensor
 from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations, Status
 from deepbore.errors import SettingError
-from deepbore.labels.base import Labelling, Labels, lighten_pending, weights_by_worth
-from deepbore.labels.constraints import best_feasible, graded_constraints
+from deepbore.labels.base import Labelling, Labels, best_feasible, lighten_pending, weights_by_worth
+from deepbore.labels.constraints import graded_constraints
 from deepbore.validation import above, between, required
 
 
@@ -115,7 +115,7 @@ class ThresholdFamily(Labelling):
             best=best_feasible(z, observations),
             separable=bool(ranked[-1] > tau) or bool((observations.status == Status.FAILED).any()),
             metrics={"tau": observations.to_user(tau)},
-            constraints=graded_constraints(observations),
+            constraints=graded_constraints(observations) if observations.constraints.shape[1] else None,
             pending=observations.pending,
         )
 

@@ -6,10 +6,12 @@ epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate ->
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from typing import Any, TypeVar
 
 from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
 
 from deepbore.candidates.selection import as_many
 from deepbore.compute.distributed import Ranks
@@ -17,7 +19,7 @@ from deepbore.compute.torch_state import clean_torch_state, hook
 from deepbore.evaluators import Evaluator
 from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine
-from deepbore.loop.metrics import exact, progress
+from deepbore.loop.metrics import Metrics, exact, progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Steering
@@ -98,7 +100,7 @@ class LoopController(Callback):
     ) -> None:
         """Looks at the labels."""
         if self.logs:
-            self.state.metrics.relabelled(batch, self.state.observations)
+            self._metrics.relabelled(batch.own, self.state.observations)
             pl_module.log_dict(exact(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
 
     @hook
@@ -118,7 +120,7 @@ class LoopController(Callback):
                 self.runner.evaluate(rows)
             if self.logs:
                 measured = {**progress(self.state.observations), "seconds_per_suggestion": seconds}
-                pl_module.log_dict(exact({**measured, **self.state.metrics.known}))
+                pl_module.log_dict(exact({**measured, **self._metrics.known}))
             self._stop_if_over(trainer)
         self._remember()
 
@@ -145,6 +147,16 @@ class LoopController(Callback):
                 leave()
             finally:
                 self._own.run = None
+
+    def _forecast(self, points: Tensor) -> AbstractContextManager[None]:
+        """Within, the labels that the classifier expects of proposals (q x d) are noted."""
+        return self._metrics.forecast(len(self.state.observations), self.engine.expected_labels(points))
+
+    @property
+    def _metrics(self) -> Metrics:
+        """What is logged of labels and forecasts."""
+        self.state.metrics = self.state.metrics or Metrics()
+        return self.state.metrics
 
     def _remember(self) -> None:
         """Keeps the state between two iterations."""
@@ -175,8 +187,7 @@ class LoopController(Callback):
             self.steering.proposed(proposal)  # the snapshot knows of it
             if self._stop_if_over(trainer):
                 return []
-            expected = self.engine.expected_labels(points) if self.logs else None
-            with self.state.metrics.forecast(len(self.state.observations), expected):  # which the snapshot knows
+            with self._forecast(points) if self.logs else nullcontext():  # which the snapshot knows
                 return self.engine.reserve(points)  # last: what is reserved is evaluated, whatever interrupts
 
     def _new(self, trainer: Trainer, find: Callable[[int], T], q: int) -> T | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from deepbore.acquisition import Acquisition
@@ -160,7 +161,8 @@ class Recipe:
             )
         self.strategy.check(space, self.labels)
 
-    def describe(self) -> dict[str, Any]:
+    @cached_property
+    def described(self) -> dict[str, Any]:
         """The recipe as plain JSON data, for the header of a journal.
 
         A strategy that was not given stands there by its short form, and the strategies that take turns with it.
@@ -176,7 +178,7 @@ class Recipe:
 
     def differences(self, described: Mapping[str, Any]) -> list[str]:
         """What is other than in a header, in words."""
-        own = self.describe()
+        own = self.described
         passed_over = {"given"} if "turns" in described else {"given", "turns"}  # which version 0.2 did not write
         other = [name for name in own if name not in passed_over and not alike(own[name], described.get(name))]
         return [f"{name} is {shown(own[name])}, was {shown(described.get(name))}" for name in other]

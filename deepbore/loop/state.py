@@ -49,7 +49,7 @@ class RunState:
         promised: rows, and budgets, that were chosen to be promoted when a run was killed, and come before any others.
         rehearsals: epochs that only train, where the classifier has to learn anew.
         disappointed: rules that end a run -> how many of the latest proposals in a row have promised them too little.
-        metrics: what is logged of labels and forecasts.
+        metrics: what is logged of labels and forecasts; None in a run that logs nothing.
         feasibility: what is known of black-box constraints, learned anew before each proposal.
         earlier: what earlier tasks forecast, a function of their rows, which are learned beside those of this run.
         data: the observations as Lightning takes them, labelled anew in each epoch.
@@ -65,14 +65,15 @@ class RunState:
     promised: list[tuple[int, float]] = field(default_factory=list)
     rehearsals: int = 0
     disappointed: dict[str, int] = field(default_factory=dict)
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: Metrics | None = None
     feasibility: Feasibility = field(default_factory=Feasibility)
 
     def __post_init__(self) -> None:
         self.earlier = EarlierTasks(self.observations, self.recipe.labels)
         self.data = LabelledObservations(self.observations, self.recipe.labels, self.with_earlier_tasks)
-        for model in self.strategy.models:
-            model.generator, model.is_in_a_run = self.generator, True
+        self.models = self.strategy.models
+        for model in self.models:
+            model.generator = model.run = self.generator
         self.reseed(self.seed)
 
     @property
@@ -114,13 +115,12 @@ class RunState:
     @property
     def classifier(self) -> Classifier:
         """The first model of the strategy."""
-        return self.recipe.classifier
+        return self.models[0]
 
     @cached_property
     def module(self) -> Classifier | Models:
         """What a Trainer trains: the model of the strategy, or all of them."""
-        models = self.strategy.models
-        return models[0] if len(models) == 1 else Models(models)
+        return self.models[0] if len(self.models) == 1 else Models(self.models)
 
     def reseed(self, seed: int) -> None:
         """Begins another stream of random numbers.
@@ -142,9 +142,14 @@ class RunState:
 
         self.observations.commit([journal_format.enqueued(params[0])], effect)
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether the models have weights."""
+        return self.models[0].space is not None
+
     def bind(self) -> None:
         """Makes the weights of the models, where they have none yet."""
-        for model in self.strategy.models:
+        for model in self.models:
             model.bind(self.space.without_fixed, self.recipe.labels.outputs)
 
     def copy_of_classifier(self) -> Classifier | None:
@@ -156,7 +161,7 @@ class RunState:
 
     def check_classifier(self) -> None:
         """Raises SettingError if another run has taken a model since: it would learn of both."""
-        taken = next((model for model in self.strategy.models if model.generator is not self.generator), None)
+        taken = next((model for model in self.models if model.run is not self.generator), None)
         if taken is not None:
             raise SettingError(
                 f"this study's {type(taken).__name__} was given to another study, too, and learns for that one now. "
@@ -165,8 +170,8 @@ class RunState:
 
     def release(self) -> Classifier:
         """Leaves the models, with what they have learned, to another run; this one is over."""
-        for model in self.strategy.models:
-            model.is_in_a_run = False
+        for model in self.models:
+            model.run = None
         return self.classifier
 
     # --- plain data --------------------------------------------------------------------------------------------------
@@ -177,7 +182,7 @@ class RunState:
             "space": self.space.to_dict(),
             "directions": list(self.observations.directions),
             "seed": self.seed,
-            "recipe": self.recipe.describe(),
+            "recipe": self.recipe.described,
             **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
             **({"preferences": True} if self.observations.by_preference else {}),
         }
@@ -187,37 +192,42 @@ class RunState:
 
         Tensors are the run's own, not copies.
         """
-        has_constraints = bool(self.observations.constraints.shape[1])
-        feasibility = self.feasibility.state_dict() if has_constraints else {}
         return {
             "asked": self.observations.n_asked,
             "seed": self.seed,
             "generator": self.generator.get_state(),
             "queue": list(self.queue),
             "rehearsals": self.rehearsals,
-            "bound": self.classifier.space is not None,
-            "strategy": self.strategy.state_dict(),
-            "labels": self.recipe.labels.state_dict(),
-            "metrics": self.metrics.state_dict(),
-            **({"feasibility": feasibility} if feasibility else {}),
+            **(self._learned_state() if self.is_bound else {}),
+            **({} if self.metrics is None else {"metrics": self.metrics.state_dict()}),
             **({"promised": list(self.promised)} if self.promised else {}),
             **({"disappointed": dict(self.disappointed)} if self.disappointed else {}),
         }
 
+    def _learned_state(self) -> dict[str, Any]:
+        """What strategy, labels and the models of constraints remember."""
+        has_constraints = bool(self.observations.constraints.shape[1])
+        feasibility = self.feasibility.state_dict() if has_constraints else {}
+        return {
+            "strategy": self.strategy.state_dict(),
+            "labels": self.recipe.labels.state_dict(),
+            **({"feasibility": feasibility} if feasibility else {}),
+        }
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Puts every part into the state that `state_dict` gave; the observations stay as they are."""
-        if "strategy" not in state:
-            bound = state["weights"] is not None
-            state = {**state, "bound": bound, "strategy": state_of_0_2(self.strategy, state)}
-        if state["bound"]:
+        if state.get("weights") is not None:
+            state = {**state, "strategy": state_of_0_2(self.strategy, state)}
+        if "strategy" in state:
             self.bind()
-        self.strategy.load_state_dict(state["strategy"])
-        self.recipe.labels.load_state_dict(state["labels"])
-        self.metrics.load_state_dict(state["metrics"])
-        if feasibility := state.get("feasibility"):
-            self.feasibility.load_state_dict(feasibility, self.space.without_fixed)
-        else:
-            self.feasibility = Feasibility()
+            self.strategy.load_state_dict(state["strategy"])
+            self.recipe.labels.load_state_dict(state["labels"])
+        self.feasibility = Feasibility()
+        if "feasibility" in state:
+            self.feasibility.load_state_dict(state["feasibility"], self.space.without_fixed)
+        if "metrics" in state:
+            self.metrics = Metrics()
+            self.metrics.load_state_dict(state["metrics"])
         self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
         self.promised = list(state.get("promised", []))
         self.disappointed = dict(state.get("disappointed", {}))
@@ -264,7 +274,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequenc
     """
     path = snapshot_path(journal.path)
     _refuse_foreign(path)
-    kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.describe(), "points": points.cpu()}
+    kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.described, "points": points.cpu()}
     kept |= {"promoted": [tuple(each) for each in promoted]} if promoted else {}
     payload = _pickled({**kept, "state": state.state_dict()})
     replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)

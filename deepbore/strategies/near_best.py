@@ -8,8 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from deepbore.classifiers.kernel.fit import ROWS
-from deepbore.classifiers.kernel.least_squares import KernelPLS
+from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.compute.numerics import smallest
 from deepbore.data.trial import Budget
 from deepbore.labels import LabelledBatch, Labelling

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.kernel.fit import ROWS
-from deepbore.classifiers.kernel.least_squares import KernelPLS
+from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations

@@ -169,13 +169,13 @@ def _given_back(parts: Parts) -> Iterator[None]:
     """If a run is refused, its classifier goes on with the one that had it, and its labels know what they knew."""
     strategy, labels = parts.get("strategy"), parts.get("labels")
     models = strategy.models if isinstance(strategy, Strategy) else (parts.get("classifier"),)
-    had = [(each, each.generator, each.is_in_a_run) for each in models if isinstance(each, Classifier)]
+    had = [(each, each.generator, each.run) for each in models if isinstance(each, Classifier)]
     known = labels.state_dict() if isinstance(labels, Labelling) else None
     try:
         yield
     except BaseException:
-        for model, generator, is_in_a_run in had:
-            model.generator, model.is_in_a_run = generator, is_in_a_run
+        for model, generator, run in had:
+            model.generator, model.run = generator, run
         if isinstance(labels, Labelling) and known is not None:
             labels.load_state_dict(known)
         raise

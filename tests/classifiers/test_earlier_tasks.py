@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import cases
 import deepbore as db
 from deepbore import Categorical, Real, SearchSpace, Study
-from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import ROWS
 from deepbore.compute.numerics import rank_correlation
 from deepbore.errors import SettingError, TableError
 from deepbore.labels import Labelling, Labels, ValueGradedLabels

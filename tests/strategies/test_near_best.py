@@ -23,7 +23,7 @@ from deepbore import (
     ThresholdLabels,
 )
 from deepbore.candidates import Search
-from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import ROWS
 from deepbore.loop.engine import Engine
 from deepbore.strategies import ModelStrategy, Turns
 from deepbore.strategies.near_best import LocalAxes, NearBest, NearModel, n_good, near_rows

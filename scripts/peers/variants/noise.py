@@ -15,7 +15,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.acquisition.improvement import log_improvement
-from deepbore.classifiers.kernel.fit import FULL_BUDGET, KernelFit
+from deepbore.classifiers.kernel.least_squares import FULL_BUDGET, KernelFit
 from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch

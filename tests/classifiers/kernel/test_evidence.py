@@ -10,8 +10,8 @@ from scipy.optimize import check_grad
 from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, Condition, Integer, KernelPLS, Outcome, Real, SearchSpace, Study, ValueGradedLabels
-from deepbore.classifiers.kernel.fit import PartlyAdditiveFit
 from deepbore.classifiers.kernel.kernels import PartlyAdditiveKernel, ScaledKernel, matern52
+from deepbore.classifiers.kernel.least_squares import PartlyAdditiveFit
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations

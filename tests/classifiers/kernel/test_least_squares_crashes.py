@@ -10,8 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, KernelPLS, Real, SearchSpace, Study
-from deepbore.classifiers.kernel.fit import KernelFit
-from deepbore.classifiers.kernel.least_squares import without_crashes
+from deepbore.classifiers.kernel.least_squares import KernelFit, without_crashes
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, LabelledObservations
