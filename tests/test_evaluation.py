@@ -12,7 +12,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.data.outcomes import Outcome
 from deepbore.data.trial import Trial
 from deepbore.evaluators import Evaluator
-from deepbore.evaluators.shared import SharedEvaluator
+from deepbore.evaluators.ranks import SharedEvaluator
 from processes import is_gone
 
 

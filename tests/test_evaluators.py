@@ -18,7 +18,7 @@ import torch
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, Study, minimize
 from deepbore.errors import SettingError
-from deepbore.evaluators.warning import EvaluationWarning
+from deepbore.evaluators.base import EvaluationWarning
 from trainers import quiet_trainer
 from workers import PLANE, SQUARES, events, levels, outcomes
 

@@ -12,7 +12,7 @@ import torch
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, minimize
 from deepbore.errors import EvaluatorError
-from deepbore.evaluators.warning import EvaluationWarning
+from deepbore.evaluators.base import EvaluationWarning
 from workers import PLANE, levels
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deepbore import Calibrated, HyperDeepEnsemble, KernelPLS, MLPClassifier, Real, SearchSpace, Study, Suggester
+from deepbore import Calibrated, DistributedStudy, HyperDeepEnsemble, KernelPLS, MLPClassifier, Real, SearchSpace, Study
 from deepbore.classifiers import PerColumn, Relaxed
 from deepbore.errors import SettingError
 from deepbore.labels import NonDominationLabels, ObjectiveLabels, PreferenceLabels, ThresholdLabels, ValueGradedLabels
@@ -71,8 +71,10 @@ def test_a_study_of_preferences_goes_on_with_the_labels_that_it_had(tmp_path):
 
 @pytest.mark.parametrize("setting", [{"if_exists": "load"}, {"preferences": True}])
 def test_a_suggester_takes_the_parts_of_a_run_and_nothing_else(setting):
-    with pytest.raises(SettingError, match=f"a Suggester does not take {next(iter(setting))}; other settings may be"):
-        Suggester(PLANE, **setting)
+    with pytest.raises(
+        SettingError, match=f"a DistributedStudy does not take {next(iter(setting))}; other settings may be"
+    ):
+        DistributedStudy(PLANE, **setting)
 
 
 def test_numbers_of_numpy_are_numbers():

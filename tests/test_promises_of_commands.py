@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 import deepbore as db
-from deepbore import Budget, Integer, MLPClassifier, Outcome, Real, SearchSpace, Study, Suggester, plots
+from deepbore import Budget, DistributedStudy, Integer, MLPClassifier, Outcome, Real, SearchSpace, Study, plots
 from deepbore.cli.main import main
 from deepbore.compute.distributed import Ranks
 from deepbore.data.record import read_record
@@ -112,7 +112,7 @@ def on_two_ranks(task, monkeypatch):
 
 def test_ranks_may_have_a_network_of_the_user_s_own(monkeypatch):
     def task(_rank):
-        suggester = Suggester(LINE, classifier=MLPClassifier(network=net()), seed=1)
+        suggester = DistributedStudy(LINE, classifier=MLPClassifier(network=net()), seed=1)
         return [trial.params for trial in suggester.ask(2)]
 
     one, other = on_two_ranks(task, monkeypatch)
@@ -122,7 +122,7 @@ def test_ranks_may_have_a_network_of_the_user_s_own(monkeypatch):
 def test_ranks_with_other_parts_are_told_which(monkeypatch):
     def task(rank):
         with pytest.raises(SettingError) as refused:
-            Suggester(
+            DistributedStudy(
                 LINE, classifier=MLPClassifier(network=net(), activation=("relu", "tanh")[rank]), n_initial=5 + rank
             )
         return str(refused.value)

@@ -9,6 +9,7 @@ from deepbore import (
     BoTorchBatch,
     Budget,
     Categorical,
+    DistributedStudy,
     EmphasiseChanges,
     ExecutorEvaluator,
     GreedyBatch,
@@ -20,7 +21,6 @@ from deepbore import (
     SearchSpace,
     SerialEvaluator,
     Study,
-    Suggester,
     ThresholdLabels,
     minimize,
 )
@@ -195,7 +195,7 @@ def test_a_classifier_that_was_only_tried_out_is_still_new(caplog):
     with pytest.raises(SettingError, match="n_trials=None"):
         minimize(lambda p: p["x"], LINE, None, classifier=head)
     Study(LINE, classifier=head)
-    suggester = Suggester(LINE, seed=0, n_initial=2, classifier=head)
+    suggester = DistributedStudy(LINE, seed=0, n_initial=2, classifier=head)
     go_on(suggester.study, 3)
     assert suggester.study.classifier is head
     assert "has learned" not in caplog.text

@@ -24,7 +24,7 @@ from deepbore.candidates import (
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations, Trial
 from deepbore.evaluators import SerialEvaluator
-from deepbore.evaluators.shared import SharedEvaluator
+from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop import LoopController, Recipe, RunState
 from deepbore.loop.lightning import quiet
 from deepbore.testing import fit, toy_data

@@ -10,7 +10,7 @@ import pytest
 from deepbore import ExecutorEvaluator, Ordinal, Outcome, SearchSpace, Study, minimize
 from deepbore.errors import StudyRunning, TrialError, ValueTypeError
 from deepbore.loop.lightning import new_trainer
-from deepbore.study import progress
+from deepbore.loop.metrics import progress
 from objectives import bowl
 from plane import DESIGN, PLANE, statuses
 

@@ -1,4 +1,4 @@
-"""`Suggester`: ask and tell in a program of several real processes."""
+"""`DistributedStudy`: ask and tell in a program of several real processes."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import deepbore
-from deepbore import Study, Suggester
+from deepbore import DistributedStudy, Study
 from deepbore.errors import TrialError, ValueTypeError
 from test_ranks import LAUNCHERS, PLANE
 
@@ -17,7 +17,7 @@ SUGGESTER = """
 import json, sys
 from pathlib import Path
 from torch import distributed
-from deepbore import Budget, Outcome, Real, SearchSpace, Suggester
+from deepbore import Budget, Outcome, Real, SearchSpace, DistributedStudy
 
 def bowl(x, y):
     return (x - 0.3) ** 2 + (y + 0.2) ** 2 if y < 0.9 else None
@@ -44,9 +44,9 @@ if __name__ == "__main__":
     evaluate, settings = KINDS[kind]
     space = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
     if journal.exists():
-        suggester = Suggester.load(journal)
+        suggester = DistributedStudy.load(journal)
     else:
-        suggester = Suggester(space, journal=journal, seed=3, n_initial=6, **settings)
+        suggester = DistributedStudy(space, journal=journal, seed=3, n_initial=6, **settings)
     for _ in range(rounds):
         mine = suggester.share(suggester.ask(3))
         suggester.tell({trial.id: evaluate(trial) for trial in mine})
@@ -91,9 +91,9 @@ def test_a_suggester_is_one_study_on_all_ranks_and_goes_on_as_one(kind, tmp_path
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("Suggester(space, journal='run.jsonl', seed=distributed.get_rank())", "seed is 1, not 0"),
-        ("Suggester(space).ask(1 + distributed.get_rank())", "q is 2, not 1"),
-        ("s = Suggester(space); s.tell({trial.id: 1.0 for trial in s.ask(2)})", "several ranks tell 0"),
+        ("DistributedStudy(space, journal='run.jsonl', seed=distributed.get_rank())", "seed is 1, not 0"),
+        ("DistributedStudy(space).ask(1 + distributed.get_rank())", "q is 2, not 1"),
+        ("s = DistributedStudy(space); s.tell({trial.id: 1.0 for trial in s.ask(2)})", "several ranks tell 0"),
     ],
 )
 def test_ranks_that_do_not_go_together_are_told_so(line, says, tmp_path):
@@ -109,7 +109,7 @@ def test_ranks_that_do_not_go_together_are_told_so(line, says, tmp_path):
 
 
 def test_a_suggester_tells_all_values_or_none():
-    suggester = Suggester(PLANE, n_initial=4)
+    suggester = DistributedStudy(PLANE, n_initial=4)
     suggester.ask(3)
     with pytest.raises(ValueTypeError, match=r"^trial 1: an objective value must be a number, but got 'oops'"):
         suggester.tell({0: 1.0, 1: "oops", 2: 3.0})
@@ -120,7 +120,7 @@ def test_a_suggester_tells_all_values_or_none():
 
 
 def test_in_one_process_a_suggester_is_a_study():
-    study, suggester = Study(PLANE, seed=1, n_initial=4), Suggester(PLANE, seed=1, n_initial=4)
+    study, suggester = Study(PLANE, seed=1, n_initial=4), DistributedStudy(PLANE, seed=1, n_initial=4)
     for _ in range(3):
         trials, same = study.ask(2), suggester.ask(2)
         assert [trial.params for trial in trials] == [trial.params for trial in same]

@@ -7,7 +7,7 @@ import pytest
 
 import deepbore as db
 from commands import deepbore
-from deepbore.evaluators.warning import EvaluationWarning
+from deepbore.evaluators.base import EvaluationWarning
 from trainers import quiet_trainer
 
 LINE = db.SearchSpace({"x": db.Real(0, 1)})

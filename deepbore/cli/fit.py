@@ -24,13 +24,13 @@ from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
 from deepbore.evaluators import Evaluator, Timed
-from deepbore.evaluators.warning import EvaluationWarning
+from deepbore.evaluators.base import EvaluationWarning, check_objective
 from deepbore.loop.lightning import quiet
 from deepbore.problems.function import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
-from deepbore.study.running import Steered, check_objective
-from deepbore.study.view import Parts
+from deepbore.study.options import Parts
+from deepbore.study.running import Steered
 
 WRITTEN = "# lightning.pytorch=="  # how the configuration that a run writes begins
 log = logging.getLogger(__name__)

@@ -24,7 +24,8 @@ from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
-from deepbore.study.running import MAX_FAILURES, refuse_steps
+from deepbore.study.options import MAX_FAILURES
+from deepbore.study.running import refuse_steps
 
 
 @dataclass(frozen=True)

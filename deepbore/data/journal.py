@@ -22,7 +22,7 @@ CHUNK = 2**20  # bytes that are written at once
 PATIENCE = 0.2  # seconds: who only looks at a run holds its lock for a moment
 _ONE_WRITER = (
     "One process writes a journal; to evaluate in several, give one run ProcessEvaluator(objective, workers=n), "
-    "ExecutorEvaluator, or, on several machines, DDP or Suggester."
+    "ExecutorEvaluator, or, on several machines, DDP or DistributedStudy."
 )
 _WAY_OUT = "Nothing was written. Close the study and load the journal again to go on with what it holds."
 log = logging.getLogger(__name__)

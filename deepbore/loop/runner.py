@@ -5,8 +5,8 @@ import math
 from deepbore.data.outcomes import LostWorker
 from deepbore.data.reading import trials_of
 from deepbore.evaluators import Evaluator
-from deepbore.evaluators.shared import SharedEvaluator
-from deepbore.evaluators.warning import warn
+from deepbore.evaluators.base import warn
+from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import as_called
 from deepbore.loop.steering import Steering
