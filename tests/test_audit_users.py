@@ -159,7 +159,7 @@ def test_c9_optunas_constraints_are_learned():
 
 
 def test_c10_words_stay_words():
-    from deepbore.cli.yaml_file import load_yaml
+    from deepbore.cli.config import load_yaml
 
     declared = load_yaml("mode: {type: categorical, choices: [on, off, no, true]}")
     assert SearchSpace.from_dict(declared).parameters["mode"].choices == ("on", "off", "no", True)

@@ -12,7 +12,7 @@ import yaml
 
 from commands import BRANIN, deepbore
 from deepbore import KernelPLS, Ordinal, SearchSpace, Study
-from deepbore.cli import looking
+from deepbore.cli import inspect as inspection
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
 from deepbore.errors import SettingError
@@ -38,7 +38,7 @@ def test_a_pipe_that_breaks_elsewhere_is_an_error(monkeypatch):
     def breaking(args):
         raise BrokenPipeError("of a worker")
 
-    monkeypatch.setitem(looking.COMMANDS, "best", breaking)
+    monkeypatch.setitem(inspection.COMMANDS, "best", breaking)
     with pytest.raises(BrokenPipeError, match="of a worker"):
         main(["best", "run"])
 

@@ -11,7 +11,7 @@ import yaml
 
 from commands import BRANIN, deepbore
 from deepbore import Ordinal, SearchSpace, Study
-from deepbore.cli.summary import summary
+from deepbore.cli.inspect import summary
 
 
 def test_help_comes_at_once(tmp_path):

@@ -10,7 +10,7 @@ import torch
 from scipy import optimize
 
 from deepbore import Outcome, Real, SearchSpace, Study
-from deepbore.cli.summary import summary
+from deepbore.cli.inspect import summary
 from deepbore.data.record import read_record
 from deepbore.errors import ValueTypeError
 from deepbore.loop.snapshot import load

@@ -9,9 +9,9 @@ import yaml
 
 from commands import BRANIN
 from deepbore import Categorical, Integer, Real, SearchSpace, Study
+from deepbore.cli.config import load_yaml
 from deepbore.cli.main import main
 from deepbore.cli.run_directory import leave_unused, new_run
-from deepbore.cli.yaml_file import load_yaml
 from deepbore.errors import TableError
 
 MINE = """

@@ -19,8 +19,8 @@ from deepbore import (
     Study,
     ValueGradedLabels,
 )
+from deepbore.cli.inspect import summary
 from deepbore.cli.main import main
-from deepbore.cli.summary import summary
 from deepbore.data.history import replay
 from deepbore.data.journal import Journal
 from deepbore.data.lines import written

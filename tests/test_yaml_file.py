@@ -8,9 +8,9 @@ import yaml
 from hypothesis import example, given, strategies as st
 
 from deepbore import Study
+from deepbore.cli.config import NUMBER, dump_yaml, load_yaml
 from deepbore.cli.main import main
 from deepbore.cli.tune import fit_arguments
-from deepbore.cli.yaml_file import NUMBER, dump_yaml, load_yaml
 
 
 @pytest.mark.parametrize(
