@@ -220,7 +220,7 @@ class LoopSettings(Options):
     """
 
     n_trials: int | None = N_TRIALS
-    stop_when: list[StopRule] | None = None
+    stop_when: list[StopRule] | None = None  # type: ignore[assignment]  # [] once it is read
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -347,6 +347,7 @@ class RunCLI(LightningCLI):
             directions=self.problem.directions,
             classifier=self.model,
             labels=self.labels,
+            stop_when=made.loop.stop_when or [],
             progress=self.shows_progress,
         )
         self.warm_start: str | None = made.warm_start

@@ -71,7 +71,7 @@ class RunArguments(TypedDict, total=False):
     """The arguments of `Study.optimize`: the fields of `RunOptions`."""
 
     timeout: float | None
-    stop_when: StopRule | Sequence[StopRule] | None
+    stop_when: StopRule | Sequence[StopRule]
     max_failures: int | None
     callbacks: Sequence[StudyCallback]
     progress: bool | None
@@ -172,7 +172,7 @@ class RunOptions:
     """
 
     timeout: float | None = None
-    stop_when: StopRule | Sequence[StopRule] | None = ()
+    stop_when: StopRule | Sequence[StopRule] = ()
     max_failures: int | None = MAX_FAILURES
     callbacks: Sequence[StudyCallback] = ()
     progress: bool | None = None
@@ -225,7 +225,7 @@ def explicit(target: T) -> T:
     In its signature the fields of `Options` that it takes stand in place of `**options`, with their defaults, and in
     its docstring their entries in place of that of "options". A name that is no option is refused with the nearest one.
     """
-    function = target.__init__ if isinstance(target, type) else target
+    function: Callable[..., Any] = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
     signature = inspect.signature(function)
     named = {name: each for name, each in signature.parameters.items() if name != "options"}
     (arguments,) = signature.parameters["options"].annotation.__args__

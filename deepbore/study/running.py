@@ -86,7 +86,7 @@ def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, op
     if state.observations.by_preference:
         raise SettingError("in a study of preferences nobody compares within `optimize`. Call ask and prefer instead.")
     whole(0, n_trials=n_trials)
-    rules = as_rules(options.stop_when or (), state)
+    rules = as_rules(options.stop_when, state)
     if trainer is not None and not isinstance(trainer, Trainer):
         raise SettingError(f"trainer must be a lightning.pytorch.Trainer, but got {trainer!r:.100}. Leave it out.")
     if trainer is not None:

@@ -102,7 +102,7 @@ def locked(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenat
     """Decorator of a method that one thread calls at a time, in torch's usual modes."""
 
     @wraps(method)
-    def call(self: "Study", *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock, as_usual():
             return method(self, *args, **kwargs)
 
@@ -114,7 +114,7 @@ def locked_between_runs(method: "Callable[Concatenate[Study, P], T]") -> "Callab
 
     @locked
     @wraps(method)
-    def call(self: "Study", *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._steering is not None:
             raise StudyRunning(
                 f"a study is asked by its run while `optimize` goes on, but `{method.__name__}` was called. Call it "
@@ -478,6 +478,7 @@ class Study:
     # --- run ---------------------------------------------------------------------------------------------------------
 
     @explicit
+    @locked_between_runs
     def optimize(
         self,
         objective: Objective | Evaluator,
@@ -512,22 +513,18 @@ class Study:
         evaluator, settings = as_evaluator(objective), RunOptions(**options)
         check_takes_trial(objective, self.observations.budget)
         check_run(self._state, n_trials, trainer, settings)
-        self._run(evaluator, n_trials, trainer, settings)
-        return self.result
-
-    @locked_between_runs
-    def _run(self, evaluator: Evaluator, n_trials: int | None, trainer: Trainer | None, options: RunOptions) -> None:
         self._resume()
         self._state.check_classifier()
         if self.observations.journal is not None:
             self.observations.journal.open()  # refused while another process has it, and before any evaluation
-        listeners = [self._listener(each) for each in options.callbacks]
-        rules = as_rules(options.stop_when or (), self._state)
-        self._steering = Steering(rules, options.timeout, options.max_failures, listeners, self._unlocked)
+        listeners = [self._listener(each) for each in settings.callbacks]
+        rules = as_rules(settings.stop_when, self._state)
+        self._steering = Steering(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
         try:
-            run_trials(self._state, evaluator, n_trials, trainer, self._steering, options)
+            run_trials(self._state, evaluator, n_trials, trainer, self._steering, settings)
         finally:
             self._steering = None
+        return self.result
 
     def _listener(self, callback: StudyCallback) -> Listener:
         """Function of a trial's row and outcome that calls a function of the study and the trial."""
