@@ -86,4 +86,6 @@ from .study import (
     minimize as minimize,
 )
 
+Suggester = DistributedStudy  # its former name
+
 __version__: str
