@@ -1,4 +1,4 @@
-"""The commands that read runs: what is best, pictures, lists and pages.
+"""The commands that read runs: their best trials, pictures, lists and pages.
 
 They change no run, import no module of the user's, and need no torch, except for the classifier's part of a page.
 """

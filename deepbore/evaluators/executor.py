@@ -282,9 +282,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         self.executor = _like(executor)
 
     def close(self) -> None:
-        self._away |= {
-            attempt.future: attempt.executor for attempt in self._running
-        }  # they can't be cancelled
+        self._away |= {attempt.future: attempt.executor for attempt in self._running}  # they can't be cancelled
         for future in self._away:
             future.cancel()
         super().close()

@@ -19,9 +19,7 @@ class SharedEvaluator(Evaluator):
     """
 
     def __init__(self, own: Evaluator, ranks: Ranks):
-        self.own: Evaluator = (
-            own.own if isinstance(own, SharedEvaluator) else own
-        )  # shared once only
+        self.own: Evaluator = own.own if isinstance(own, SharedEvaluator) else own  # shared once only
         self.ranks = ranks
         self.workers = ranks.world * self.own.workers
         self._submitted = self._outstanding = 0

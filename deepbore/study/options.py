@@ -35,7 +35,7 @@ MAX_FAILURES = 20  # without any success: where nine in ten configurations fail,
 T = TypeVar("T", bound=Callable[..., Any])
 
 
-# --- what type checkers see ------------------------------------------------------------------------------------------
+# --- for type checkers -----------------------------------------------------------------------------------------------
 
 
 class Parts(TypedDict, total=False):
@@ -82,7 +82,7 @@ class Arguments(SharedArguments, RunArguments, total=False):
     """The arguments of `minimize` and `maximize`."""
 
 
-# --- what is documented and checked ----------------------------------------------------------------------------------
+# --- the records: defaults, documentation and checks -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +155,7 @@ class StudyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run goes, when it ends, and what is called after its trials.
+    """How a run proceeds, when it ends, and which functions are called after its trials.
 
     Args:
         timeout: seconds, the initial design included, after which no further trial begins; trials that run are waited
@@ -216,7 +216,7 @@ def check_parts(parts: Mapping[str, Any], refused: str) -> None:
         raise SettingError(f"{says}; other settings may be {', '.join(Parts.__annotations__)}.")
 
 
-# --- what signatures and docstrings list -----------------------------------------------------------------------------
+# --- for signatures and docstrings -----------------------------------------------------------------------------------
 
 
 def explicit(target: T) -> T:

@@ -1,4 +1,4 @@
-"""One run of a study: what it needs, its progress bar, and the Lightning `fit` that it is."""
+"""One run of a study: checks of its settings, its progress bar, and the Lightning `fit`."""
 
 import logging
 import math
@@ -35,14 +35,14 @@ STEPS = {  # settings of a Trainer without effect on a classifier, which takes i
 }
 
 
-# --- what a run needs ------------------------------------------------------------------------------------------------
+# --- checks ----------------------------------------------------------------------------------------------------------
 
 
 def as_evaluator(objective: Objective | Evaluator) -> Evaluator:
-    """What evaluates: a function is called in this process.
+    """The evaluator of an objective: a function is called in this process.
 
     Raises:
-        SettingError: for what is neither a function nor an evaluator.
+        SettingError: for anything but a function or an evaluator.
     """
     return objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
 
@@ -84,7 +84,7 @@ def refuse_steps(trainer: Mapping[str, Any]) -> None:
 def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, options: RunOptions) -> None:
     """Raises SettingError for a run that can't be, by the study's state, or that nothing ends."""
     if state.observations.by_preference:
-        raise SettingError("in a study of preferences nobody compares within `optimize`. Call ask and prefer instead.")
+        raise SettingError("a study of preferences has no values to optimise. Call ask and prefer instead.")
     whole(0, n_trials=n_trials)
     rules = as_rules(options.stop_when, state)
     if trainer is not None and not isinstance(trainer, Trainer):

@@ -117,8 +117,8 @@ def locked_between_runs(method: "Callable[Concatenate[Study, P], T]") -> "Callab
     def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._steering is not None:
             raise StudyRunning(
-                f"a study is asked by its run while `optimize` goes on, but `{method.__name__}` was called. Call it "
-                "after the run; `enqueue` has a configuration tried next, and `stop` ends the run."
+                f"while `optimize` runs it alone asks the study, but `{method.__name__}` was called. Call it after the "
+                "run; `enqueue` has a configuration tried next, and `stop` ends the run."
             )
         return method(self, *args, **kwargs)
 
@@ -287,10 +287,10 @@ class Study:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
 
         Args:
-            trial: what `ask` gave, or its id.
+            trial: from `ask`, or its id.
             value: objective value in the user's sign, or one for each direction, or an `Outcome`.
             constraints: black-box constraints, as many in each trial; it is feasible where all are <= 0.
-            failed: that there is no value; one that is given is not kept.
+            failed: whether the trial has failed; a value that is given is not kept.
             noise: standard deviation of the value, in its unit; see `Outcome`.
 
         Raises:
@@ -332,7 +332,7 @@ class Study:
         with `resume_from`.
 
         Args:
-            trial: what `ask` gave, or its id.
+            trial: from `ask`, or its id.
             value: the value at this step, in the user's sign; NaN and infinite ones end the trial as failed.
             step: the budget spent until now, in its unit, > 0; values between two rungs are not kept.
 
@@ -371,13 +371,13 @@ class Study:
     def prefer(self, better: Trial | int, worse: Trial | int) -> None:
         """Says which of two trials is the better one, in a study of preferences: `Study(space, preferences=True)`.
 
-        A trial is complete with its first comparison. Compare what `ask` gives with one another or with any trial of
+        A trial is complete with its first comparison. Compare trials from `ask` with one another or with any trial of
         the study, `best_trial` above all, as often as you like; to say that two are as good, or when you change your
         mind, compare them the other way round, too. All comparisons together give each compared trial a utility, which
         is its value: see `deepbore.data.bradley_terry.fitted_utilities`.
 
         Args:
-            better: what `ask` gave, one of `trials`, or its id.
+            better: from `ask` or `trials`, or its id.
             worse: the same.
 
         Raises:
@@ -398,18 +398,18 @@ class Study:
 
     @locked
     def annotate(self, trial: Trial | int, attributes: Mapping[str, Any]) -> None:
-        """Notes attributes of a trial, whatever its status: they join, and replace, those that it has.
+        """Adds attributes to a trial of any status; they replace former ones of the same names.
 
-        They stand in `trial.attributes`, in the journal and in `to_frame`; the run takes no notice of them. An
-        objective notes its own with `Outcome(value, attributes={...})`.
+        They are in `trial.attributes`, in the journal and in `to_frame`, and have no effect on the run. An
+        objective adds its own with `Outcome(value, attributes={...})`.
 
         Args:
-            trial: what `ask` gave, one of `trials`, or its id.
+            trial: from `ask` or `trials`, or its id.
             attributes: plain JSON data by name; NaN and infinite numbers become None.
 
         Raises:
             TrialError: for an unknown trial, or one of another study.
-            ValueTypeError: for names that are no texts, or what JSON can't carry.
+            ValueTypeError: for names that are no texts, or values that are no JSON data.
 
         Example:
             >>> from deepbore import Real, SearchSpace, Study
@@ -438,10 +438,10 @@ class Study:
             columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value.
             values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed.
             constraints: n x c black-box constraints, or c of one trial; NaN in rows that have none.
-            budgets: what was spent on each, n or one for all, where the study has a budget: the highest rung for NaN.
+            budgets: spent on each, n or one for all, where the study has a budget: the highest rung for NaN.
             task: name of an earlier task that they are of, in the same space, better in the same direction; None for
-                this one. Its values are graded among themselves; it says where to begin, and is learned from as much as
-                it forecasts this one (see docs/outcomes.md).
+                this one. Its values are graded among themselves; it suggests where to begin, and the classifier learns
+                from it as much as it forecasts this task (see docs/outcomes.md).
             noise: standard deviations of the values, n or one for all.
 
         Raises:
@@ -466,7 +466,7 @@ class Study:
             task: name of the task of those rows that name none, as in `add`.
 
         Raises:
-            TableError: naming line and column, for what does not belong there.
+            TableError: naming line and column, for an unexpected column or entry.
             PointError, ValueTypeError, SettingError: as of `add`; then nothing is added.
         """
         observations = self.observations
