@@ -94,6 +94,12 @@ def make(description: Mapping[str, Any], kind: type[P]) -> P:
     return cast(P, part)
 
 
+def has_default_settings(part: Part) -> bool:
+    """Whether a part was made with nothing but the defaults of its class, given or not."""
+    defaults = inspect.signature(type(part).__init__).parameters
+    return all(name in defaults and defaults[name].default == value for name, value in _arguments(part).items())
+
+
 def without_addresses(text: str) -> str:
     """A text without the addresses in memory of what could not be written down: each process has its own.
 

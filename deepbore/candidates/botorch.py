@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.candidates.gradient import require_gradients
-from deepbore.candidates.greedy_batch import pending_points
+from deepbore.candidates.batches import pending_points
+from deepbore.candidates.relaxed import require_gradients
 from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import UNCERTAIN

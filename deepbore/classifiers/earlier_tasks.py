@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from deepbore.classifiers.kernel_fit import ROWS
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.compute.correlation import rank_correlation
 from deepbore.compute.linalg import LinAlgError
 from deepbore.data.observations import Observations
@@ -163,7 +163,7 @@ class EarlierTasks:
         batch = labelled.coreset(ROWS, stream)
         head = KernelPLS(iterations=ITERATIONS, additive=False)
         head.generator = stream
-        head.bind(self.observations.space.released)
+        head.bind(self.observations.space.without_fixed)
         try:
             head.to(own.points.device).learn(batch)
         except LinAlgError as error:

@@ -17,13 +17,14 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
 
 from deepbore.checks import whole
-from deepbore.classifiers import Classifier
+from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.data.files import replace_file
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
+from deepbore.parts import has_default_settings
 from deepbore.problems import Problem
 from deepbore.study import Options
 from deepbore.study.running import refuse_steps
@@ -216,6 +217,7 @@ class LoopSettings(Options):
 
     Args:
         n_trials: evaluations, those of a resumed run included, earlier results not; None to let the trainer decide.
+        strategy: what proposes, in place of model, acquisition and candidates; default: see `deepbore.strategies`.
         stop_when: rules that end the run, each as class_path and init_args: deepbore.study.NoImprovement, ...
     """
 
@@ -345,7 +347,7 @@ class RunCLI(LightningCLI):
         self.loop: LoopSettings = replace(
             made.loop,
             directions=self.problem.directions,
-            classifier=self.model,
+            classifier=None if made.loop.strategy is not None and _is_default(self.model) else self.model,
             labels=self.labels,
             stop_when=made.loop.stop_when or [],
             progress=self.shows_progress,
@@ -389,6 +391,11 @@ class RunCLI(LightningCLI):
                 f"{self.run} can't be the directory of a run ({error}). Name another by --run."
             ) from error
         replace_file(self.run / CONFIG, self.parser.dump(self.config, skip_none=False).encode())
+
+
+def _is_default(model: Classifier) -> bool:
+    """Whether it is the model of a configuration that names none."""
+    return type(model) is KernelPLS and has_default_settings(model)
 
 
 def dumped(dump: Callable[..., str], config: Namespace, **settings: Any) -> str:

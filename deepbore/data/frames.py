@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import MissingPackage
-from deepbore.space.declaration import free_name
+from deepbore.space.structure import free_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ import torch
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from deepbore.candidates.walk import as_many
+from deepbore.candidates.selection import as_many
 from deepbore.data.observations import Direction
 from deepbore.data.outcomes import Outcome
 from deepbore.errors import PointError

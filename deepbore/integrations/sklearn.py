@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.candidates.walk import as_many
+from deepbore.candidates.selection import as_many
 from deepbore.checks import whole
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import SearchSpace

@@ -1,7 +1,7 @@
 """`LabelledObservations`: the data module that relabels all observations for every epoch."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -66,6 +66,11 @@ class LabelledBatch:
     def n_own(self) -> int:
         """How many rows are of this run: the last ones."""
         return len(self) - self.n_earlier
+
+    @property
+    def own(self) -> "LabelledBatch":
+        """The batch of the rows of this run."""
+        return self.take(torch.arange(self.n_earlier, len(self), device=self.points.device)) if self.n_earlier else self
 
     @property
     def n_told(self) -> int:
@@ -134,9 +139,10 @@ class LabelledObservations(LightningDataModule):
         observations: the rows to label.
         labels: how values become labels; None for what suits the classifier that is trained first
             (`deepbore.labels.default_labels`).
+        joined: adds rows of earlier tasks to the labelled rows of this run; None for none.
 
     Attributes:
-        latest: the latest batch; None before the first.
+        latest: the latest labelled rows of this run; None before the first labelling.
 
     Example:
         >>> from deepbore import Real, SearchSpace
@@ -147,8 +153,14 @@ class LabelledObservations(LightningDataModule):
         [0.111, 1.0, 0.333]
     """
 
-    def __init__(self, observations: Observations, labels: Labelling | None = None):
+    def __init__(
+        self,
+        observations: Observations,
+        labels: Labelling | None = None,
+        joined: Callable[[LabelledBatch], LabelledBatch] | None = None,
+    ):
         super().__init__()
+        self.joined = joined
         self.observations = observations
         self.labels = labels
         self.latest: LabelledBatch | None = None
@@ -159,7 +171,7 @@ class LabelledObservations(LightningDataModule):
     @property
     def space(self) -> SearchSpace:
         """The search space; a classifier learns all of it, whatever stands still."""
-        return self.observations.space.released
+        return self.observations.space.without_fixed
 
     def labelled(self) -> LabelledBatch:
         """All rows of this run with their labels as of now; those of earlier tasks are learned apart."""
@@ -167,6 +179,11 @@ class LabelledObservations(LightningDataModule):
             self.observations.of_task(0), self.labels or default_labels(estimates_labels=True)
         )
         return self.latest
+
+    def batch(self) -> LabelledBatch:
+        """The one batch of an epoch: the rows of this run with fresh labels, after those of earlier tasks."""
+        labelled = self.labelled()
+        return labelled if self.joined is None else self.joined(labelled)
 
     def setup(self, stage: str) -> None:
         """Moves the rows to the trainer's device."""
@@ -192,4 +209,4 @@ class _FreshLabels:
         return 1
 
     def __iter__(self) -> Iterator[LabelledBatch]:
-        yield self.data.labelled()
+        yield self.data.batch()

@@ -15,7 +15,7 @@ from deepbore.labels.coreset import NEXT_TO_NOTHING
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.features import Coordinates, squared_distances
 
 LENGTH_SCALE = math.exp(-1.5)  # times sqrt(d), in units of a parameter's range: half of where `KernelPLS` begins, as
 # utilities smoothed by more leave it nothing uncertain, and it goes on in tiny steps

@@ -96,4 +96,4 @@ def _copies(state: RunState) -> tuple[Classifier, LabelledObservations]:
             f"a recommendation needs a copy of the classifier and the labels, but {type(parts[0]).__name__} and "
             f"{type(parts[1]).__name__} can't be copied: {error} See `copy.deepcopy`."
         ) from error
-    return classifier, LabelledObservations(state.observations, labels)
+    return classifier, LabelledObservations(state.observations, labels, state.with_earlier_tasks)

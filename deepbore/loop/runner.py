@@ -9,7 +9,7 @@ from deepbore.evaluators.base import warn
 from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import as_called
-from deepbore.loop.steering import Steering
+from deepbore.loop.stopping import Steering
 
 
 class TrialRunner:

@@ -111,7 +111,7 @@ def _plane(study: "Study", columns: list[int], entries: Tensor) -> Tensor:
     assert start is not None  # a trained classifier has seen a value
     points = start.repeat(len(entries), 1)
     points[:, columns] = entries
-    return study.space.released.snap(points)
+    return study.space.without_fixed.snap(points)
 
 
 def _draw_trials(axes: "Axes", study: "Study", i: int, j: int) -> None:

@@ -77,7 +77,7 @@ def _heights(study: "Study", names: Sequence[str], rows: Tensor) -> np.ndarray:
     """Where each trial crosses each parameter's axis, 0 to 1, or below it where it is inactive (n x k)."""
     space = study.space
     points = study.observations.points.cpu()[rows]
-    heights = (points / space.released.bounds[1]).numpy()
+    heights = (points / space.without_fixed.bounds[1]).numpy()
     apart = np.random.default_rng(0).uniform(-SPREAD, SPREAD, heights.shape)
     choices = np.array([not p.is_numeric for p in space.parameters.values()])
     heights = np.where(space.active(points).numpy(), heights + choices * apart, INACTIVE + apart)

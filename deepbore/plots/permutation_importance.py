@@ -45,7 +45,7 @@ def importances(study: "Study", samples: int | None = None, seed: int = 0) -> di
     """
     whole(1, samples=samples)
     has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
-    space = study.space.released  # what stands still now was learned all the same
+    space = study.space.without_fixed  # what stands still now was learned all the same
     if has_nothing:
         return dict.fromkeys(space.names, 0.0)
     n = samples or max(LEAST, min(SAMPLES, WORK // len(space)))

@@ -83,7 +83,7 @@ def shares(study: "Study", samples: int | None = None, seed: int = 0) -> dict[st
 
 def _walks(study: "Study", n: int, generator: torch.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """n walks: values of every parameter, active or not (d + 1 x n x d), pi there (d + 1 x n), the steps (n x d)."""
-    space, d = study.space.released, len(study.space)  # what stands still now was learned all the same
+    space, d = study.space.without_fixed, len(study.space)  # what stands still now was learned all the same
     walk, other = space.draw(n, generator), space.draw(n, generator)
     order = torch.rand(n, d, generator=generator, dtype=torch.float64).argsort(-1)
     points = [walk.clone()]

@@ -102,7 +102,7 @@ def draw_slice(axes: "Axes", study: "Study", name: str) -> None:
     values = grid(parameter, FINE if parameter.levels is None else LEVELS)
     points = start.repeat(len(values), 1)
     points[:, column] = values
-    _draw_pi(axes, study, study.space.released.snap(points), parameter, on_axis(parameter, values))
+    _draw_pi(axes, study, study.space.without_fixed.snap(points), parameter, on_axis(parameter, values))
     _draw_labels(axes, study, column)
 
 

@@ -17,9 +17,9 @@ from deepbore.data.survey import holds_anything
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
 from deepbore.loop.recipe import Recipe, given_names, shown
-from deepbore.loop.resume import restore
-from deepbore.loop.state import RunState, as_seed
+from deepbore.loop.state import RunState, as_seed, restore
 from deepbore.space import SearchSpace
+from deepbore.strategies import Strategy
 from deepbore.study.options import Parts, StudyOptions, check_parts
 
 log = logging.getLogger(__name__)
@@ -130,17 +130,17 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
         budget=options.budget,
         by_preference=options.preferences,
     )
-    has_learned = recipe.classifier.has_learned_in_a_run  # asked before it belongs to this run
+    learned = [each for each in recipe.strategy.models if each.has_learned_in_a_run]  # before they are in this run
     state = _state(observations, recipe, options.seed)
     if check is not None:
         check(state)
     if options.journal is not None:
         observations.journal = Journal.begin(options.journal, state.header())
-    if has_learned:
+    if learned:
         log.warning(
             "this %s has learned in another run, and goes on from there. Make a new one for each run, unless that is "
             "what you want.",
-            type(recipe.classifier).__name__,
+            type(learned[0]).__name__,
         )
     return state
 
@@ -158,15 +158,16 @@ def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:
 
 @contextmanager
 def _returned_if_refused(options: StudyOptions) -> Iterator[None]:
-    """If a run is refused, its classifier stays with the run that had it, and its labels keep their state."""
-    classifier, labels = options.classifier, options.labels
-    had = (classifier.generator, classifier.earlier) if isinstance(classifier, Classifier) else None
+    """If a run is refused, its models stay with the run that had them, and its labels keep their state."""
+    strategy, labels = options.strategy, options.labels
+    models = strategy.models if isinstance(strategy, Strategy) else (options.classifier,)
+    had = [(each, each.generator, each.is_in_a_run) for each in models if isinstance(each, Classifier)]
     known = labels.state_dict() if isinstance(labels, Labelling) else None
     try:
         yield
     except BaseException:
-        if isinstance(classifier, Classifier) and had is not None:
-            classifier.generator, classifier.earlier = had
+        for model, generator, is_in_a_run in had:
+            model.generator, model.is_in_a_run = generator, is_in_a_run
         if isinstance(labels, Labelling) and known is not None:
             labels.load_state_dict(known)
         raise

@@ -28,6 +28,7 @@ from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import check_budget
 from deepbore.loop.state import as_seed
 from deepbore.loop.stopping import StopRule
+from deepbore.strategies import Strategy
 
 IfExists = Literal["error", "load"]
 StudyCallback = Callable[[Any, Trial], object]  # of (study, trial)
@@ -41,6 +42,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 class Parts(TypedDict, total=False):
     """The exchangeable parts of a run, which the header of a journal describes; see `StudyOptions`."""
 
+    strategy: Strategy | None
     classifier: Classifier | None
     acquisition: Acquisition | None
     candidates: Candidates | None
@@ -96,6 +98,8 @@ class StudyOptions:
         journal: file that keeps every event; None for none.
         if_exists: what happens if the journal holds a run: "error", or "load" to continue it, as `Study.load` does. It
             must then be the run that is described here: space, directions, seed, and the parts that are given.
+        strategy: what proposes, a new one for each study; default: the model that classifier, acquisition and
+            candidates describe, in turns with others where they help (`deepbore.strategies`).
         classifier: the model of the labels, a new one for each study; default `KernelPLS()`, of several objectives one
             for each (`PerColumn`).
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
@@ -119,6 +123,7 @@ class StudyOptions:
     seed: int = 0
     journal: str | os.PathLike[str] | None = None
     if_exists: IfExists = "error"
+    strategy: Strategy | None = None
     classifier: Classifier | None = None
     acquisition: Acquisition | None = None
     candidates: Candidates | None = None

@@ -19,8 +19,7 @@ from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, Process
 from deepbore.loop.controller import LoopController
 from deepbore.loop.lightning import listening, may_end, new_trainer, quiet, run, waiting_for
 from deepbore.loop.state import RunState
-from deepbore.loop.steering import Steering
-from deepbore.loop.stopping import as_rules
+from deepbore.loop.stopping import Steering, as_rules
 from deepbore.study.options import RunOptions
 from deepbore.worker.objective import takes_trial
 
@@ -210,7 +209,7 @@ def run_trials(
     steering.listeners = [bar, *steering.listeners]
     controller = LoopController(state, evaluator, goal, options.batch_size, trainer is not None, steering)
     with bar, steering.interrupts, waiting_for(own, "best_value"), listening(own, controller):
-        run(own, state.classifier, state.data)
+        run(own, state.module, state.data)
     if steering.is_interrupted:
         raise KeyboardInterrupt
     _log_early_end(own, state.observations.n_asked, goal)

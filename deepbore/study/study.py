@@ -28,14 +28,12 @@ from deepbore.data.rungs import latest, several_budgets
 from deepbore.errors import SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
-from deepbore.loop.asking import Asker
-from deepbore.loop.engine import Engine
+from deepbore.loop.engine import Engine, TrialAllocator
 from deepbore.loop.lightning import new_trainer, run
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
-from deepbore.loop.steering import Listener, Steering
-from deepbore.loop.stopping import as_rules
+from deepbore.loop.stopping import Listener, Steering, as_rules
 from deepbore.space import Params, SearchSpace
 from deepbore.study.opening import Check, Loaded, loaded, opened
 from deepbore.study.options import (
@@ -205,7 +203,7 @@ class Study:
         self._loaded = run if isinstance(run, Loaded) else None  # until the study continues
         self._state = run.state if isinstance(run, Loaded) else run
         self._device = as_device(device)
-        self._asker = Asker(Engine(self._state), self._device)
+        self._allocator = TrialAllocator(Engine(self._state), self._device)
         self._lock = threading.RLock()
         self._steering: Steering | None = None  # of the run in progress
         self._recommendation: tuple[tuple[int, ...], int | None] | None = None  # with the counts that it is based on
@@ -235,7 +233,7 @@ class Study:
         whole(1, q=q)
         self._resume()
         self._state.check_classifier()
-        return trials_of(self._state.observations, self._asker.ask(q))
+        return trials_of(self._state.observations, self._allocator.ask(q))
 
     @locked
     def enqueue(self, params: Params) -> None:
@@ -365,7 +363,7 @@ class Study:
         if step < float(observations.budgets[row]) * (1 - ROUNDING) and not outcome.has_failed:
             return True
         observations.tell(row, outcome)
-        return bool(self._asker.engine.reserve_promoted(1, of=row))
+        return bool(self._allocator.engine.reserve_promoted(1, of=row))
 
     @locked
     def prefer(self, better: Trial | int, worse: Trial | int) -> None:
@@ -575,7 +573,7 @@ class Study:
             self._loaded.keep_unlearned()
         try:
             generator.manual_seed(self._state.seed)
-            run(new_trainer(self._device), self.classifier, self._state.data, epochs)
+            run(new_trainer(self._device), self._state.module, self._state.data, epochs)
         finally:
             generator.set_state(stream)
             labels.load_state_dict(remembered)
@@ -594,7 +592,7 @@ class Study:
     def share(self, ranks: Ranks) -> None:
         """Proposes with copies of this study on other ranks (see `DistributedStudy`); the first keeps the journal."""
         self._resume()
-        self._asker = Asker(Engine(self._state, ranks), self._device)
+        self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
 
     def close(self) -> None:
         """Leaves the journal to another writer; the end of the study or of the process does so, too."""

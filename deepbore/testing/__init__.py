@@ -15,6 +15,7 @@ from deepbore.testing.parameters import check_parameter
 from deepbore.testing.posteriors import check_posterior
 from deepbore.testing.problems import check_problem
 from deepbore.testing.resuming import check_resume
+from deepbore.testing.strategies import check_strategy
 from deepbore.testing.toys import TOY_SPACES, fit, toy_data, toy_objective, toy_outcomes
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "check_posterior",
     "check_problem",
     "check_resume",
+    "check_strategy",
     "fit",
     "toy_data",
     "toy_objective",

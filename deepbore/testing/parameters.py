@@ -8,7 +8,7 @@ from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
 from deepbore.space import Parameter, SearchSpace
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 from deepbore.testing.require import require, require_equal, require_raises, require_shape
 
 N = 50

@@ -1,10 +1,12 @@
 """What every part must do when a run is killed and goes on."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import torch
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
@@ -12,17 +14,21 @@ from deepbore.classifiers import Classifier
 from deepbore.data.trial import Trial
 from deepbore.labels import Labelling
 from deepbore.space import SearchSpace
+from deepbore.strategies import Strategy
 from deepbore.study import Study
 from deepbore.testing.require import require
 from deepbore.testing.toys import TOY_SPACES, toy_objective
 
 N_INITIAL = 6
-AFTER = 3  # proposals before the kill, and so many after it
+KILLED_AFTER = (3, 4)  # proposals: after an odd and an even number, since what takes turns may be as it was after two
+AFTER = 3  # proposals that are compared
+SPREAD, NEAR = 24, 12  # earlier results all over the space, and near the best point: what takes turns begins with them
 
 
 def check_resume(
     *,
     labels: Callable[[], Labelling] | None = None,
+    strategy: Callable[[], Strategy] | None = None,
     classifier: Callable[[], Classifier] | None = None,
     acquisition: Callable[[], Acquisition] | None = None,
     candidates: Callable[[], Candidates] | None = None,
@@ -31,8 +37,11 @@ def check_resume(
 ) -> None:
     """A run that is killed with a trial pending, and loaded from its journal, goes on as if nothing had happened.
 
+    It is killed after an odd and after an even number of proposals.
+
     Args:
         labels: gives a new labelling; None for the default, as with the other parts.
+        strategy: gives a new strategy, in the place of the three that follow.
         classifier: gives a new classifier.
         acquisition: gives a new acquisition.
         candidates: gives a new search.
@@ -46,42 +55,62 @@ def check_resume(
         >>> from deepbore import ThresholdLabels
         >>> check_resume(labels=ThresholdLabels)
     """
-    makers = {"labels": labels, "classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+    parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+    makers = {"labels": labels, "strategy": strategy, **parts}
     with TemporaryDirectory() as folder:
-        whole, killed = Path(folder, "whole"), Path(folder, "killed")
+        whole = Path(folder, "whole")
         whole.mkdir()
+        made = _made(makers)
         study = Study(
-            space,
-            directions=["minimize"] * objectives,
-            journal=whole / "run.jsonl",
-            n_initial=N_INITIAL,
-            **_made(makers),
+            space, directions=["minimize"] * objectives, journal=whole / "run.jsonl", n_initial=N_INITIAL, **made
         )
-        for _ in range(N_INITIAL + AFTER):
+        know_toys(study, objectives)
+        for count in range(KILLED_AFTER[-1] + AFTER + 1):
             (trial,) = study.ask(1)
+            if count in KILLED_AFTER:
+                shutil.copytree(whole, Path(folder, str(count)))  # what a kill at this moment leaves
             _tell(study, trial, objectives)
-        (pending,) = study.ask(1)
-        shutil.copytree(whole, killed)  # what a kill at this moment leaves
-        loaded = Study.load(killed / "run.jsonl", **_made(makers))
-        same = loaded.trials == study.trials
-        require(same, "a loaded study must have the trials of the one that was killed, but has others")
-        _compare(study, loaded, pending, objectives)
+        expected = study.trials
         study.close()
-        loaded.close()
+        for count in KILLED_AFTER:
+            _go_on(Path(folder, str(count)), makers, expected, objectives)
 
 
-def _compare(study: Study, loaded: Study, pending: Trial, objectives: int) -> None:
-    for each in (study, loaded):
-        _tell(each, pending, objectives)
-    for step in range(1, AFTER + 1):
-        (expected,), (found,) = study.ask(1), loaded.ask(1)
+def know_toys(study: Study, objectives: int = 1) -> None:
+    """Adds results that let all strategies propose: rows all over the space, and rows that refine the best of them."""
+    space, stream = study.space, torch.Generator().manual_seed(3)
+    points = space.sample(SPREAD, stream)
+    best = points[toy_objective(space, points).argmin()]
+    moved = best.expand(NEAR, -1).clone()
+    columns_ = list(space.moving_columns)
+    moved[:, columns_] += 1e-3 * torch.rand(NEAR, len(columns_), dtype=best.dtype, generator=stream)
+    moved = space.snap(torch.where(space.active(best[None]), moved, best))
+    points = torch.cat([points, moved])
+    configurations = space.decode(points)
+    columns = {name: [each.get(name) for each in configurations] for name in space.names}
+    values = torch.stack([toy_objective(space, points, 0.2 * k) for k in range(objectives)], -1)
+    study.add(columns, values[:, 0].tolist() if objectives == 1 else values.tolist())
+
+
+def _go_on(
+    killed: Path, makers: Mapping[str, Callable[[], Any] | None], expected: list[Trial], objectives: int
+) -> None:
+    """Compares what a run that was killed proposes with the trials of the uninterrupted one."""
+    study = Study.load(killed / "run.jsonl", **_made(makers))
+    known = len(study.trials)
+    same = [trial.params for trial in study.trials] == [trial.params for trial in expected[:known]]
+    require(same, "a loaded study must have the trials of the one that was killed, but has others")
+    (pending,) = study.pending
+    _tell(study, pending, objectives)
+    for step, trial in enumerate(expected[known : known + AFTER], 1):
+        (found,) = study.ask(1)
         require(
-            found.params == expected.params,
+            found.params == trial.params,
             f"a resumed run must go on as the uninterrupted one, but proposal {step} after the kill is {found.params} "
-            f"instead of {expected.params}: is all that the part remembers in its state_dict?",
+            f"instead of {trial.params}: is all that the part remembers in its state_dict?",
         )
-        _tell(study, expected, objectives)
-        _tell(loaded, found, objectives)
+        _tell(study, found, objectives)
+    study.close()
 
 
 def _tell(study: Study, trial: Trial, objectives: int) -> None:
@@ -89,5 +118,5 @@ def _tell(study: Study, trial: Trial, objectives: int) -> None:
     study.tell(trial, [float(toy_objective(study.space, point, 0.2 * k)) for k in range(objectives)])
 
 
-def _made(makers: dict[str, Callable[[], Any] | None]) -> dict[str, Any]:
+def _made(makers: Mapping[str, Callable[[], Any] | None]) -> dict[str, Any]:
     return {name: make() for name, make in makers.items() if make is not None}

@@ -5,8 +5,8 @@ from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.per_column import ColumnsPosterior
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
+from deepbore.classifiers.wrappers import ColumnsPosterior
 from deepbore.data.directions import sign_of
 from deepbore.data.observations import Direction, Observations
 from deepbore.data.outcomes import Outcome

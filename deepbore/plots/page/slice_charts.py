@@ -77,7 +77,7 @@ def _line(
 ) -> list[dict[str, Any]]:
     """What the classifier says at points (n x d), and its band."""
     parameter = list(study.space.parameters.values())[column]
-    snapped = study.space.released.snap(points)
+    snapped = study.space.without_fixed.snap(points)
     x, mean = where(parameter, points[:, column]), _as_values(translation)
     middle = mean(probability(study, snapped))
     low, high = (mean(each) for each in band(study, snapped)) if has_deviation(study) else (middle, middle)
@@ -135,7 +135,7 @@ def _pair(study: "Study", across: str, up: str, translation: Translation | None,
     xs, ys = (grid(each, COARSE if each.levels is None else LEVELS) for each in (p, q))
     points = start.repeat(len(xs) * len(ys), 1)
     points[:, [i, j]] = torch.cartesian_prod(xs, ys)
-    snapped = space.released.snap(points)
+    snapped = space.without_fixed.snap(points)
     found = _as_values(translation)(probability(study, snapped))
     has_both = space.active(snapped)[:, [i, j]].all(-1).numpy()
     table = np.where(has_both, found, np.nan).reshape(len(xs), len(ys)).T

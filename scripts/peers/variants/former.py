@@ -14,7 +14,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.candidates.base import Search, sorted_by_value
-from deepbore.candidates.climbing import climbed
+from deepbore.candidates.local import climbed
 from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.threshold import ThresholdFamily
