@@ -6,11 +6,11 @@ from dataclasses import replace
 import torch
 
 from deepbore import KernelPLS, RandomSearch, ThresholdLabels, UpperConfidenceBound
-from deepbore.checks import whole
 from deepbore.labels import Labelling, Labels
 from deepbore.labels.base import lighten_pending
-from deepbore.testing import TOY_SPACES, acquisitions, candidates, labels
+from deepbore.testing import TOY_SPACES, acquisition, candidates, labels
 from deepbore.testing.toys import toy_outcomes
+from deepbore.validation import whole
 
 # --- labels ----------------------------------------------------------------------------------------------------------
 
@@ -168,11 +168,11 @@ class Detached(Sound):
 
 
 def gradient(make):
-    acquisitions.check_value_gradient(make(), KernelPLS())
+    acquisition.check_value_gradient(make(), KernelPLS())
 
 
 def needs(make):
-    acquisitions.check_declared_needs(make())
+    acquisition.check_declared_needs(make())
 
 
 ACQUISITIONS = [

@@ -90,7 +90,7 @@ def at_home(tmp_path, monkeypatch):
 def by_budget(tmp_path):
     """A run whose cheapest trials have the best values, and its journal."""
     from deepbore import Budget, Study
-    from deepbore.data.record import read_record
+    from deepbore.data.replay import read_record
     from plane import SQUARE
 
     path = tmp_path / "journal.jsonl"

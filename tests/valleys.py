@@ -5,7 +5,6 @@ import torch
 from scipy.stats import ortho_group
 
 from deepbore import KernelPLS, Real, SearchSpace, Study
-from deepbore.data.repeats import evaluated
 from deepbore.strategies import ModelStrategy
 from deepbore.strategies.near_best import LocalAxes, NearModel, near_rows
 
@@ -61,7 +60,7 @@ def strategy(near):
 
 def near_best(study):
     """Points of the good rows of a study, and the rows near the best one."""
-    return near_rows(study._state.data.labelled(), evaluated(study.observations).values)
+    return near_rows(study._state.data.labelled(), study.observations.averaged.values)
 
 
 def near_model_of(study):

@@ -13,16 +13,16 @@ from torch import Tensor
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates.selection import distinct, fresh_rows, require_room
-from deepbore.checks import of_kind, required
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.posterior import UNCERTAIN
+from deepbore.component import Component
 from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
-from deepbore.parts import Part
 from deepbore.space import SearchSpace
+from deepbore.validation import of_kind, required
 
 CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
 ACCELERATOR_CHUNK = 2**15  # ... where many are as quick as few, and memory alone is the limit
@@ -204,7 +204,7 @@ class Search:
         return self.sorted(points, self.values(points))
 
 
-class Candidates(Part, ABC):
+class Candidates(Component, ABC):
     """A way to maximise the acquisition over the search space.
 
     A subclass implements `ranked`. Searches that contain others are checked, saved and restored with them.

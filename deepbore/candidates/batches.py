@@ -7,8 +7,8 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, WrappedSearch
 from deepbore.candidates.local import LocalSearch
-from deepbore.checks import above, of_kind
 from deepbore.space.features import Coordinates, squared_distances
+from deepbore.validation import above, of_kind
 
 SHORTLIST = 1000  # points of the ranking that a batch is chosen among, or 4 q
 KNOWN = 1000  # evaluated and pending points that it looks at, half of the evaluated the best and half the newest

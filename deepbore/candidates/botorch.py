@@ -13,13 +13,13 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.batches import pending_points
 from deepbore.candidates.relaxed import require_gradients
-from deepbore.checks import one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import UNCERTAIN
-from deepbore.compute.imports import import_quietly
+from deepbore.compute.torch_state import import_quietly
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
+from deepbore.validation import one_of, whole
 
 if TYPE_CHECKING:
     from botorch.acquisition import AcquisitionFunction

@@ -9,7 +9,7 @@ from scipy.optimize import Bounds, minimize
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, sorted_by_value
-from deepbore.checks import one_of, whole, within
+from deepbore.validation import one_of, whole, within
 
 
 class RandomSearch(Candidates):

@@ -10,13 +10,13 @@ from scipy.optimize import differential_evolution
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.checks import of_kind, one_of, required, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.wrappers import Relaxed
-from deepbore.compute.imports import import_quietly
+from deepbore.compute.torch_state import import_quietly
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.space.relaxation import Relaxation
+from deepbore.validation import of_kind, one_of, required, whole
 
 
 class DifferentialEvolution(Candidates):

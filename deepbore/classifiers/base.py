@@ -11,17 +11,17 @@ from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
-from deepbore.checks import between, of_kind
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
+from deepbore.component import Component
+from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import leave_apart
-from deepbore.compute.hooks import hook
-from deepbore.compute.linalg import LinAlgError
-from deepbore.compute.threads import one_thread
+from deepbore.compute.numerics import LinAlgError
+from deepbore.compute.torch_state import hook
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, LabelledBatch, Labelling, default_labels
-from deepbore.parts import Part
 from deepbore.space import SearchSpace
+from deepbore.validation import between, of_kind
 
 QUALITY_ROWS = 512  # of the training data, at most, that `Classifier.quality` judges by
 Kept = TypeVar("Kept", bound=torch.optim.Optimizer)
@@ -32,7 +32,7 @@ class Diverged(ArithmeticError):
     """Scores that are not finite after training."""
 
 
-class Classifier(Part, LightningModule, ABC):
+class Classifier(Component, LightningModule, ABC):
     """A model that learns one labelled batch per epoch, and predicts the posterior distribution of scores.
 
     A higher score means that a point is more likely to be good. A subclass implements `build`, `fit` and `posterior`,

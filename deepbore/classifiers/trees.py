@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from deepbore.checks import at_least, one_of, up_to, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior, of_members
 from deepbore.errors import MissingPackage
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import at_least, one_of, up_to, whole
 
 
 class TreeClassifier(Classifier):

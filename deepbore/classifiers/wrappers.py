@@ -14,18 +14,18 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from torch import Tensor
 
-from deepbore.checks import of_kind, one_of, required, whole
 from deepbore.classifiers.base import Classifier, check_base, optimizers_of
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MeanOnlyPosterior, MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
-from deepbore.data.budget import Budget
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
-from deepbore.labels.coreset import NEGLIGIBLE, distinct_numbers
+from deepbore.labels.coreset import distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
 from deepbore.space.relaxation import Relaxation
 from deepbore.space.structure import free_name
+from deepbore.validation import of_kind, one_of, required, whole
 
 MOST_CERTAIN = -600.0  # least logit whose probability differs from 0 in double precision
 NO_MAP = torch.empty(2, 0, dtype=torch.float64)  # no calibration
@@ -348,7 +348,7 @@ class Calibrated(Classifier):
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         logged = self.base.fit(batch)
-        told = (batch.weight > NEGLIGIBLE).nonzero().squeeze(-1)  # pending trials have no class yet
+        told = batch.learned.nonzero().squeeze(-1)  # pending trials have no class yet
         rows = told[self._drawn(len(told), POOL).sort().values.to(told.device)]  # by age, as in a batch
         have_learned = self._learn_folds(batch, rows)
         self._map = self._fitted(batch, rows, self.min_per_class) if have_learned else NO_MAP

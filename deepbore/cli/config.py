@@ -11,23 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonargparse import Namespace, set_loader
+from jsonargparse import ArgumentError, Namespace, set_loader
 from lightning.pytorch import LightningDataModule, Trainer
-from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
 
-from deepbore.checks import whole
+from deepbore import problems
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
-from deepbore.data.files import replace_file
+from deepbore.component import has_default_settings
+from deepbore.data.journal import replace_file
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
-from deepbore.parts import has_default_settings
 from deepbore.problems import Problem
 from deepbore.study import Options
 from deepbore.study.running import refuse_steps
+from deepbore.validation import whole
 
 # --- YAML: `choices: [on, off]` are two words, and so is `16:9`, as in YAML 1.2; no key stands twice ------------------
 
@@ -327,6 +328,15 @@ class RunCLI(LightningCLI):
             help="class of an evaluator, in place of the evaluation settings; its objective is the problem",
         )
         parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}})
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
+        """Parses the command line; imports the benchmarks if that fails, since `--problem Branin` names no module."""
+        try:
+            super().parse_arguments(parser, args)
+        except ArgumentError:
+            for name in dir(problems):
+                getattr(problems, name)
+            super().parse_arguments(parser, args)
 
     def before_instantiate_classes(self) -> None:
         """Raises SettingError for a group without names, as in `loop: 5`, and for Lightning's own seed."""

@@ -16,16 +16,15 @@ from deepbore.cli import fit_help
 from deepbore.cli.config import RunCLI, explained
 from deepbore.cli.inspect import summary
 from deepbore.cli.run_directory import CONFIG, TIMES, Run
-from deepbore.data.added import Added
-from deepbore.data.csv_file import EarlierResults, read_csv
-from deepbore.data.lines import JOURNAL
+from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
+from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.base import EvaluationWarning
 from deepbore.loop.lightning import quiet
-from deepbore.problems.function import make_working_directory_importable
+from deepbore.problems.base import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
 from deepbore.study.running import check_run, check_takes_trial
@@ -207,7 +206,7 @@ def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str,
     return missing
 
 
-def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[Added]:
+def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[ImportedResults]:
     """Earlier results that can be added, each after those before it; none that the run has already. Adds nothing.
 
     Raises:

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from deepbore.cli.run_directory import Run, ago, runs_in
-from deepbore.data.directions import Direction
-from deepbore.data.files import refuse_link, replace_file
-from deepbore.data.outcomes import Status
-from deepbore.data.record import front
-from deepbore.data.trial import Trial
+from deepbore.data.journal import refuse_link, replace_file
+from deepbore.data.ranking import front
+from deepbore.data.trial import Direction, Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 
 if TYPE_CHECKING:
-    from deepbore.data.record import Record
+    from deepbore.data.replay import Record
     from deepbore.study import Study
 
 EVERY = 5.0  # seconds between two looks at a run
@@ -40,7 +38,7 @@ def plot(args: Sequence[str]) -> None:
     """`deepbore plot RUN`."""
     run = _run(_Parser("plot", "a picture of a run: RUN/history.png"), args)
     record = run.record
-    from deepbore.plots.optimization_history import history  # here: matplotlib is slow to import
+    from deepbore.plots.history_chart import history
 
     target = run.beside("history.png")
     history(record, title=run.name, path=target)
@@ -54,7 +52,7 @@ def compare(args: Sequence[str]) -> None:
     parser.add_argument("--output", default="comparison.png", metavar="FILE", help="the picture (comparison.png)")
     given = parser.parse_args(list(args))
     from deepbore.cli.compare import grouped, table
-    from deepbore.plots.run_comparison import comparison
+    from deepbore.plots.history_chart import comparison
 
     runs = [Run(Path(each)) for each in given.runs]
     groups, direction = grouped(runs), runs[0].record.direction
@@ -257,7 +255,7 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
     facts = {"state": run.state, "last event": f"{last:%Y-%m-%d %H:%M:%S}"}
     times = refuse_link(run.journal.with_name(f"{run.journal.name}.times"))
 
-    from deepbore.plots.html_report import report
+    from deepbore.plots.page.page import report
 
     def write(shown: "Record | Study", again: float | None) -> None:
         page = report(shown, title=run.name, facts=facts, configuration=run.configuration, times=times, every=again)

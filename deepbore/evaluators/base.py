@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deepbore.checks import above, refusal, required, whole
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
+from deepbore.validation import above, refusal, required, whole
 from deepbore.worker.objective import Objective, beside_params, evaluate
 
 INSIDE = ("deepbore", "lightning", "torch")  # packages whose lines do not help the caller

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from deepbore.data.outcomes import LostWorker, Outcome
+from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import Evaluator, Finished, check_objective, check_settings, warn

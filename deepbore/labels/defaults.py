@@ -2,12 +2,10 @@
 
 from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, WrappedLabels
-from deepbore.labels.gamma import Gamma
 from deepbore.labels.graded import ValueGradedLabels
-from deepbore.labels.objectives import ObjectiveLabels
+from deepbore.labels.objectives import ChebyshevLabels, ObjectiveLabels
 from deepbore.labels.rungs import RungLabels
-from deepbore.labels.scalarised import ChebyshevLabels
-from deepbore.labels.threshold import ThresholdFamily, ThresholdLabels
+from deepbore.labels.threshold import Gamma, ThresholdFamily, ThresholdLabels
 
 
 def default_labels(

@@ -12,10 +12,8 @@ from typing import Any, TypeVar
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from deepbore.candidates.selection import as_many
-from deepbore.checks import whole
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.hooks import hook
-from deepbore.compute.neutral import as_usual
+from deepbore.compute.torch_state import clean_torch_state, hook
 from deepbore.evaluators import Evaluator
 from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine
@@ -23,6 +21,7 @@ from deepbore.loop.metrics import exact, progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Steering
+from deepbore.validation import whole
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -168,7 +167,7 @@ class LoopController(Callback):
 
     def _reserve_proposed(self, trainer: Trainer) -> list[int]:
         """Rows of the classifier's proposals, reserved; none if they are not worth it, or the time is over."""
-        with as_usual():
+        with clean_torch_state():
             proposal = self._new(trainer, self.engine.propose, self.runner.room)
             if proposal is None:
                 return []

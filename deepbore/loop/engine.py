@@ -15,10 +15,10 @@ from torch import Tensor
 from deepbore.candidates import distinct
 from deepbore.candidates.selection import fresh_rows, require_room
 from deepbore.classifiers.feasibility import Feasibility
+from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome, Status, WrongReturn
+from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
 from deepbore.loop.lightning import new_trainer, run_and_then
 from deepbore.loop.promotions import Promotion, Promotions
@@ -185,7 +185,7 @@ class Engine:
 
     def reserve_queued(self, q: int) -> list[int]:
         """Makes up to q points of the queue pending trials and returns their rows."""
-        self.state.observations.settle()  # the latest enqueued point may still have to be written
+        self.state.observations.complete_pending_write()  # the latest enqueued point may still be unwritten
         with self._taken(self.state.queue, q) as points:
             return self.reserve(torch.stack(points)) if points else []
 

@@ -28,7 +28,7 @@ from torch import nn
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.base import optimizers_of
 from deepbore.compute.distributed import leave_apart
-from deepbore.compute.neutral import as_found
+from deepbore.compute.torch_state import caller_torch_state
 from deepbore.labels import LabelledBatch, LabelledObservations
 
 T = TypeVar("T")
@@ -201,7 +201,7 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def as_called() -> Iterator[None]:
     """Within a run, the program as it was when the run began: for an objective, which may train, too, and callbacks."""
-    with as_found():
+    with caller_torch_state():
         if not HUSHED:
             yield
             return

@@ -6,16 +6,16 @@ from typing import Any
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import of_kind, whole
 from deepbore.classifiers import Classifier, at_budgets
-from deepbore.data.budget import Budget
+from deepbore.component import alike, class_name, describe, make
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, PreferenceLabels
 from deepbore.labels.defaults import rung_labels
-from deepbore.parts import alike, class_name, describe, make
 from deepbore.space import SearchSpace
 from deepbore.strategies import ModelStrategy, Strategy, Turns
 from deepbore.strategies.defaults import default_classifier, default_strategy
+from deepbore.validation import of_kind, whole
 
 N_INITIAL = 10
 SHORT_FORM: dict[str, type] = {"classifier": Classifier, "acquisition": Acquisition, "candidates": Candidates}

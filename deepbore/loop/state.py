@@ -17,11 +17,10 @@ from torch import Tensor
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
-from deepbore.data import writing
-from deepbore.data.files import replace_file
-from deepbore.data.history import History
-from deepbore.data.journal import Journal
+from deepbore.data import journal_format
+from deepbore.data.journal import Journal, replace_file
 from deepbore.data.observations import Observations
+from deepbore.data.replay import History
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import LabelledBatch, LabelledObservations
 from deepbore.loop.lightning import Models
@@ -134,14 +133,14 @@ class RunState:
 
     def enqueue(self, point: Tensor) -> None:
         """Queues a point (d) for the next ask. The journal is written first: an interrupt leaves both or none."""
-        self.observations.settle()
+        self.observations.complete_pending_write()
         params = self.space.decode(point[None])
         queue = [*self.queue, self.space.encode(params)[0]]  # with as many digits as the journal has
 
         def effect() -> None:
             self.queue = queue
 
-        self.observations.commit([writing.enqueued(params[0])], effect)
+        self.observations.commit([journal_format.enqueued(params[0])], effect)
 
     def bind(self) -> None:
         """Makes the weights of the models, where they have none yet."""

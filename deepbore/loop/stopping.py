@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from deepbore.acquisition import LogExpectedImprovement
-from deepbore.checks import above, between, required, whole
-from deepbore.compute.threads import one_thread
-from deepbore.data.outcomes import Outcome, WrongReturn
+from deepbore.compute.devices import one_thread
+from deepbore.data.outcome import Outcome, WrongReturn
 from deepbore.errors import ObjectiveError, SettingError
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import as_called
 from deepbore.loop.state import RunState
 from deepbore.strategies import Proposal
+from deepbore.validation import above, between, required, whole
 
 SAID = "{}: the run ends when the running trials are done; once more ends it at once."
 DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}

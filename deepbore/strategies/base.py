@@ -12,19 +12,18 @@ from torch import Tensor
 
 from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch, Search
-from deepbore.checks import of_kind, required
 from deepbore.classifiers import Classifier, at_budgets
 from deepbore.classifiers.base import optimizers_of
 from deepbore.classifiers.feasibility import Feasibility
+from deepbore.component import Component
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.linalg import LinAlgError
-from deepbore.data.budget import Budget
+from deepbore.compute.numerics import LinAlgError
 from deepbore.data.observations import Observations
-from deepbore.data.repeats import evaluated
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
-from deepbore.parts import Part
 from deepbore.space import SearchSpace
+from deepbore.validation import of_kind, required
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class View:
     def values(self) -> Tensor:
         """Values of the labelled rows, to minimise: means of replicates, NaN for failed and pending trials (n)."""
         n = 0 if self.batch is None else len(self.batch)
-        return evaluated(self.observations).values[:n]
+        return self.observations.averaged.values[:n]
 
     @property
     def has_plain_outcomes(self) -> bool:
@@ -116,7 +115,7 @@ class Proposal(NamedTuple):
     model: Classifier | None = None
 
 
-class Strategy(Part, ABC):
+class Strategy(Component, ABC):
     """Learns from the labelled observations and proposes points.
 
     A subclass implements `propose`, and `models`, `fit`, `state_dict` and `load_state_dict` where it has models or a

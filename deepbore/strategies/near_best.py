@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from deepbore.classifiers.kernel.fit import ROWS
 from deepbore.classifiers.kernel.least_squares import KernelPLS
-from deepbore.compute.large import smallest
-from deepbore.data.budget import Budget
+from deepbore.compute.numerics import smallest
+from deepbore.data.trial import Budget
 from deepbore.labels import LabelledBatch, Labelling
-from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.grade import graded_by_value
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import Proposal, Strategy, View
@@ -186,7 +185,7 @@ def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBat
     ranked = smallest(merit, min(POOL, batch.n_told))
     known = ranked[~values[ranked].isnan()]
     best = batch.points[known[: n_good(batch.points.shape[1])]]
-    newest = (batch.weight[-POOL:] > NEGLIGIBLE).nonzero().squeeze(-1) + max(0, len(batch) - POOL)
+    newest = batch.learned[-POOL:].nonzero().squeeze(-1) + max(0, len(batch) - POOL)
     pool = torch.cat([ranked, newest]).unique()
     distance = LocalAxes.principal(best)(batch.points[pool]).square().sum(-1)
     near = pool[distance.topk(min(ROWS, len(pool)), largest=False).indices.sort().values]

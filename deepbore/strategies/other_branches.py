@@ -11,13 +11,11 @@ from torch import Tensor
 from deepbore.classifiers.kernel.fit import ROWS
 from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.classifiers.kernel.posterior import KernelPosterior
-from deepbore.data.budget import Budget
+from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations
-from deepbore.data.repeats import evaluated
-from deepbore.data.thresholds import threshold
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
-from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import Proposal, Strategy, View
@@ -176,8 +174,8 @@ def remaining_branches(
     newest = torch.arange(max(0, len(batch) - LOOKED_AT), len(batch), device=batch.points.device)
     best = observations.best_rows(LOOKED_AT).to(newest)
     rows = torch.cat([best[best < len(batch)], newest]).unique()  # rows told since the labelling have no weight yet
-    rows = rows[batch.weight[rows] > NEGLIGIBLE]
-    values, here = evaluated(observations).values[rows], branches(observations.space.without_fixed, batch.points[rows])
+    rows = rows[batch.learned[rows]]
+    values, here = observations.averaged.values[rows], branches(observations.space.without_fixed, batch.points[rows])
     excluded = here[:0]
     while bool((known := ~values.isnan()).any()):
         merit = values.nan_to_num(nan=math.inf)
@@ -197,7 +195,7 @@ def remaining_branches(
 
 def initial_scale(observations: Observations, labels: ThresholdFamily) -> float:
     """Tau of the first ten values minus the best value of all; 0 with fewer values."""
-    told = evaluated(observations)
+    told = observations.averaged
     known = told.values[:LOOKED_AT]
     first = known[~known.isnan()][:FIRST].sort().values.cpu().numpy()
     if len(first) < FIRST:

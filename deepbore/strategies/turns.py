@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from deepbore.classifiers import Classifier
-from deepbore.data.budget import Budget
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Labelling
 from deepbore.space import SearchSpace

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from deepbore.classifiers import Classifier
-from deepbore.data.history import History, replay
-from deepbore.data.journal import Journal
-from deepbore.data.lines import JOURNAL
+from deepbore.data.journal import Journal, holds_anything
+from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Observations
-from deepbore.data.survey import holds_anything
+from deepbore.data.replay import History, replay
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
 from deepbore.loop.recipe import Recipe, given_names, shown

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Unpack
 
-from deepbore.checks import whole
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.space import SearchSpace
 from deepbore.study.options import Arguments, Options, explicit
 from deepbore.study.running import as_evaluator, check_run, check_takes_trial
 from deepbore.study.study import Result, Study
+from deepbore.validation import whole
 
 
 @explicit

@@ -17,18 +17,17 @@ from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import above, one_of, refusal, required, whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
-from deepbore.data.trial import Trial
+from deepbore.data.trial import Budget, Trial
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import check_budget
 from deepbore.loop.state import as_seed
 from deepbore.loop.stopping import StopRule
 from deepbore.strategies import Strategy
+from deepbore.validation import above, one_of, refusal, required, whole
 
 IfExists = Literal["error", "load"]
 StudyCallback = Callable[[Any, Trial], object]  # of (study, trial)

@@ -10,10 +10,9 @@ from typing import Any, Self, SupportsFloat
 
 from lightning.pytorch import Trainer
 
-from deepbore.checks import whole
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
 from deepbore.loop.controller import LoopController
@@ -21,6 +20,7 @@ from deepbore.loop.lightning import listening, may_end, new_trainer, quiet, run,
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Steering, as_rules
 from deepbore.study.options import RunOptions
+from deepbore.validation import whole
 from deepbore.worker.objective import takes_trial
 
 log = logging.getLogger(__name__)

@@ -12,19 +12,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFlo
 import numpy as np
 from lightning.pytorch import Trainer
 
-from deepbore.checks import above, required, whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.neutral import as_usual
-from deepbore.data.added import Added
-from deepbore.data.budget import ROUNDING
-from deepbore.data.csv_file import read_csv
-from deepbore.data.frames import as_frame
-from deepbore.data.observations import Observations, Trial
-from deepbore.data.outcomes import Outcome, Status, as_noise, as_outcome
-from deepbore.data.reading import trials_of
-from deepbore.data.rungs import latest, several_budgets
+from deepbore.compute.torch_state import clean_torch_state
+from deepbore.data.imported import ImportedResults, as_frame, read_csv
+from deepbore.data.observations import Observations, Trial, several_budgets
+from deepbore.data.outcome import Outcome, as_noise, as_outcome
+from deepbore.data.trial import ROUNDING, Status
 from deepbore.errors import SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
@@ -46,7 +41,7 @@ from deepbore.study.options import (
     explicit,
 )
 from deepbore.study.running import as_evaluator, check_run, check_takes_trial, run_trials
-from deepbore.study.view import in_brief, pareto_front, pending
+from deepbore.validation import above, required, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +96,7 @@ def locked(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenat
 
     @wraps(method)
     def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             return method(self, *args, **kwargs)
 
     return call
@@ -146,12 +141,12 @@ class Study:
         True
     """
 
-    @as_usual()
+    @clean_torch_state()
     def __init__(self, space: SearchSpace, **options: Unpack[StudyArguments]):
         self._begin(space, StudyOptions(**options))
 
     @classmethod
-    @as_usual()
+    @clean_torch_state()
     def of(cls, space: SearchSpace, options: StudyOptions, check: Check | None = None) -> Self:
         """The study that a record of options describes.
 
@@ -165,7 +160,7 @@ class Study:
         return study
 
     @classmethod
-    @as_usual()
+    @clean_torch_state()
     def load(
         cls,
         journal: str | os.PathLike[str],
@@ -213,7 +208,11 @@ class Study:
 
     def __repr__(self) -> str:
         """How many trials it has, and the best value."""
-        return f"Study({in_brief(self.observations)})"
+        observations = self.observations
+        counted = {"pending": len(observations.pending_rows), "failed": observations.n_failed}
+        parts = [f"{len(observations)} trials", *(f"{n} {status}" for status, n in counted.items() if n)]
+        best = observations.best if observations.k == 1 else None
+        return f"Study({', '.join(parts)}{'' if best is None else f', best {best.value:.6g}'})"
 
     # --- ask ---------------------------------------------------------------------------------------------------------
 
@@ -233,7 +232,7 @@ class Study:
         whole(1, q=q)
         self._resume()
         self._state.check_classifier()
-        return trials_of(self._state.observations, self._allocator.ask(q))
+        return self._state.observations.trials(self._allocator.ask(q))
 
     @locked
     def enqueue(self, params: Params) -> None:
@@ -356,7 +355,7 @@ class Study:
         observations, budget = self.observations, self.observations.budget
         if budget is None:
             raise SettingError("report needs a study with a budget. Give Study(space, budget=Budget(...)).")
-        row = latest(observations, observations.row_of(trial))
+        row = observations.latest(observations.row_of(trial))
         if observations.status[row] != Status.PENDING:
             raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
         outcome = value if isinstance(value, Outcome) else Outcome(value)
@@ -372,7 +371,7 @@ class Study:
         A trial is complete with its first comparison. Compare trials from `ask` with one another or with any trial of
         the study, `best_trial` above all, as often as you like; to say that two are as good, or when you change your
         mind, compare them the other way round, too. All comparisons together give each compared trial a utility, which
-        is its value: see `deepbore.data.bradley_terry.fitted_utilities`.
+        is its value: see `deepbore.data.comparisons.fitted_utilities`.
 
         Args:
             better: from `ask` or `trials`, or its id.
@@ -617,7 +616,9 @@ class Study:
         They stand in the order of the first objective, best first; of trials with equal values there is the first. With
         one objective it is the best trial alone.
         """
-        return pareto_front(self.observations)
+        if self.observations.k == 1:
+            return [] if self.best_trial is None else [self.best_trial]
+        return self.observations.front
 
     @property
     def recommended(self) -> Trial | None:
@@ -663,7 +664,7 @@ class Study:
     @property
     def pending(self) -> list[Trial]:
         """The trials that were asked for and not told, in the order of asking, as after a crash."""
-        return pending(self.observations)
+        return self.observations.trials(self.observations.pending_rows.tolist())
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas DataFrame: one row a trial, with id, parameters, value and status.
@@ -671,7 +672,7 @@ class Study:
         Raises:
             MissingPackage: without pandas.
         """
-        return as_frame(self.observations)
+        return as_frame(self.observations.table)
 
     @property
     def observations(self) -> Observations:
@@ -729,7 +730,7 @@ class Study:
         vars(self).update(state, _lock=threading.RLock(), _steering=None)
 
 
-def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **about: Any) -> Added:
+def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:
     """Earlier results, given as to `Study.add`, still to be appended to the observations of a run.
 
     Raises:
@@ -741,7 +742,7 @@ def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **abou
         state.earlier.check()
     elif observations.budget is None and (different := several_budgets(about["budgets"], observations)):
         raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
-    return Added.read(observations.space, observations.k, columns, values, **about)
+    return ImportedResults.read(observations.space, observations.k, columns, values, **about)
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:

@@ -1,4 +1,4 @@
-"""What every strategy must do."""
+"""Checks of the contract of a strategy."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from deepbore.space import Params, SearchSpace
 from deepbore.strategies import ModelStrategy, Proposal, Strategy, Turns, View
 from deepbore.study import Study
 from deepbore.testing.require import require, require_raises, untouched_randomness
-from deepbore.testing.resuming import check_resume, know_toys
+from deepbore.testing.study import check_resume, know_toys
 from deepbore.testing.toys import TOY_SPACES, toy_objective
 
 N_INITIAL = 6

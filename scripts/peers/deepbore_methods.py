@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import deepbore as db
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.space import Params
 from peers import papers, searches, variants
 from peers.base import HandlePeer

@@ -19,8 +19,8 @@ from deepbore.acquisition import Acquisition
 from deepbore.classifiers import DeepEnsemble, DeepPLS, FourierLogistic, GPClassifier, KernelPLS, MLPClassifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import UNCERTAIN, GaussianPosterior, PointEstimate
+from deepbore.component import describe, make
 from deepbore.errors import SettingError
-from deepbore.parts import describe, make
 from plane import LINE
 
 MEMBERS = torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, -2.0], [4.0, 1.0, 0.0]])

@@ -6,7 +6,7 @@ from cases import CLASSIFIERS
 from deepbore import ClassProbability, LogExpectedImprovement, UpperConfidenceBound
 from deepbore.acquisition import default_acquisition
 from deepbore.classifiers import DeepEnsemble, KernelPLS, MLPClassifier
-from deepbore.parts import describe
+from deepbore.component import describe
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

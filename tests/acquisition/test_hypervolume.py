@@ -13,8 +13,8 @@ from deepbore.acquisition import LogHypervolumeImprovement
 from deepbore.acquisition.hypervolume import over_thresholds
 from deepbore.acquisition.improvement import log_improvement
 from deepbore.classifiers import ColumnsPosterior, GaussianPosterior, Link
+from deepbore.data.array_ranking import hypervolume, non_dominated
 from deepbore.data.observations import Observations
-from deepbore.data.pareto import hypervolume, non_dominated
 from deepbore.labels import ImprovementLabels, ObjectiveLabels
 from plane import LINE, SQUARE
 from trading_off import BOTH, told

@@ -17,8 +17,8 @@ from deepbore import (
     ThompsonBatch,
 )
 from deepbore.candidates import Candidates, EpsilonGreedy
+from deepbore.component import describe, make
 from deepbore.errors import SettingError, SpaceExhausted
-from deepbore.parts import describe, make
 from peaks import FIVE, GRID, MIXED, search
 
 

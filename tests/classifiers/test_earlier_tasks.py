@@ -14,7 +14,7 @@ import cases
 import deepbore as db
 from deepbore import Categorical, Real, SearchSpace, Study
 from deepbore.classifiers.kernel.fit import ROWS
-from deepbore.compute.correlation import rank_correlation
+from deepbore.compute.numerics import rank_correlation
 from deepbore.errors import SettingError, TableError
 from deepbore.labels import Labelling, Labels, ValueGradedLabels
 from plane import SQUARE

@@ -16,7 +16,7 @@ from commands import BRANIN
 from deepbore import Budget, Study
 from deepbore.cli.main import main
 from deepbore.cli.tune import fit_arguments
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.errors import SettingError
 from deepbore.problems import LightningCLIProblem
 from plane import LINE

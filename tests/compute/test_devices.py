@@ -28,7 +28,7 @@ from deepbore.candidates.local import climbed
 from deepbore.candidates.papers.svgd import LBFGS, Adadelta, stein_direction, tail_weights
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior
-from deepbore.compute.neutral import as_usual
+from deepbore.compute.torch_state import clean_torch_state
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import quiet
 from deepbore.space.features import Coordinates, squared_distances
@@ -223,9 +223,9 @@ def test_the_callers_mode_is_restored(mode):
     with MODES[mode]():
         before = state()
         assert before != usual
-        with as_usual():
+        with clean_torch_state():
             assert state() == usual
-        with pytest.raises(KeyError), as_usual():
+        with pytest.raises(KeyError), clean_torch_state():
             raise KeyError
         assert state() == before
     assert state() == usual

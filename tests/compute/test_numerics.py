@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from deepbore.compute import large
+from deepbore.compute import numerics
 
 NUMBERS = st.sampled_from([0.0, 1.0, -1.0, math.nan, math.inf, -math.inf]) | st.floats(-2, 2)
 
@@ -20,8 +20,8 @@ def test_the_first_numbers_are_those_of_an_ordering(draw, numbers, n, single):
     values = values[torch.randperm(n, generator=torch.Generator().manual_seed(n))]
     k = draw.draw(st.integers(1, min(n, 8)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large, "MANY", draw.draw(st.sampled_from([1, 2000])))
-        low, high = large.smallest(values, k), large.largest(values, k)
+        patch.setattr(numerics, "MANY", draw.draw(st.sampled_from([1, 2000])))
+        low, high = numerics.smallest(values, k), numerics.largest(values, k)
     for places, turned in ((low, values), (high, -values)):
         known = turned.nan_to_num(math.inf, math.inf, -math.inf)
         assert len(places.unique()) == k
@@ -31,9 +31,9 @@ def test_the_first_numbers_are_those_of_an_ordering(draw, numbers, n, single):
 def test_a_million_numbers_are_looked_through_as_topk_does():
     values = torch.randn(1_000_037, generator=torch.Generator().manual_seed(0))
     for k in (1, 50, 1000, 20_000):
-        assert torch.equal(large.largest(values, k), values.topk(k).indices)
-        assert torch.equal(values[large.smallest(values, k)], values.topk(k, largest=False).values)
+        assert torch.equal(numerics.largest(values, k), values.topk(k).indices)
+        assert torch.equal(values[numerics.smallest(values, k)], values.topk(k, largest=False).values)
 
 
 def test_places_up_to_a_value():
-    assert large.up_to(torch.tensor([1.0, math.nan, 0.5, 2.0, 1.0]), 1.0).tolist() == [0, 2, 4]
+    assert numerics.up_to(torch.tensor([1.0, math.nan, 0.5, 2.0, 1.0]), 1.0).tolist() == [0, 2, 4]

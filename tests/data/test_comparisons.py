@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import deepbore as db
 from deepbore import PreferenceLabels, Study
-from deepbore.data.bradley_terry import SCALE, fitted_utilities
+from deepbore.data.comparisons import SCALE, fitted_utilities
 from deepbore.data.observations import Observations
 from deepbore.labels import preferences
 from deepbore.labels.coreset import NEGLIGIBLE

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 import deepbore as db
 from deepbore import Budget, Categorical, Condition, Integer, Ordinal, Outcome, Real, SearchSpace, Study
-from deepbore.data.csv_file import read_csv
+from deepbore.data.imported import read_csv
 from deepbore.data.observations import Observations, Status
 from deepbore.errors import PointError, SettingError, ShapeError, TableError, ValueTypeError
 from drawn_spaces import CONDITIONAL, spaces

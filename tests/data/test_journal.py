@@ -10,9 +10,9 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Integer, Ordinal, SearchSpace, Study, minimize
-from deepbore.data.history import replay
 from deepbore.data.journal import Journal
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.replay import replay
 from deepbore.errors import JournalError
 from kept_observations import KEPT, SPACE, begun, header, known, loaded
 from objectives import bowl
@@ -146,7 +146,7 @@ import numpy as np
 import torch
 torch.set_num_threads(1)  # threads that wait for each other on a busy machine would count as work
 from deepbore import Categorical, Condition, Integer, Real, SearchSpace
-from deepbore.data.history import replay
+from deepbore.data.replay import replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Observations
 path, n = sys.argv[1], int(sys.argv[2])

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from deepbore import Outcome, Study
-from deepbore.data import added
-from deepbore.data.history import replay
+from deepbore.data import imported
 from deepbore.data.journal import Journal
+from deepbore.data.replay import replay
 from deepbore.errors import JournalError
 from kept_observations import KEPT, SPACE, begun, known, loaded
 from plane import DESIGN, LINE, PLANE
@@ -194,7 +194,7 @@ def test_wherever_the_file_is_cut_the_lines_before_are_there(tmp_path, caplog):
 
 
 def test_rows_that_were_added_at_once_are_there_whole_or_not_at_all(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(added, "BLOCK", 2)
+    monkeypatch.setattr(imported, "BLOCK", 2)
     path = tmp_path / "run.jsonl"
     observations = begun(path)
     observations.add({"x": [0.9], "c": ["a"], "k": [None]}, [0.0])

@@ -9,9 +9,9 @@ import threading
 import pytest
 import torch
 
-from deepbore.data.history import replay
 from deepbore.data.journal import Journal
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.replay import replay
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.state import RunState
 from kept_observations import SPACE, begun, known, loaded

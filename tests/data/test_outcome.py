@@ -10,11 +10,11 @@ from hypothesis import given, settings, strategies as st
 
 import deepbore as db
 from deepbore import Budget, Categorical, Condition, Outcome, Real, SearchSpace, Study
-from deepbore.data.frames import as_frame
-from deepbore.data.lines import written
+from deepbore.data.imported import as_frame
+from deepbore.data.journal_format import written
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Status
-from deepbore.data.record import read_record
+from deepbore.data.outcome import Status
+from deepbore.data.replay import read_record
 from deepbore.errors import JournalError, SettingError, ShapeError, ValueTypeError
 from plane import LINE, SQUARE
 

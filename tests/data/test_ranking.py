@@ -12,12 +12,11 @@ from hypothesis import given, strategies as st
 import deepbore as db
 from deepbore import Budget, Outcome, Study, plots
 from deepbore.cli.main import main
+from deepbore.data.array_ranking import best_and_tau, crowding, hypervolume, non_dominated
 from deepbore.data.observations import Observations
-from deepbore.data.pareto import crowding, hypervolume, non_dominated
-from deepbore.data.record import read_record
-from deepbore.data.thresholds import best_and_tau
+from deepbore.data.replay import read_record
 from deepbore.loop.metrics import progress
-from deepbore.plots.page.history_chart import history_section
+from deepbore.plots.page.sections import history_section
 from plane import LINE, SQUARE
 from rungs import EPOCHS
 

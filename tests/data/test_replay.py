@@ -10,15 +10,14 @@ import pytest
 
 import deepbore as db
 from deepbore import Budget, Integer, Outcome, Real, SearchSpace, Study
-from deepbore.data.directions import checked_directions
-from deepbore.data.history import replay
 from deepbore.data.journal import Journal
-from deepbore.data.lines import written
-from deepbore.data.record import front, read_record
-from deepbore.data.trial import Trial
+from deepbore.data.journal_format import written
+from deepbore.data.ranking import front
+from deepbore.data.replay import read_record, replay
+from deepbore.data.trial import Trial, checked_directions
 from deepbore.errors import JournalError, SettingError
 from deepbore.plots import report
-from deepbore.plots.html_report import record_of
+from deepbore.plots.sources import record_of
 from plane import LINE
 from processes import ROOT
 
@@ -91,7 +90,7 @@ def test_a_space_with_forbidden_combinations_and_fixed_values_is_read(tmp_path):
 
 def test_reading_needs_neither_torch_nor_numpy(journal):
     code = (
-        "import sys; from pathlib import Path; from deepbore.data.record import read_record; "
+        "import sys; from pathlib import Path; from deepbore.data.replay import read_record; "
         f"read_record(Path({str(journal)!r})); print({{'torch', 'numpy', 'lightning'}} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

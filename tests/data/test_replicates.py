@@ -1,6 +1,5 @@
 """Values with their noise, and configurations that come again: means, weights, and how they are kept."""
 
-import copy
 import json
 import math
 
@@ -9,11 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-import deepbore.data.repeats
 from deepbore import Budget, KernelPLS, Ordinal, Outcome, SearchSpace, Study, ValueGradedLabels
 from deepbore.data.observations import Observations, Status
-from deepbore.data.record import read_record
-from deepbore.data.repeats import evaluated, first_among, regrouped
+from deepbore.data.replay import read_record
+from deepbore.data.replicates import Replicates
+from deepbore.data.table import first_among, regrouped
 from deepbore.errors import ShapeError, ValueTypeError
 from deepbore.labels import LabelledObservations, RankGradedLabels, RungLabels
 from deepbore.testing import fit
@@ -47,9 +46,7 @@ def take(observations, step, given):
 
 
 def as_if_new(observations):
-    again = copy.copy(observations)
-    again.averages = None
-    return evaluated(again)
+    return Replicates(observations.table).average()
 
 
 @pytest.mark.slow
@@ -59,7 +56,7 @@ def test_a_look_finds_what_a_first_look_would(steps):
     observations = Observations(SPACE)
     for step in steps:
         take(observations, *step)
-        found, anew = evaluated(observations), as_if_new(observations)
+        found, anew = observations.averaged, as_if_new(observations)
         assert torch.equal(found.values.nan_to_num(nan=-1), anew.values.nan_to_num(nan=-1))
         assert np.array_equal(found.ranked, anew.ranked)
         assert (found.worth is None) == (anew.worth is None)
@@ -88,8 +85,8 @@ def test_the_first_row_of_a_configuration_among_some_rows_is_one_of_them(keys, d
 
 def test_a_trial_that_joins_costs_no_look_at_all_rows(monkeypatch):
     looks = []
-    original = deepbore.data.repeats._from_all_rows
-    monkeypatch.setattr(deepbore.data.repeats, "_from_all_rows", lambda rows: looks.append(len(rows)) or original(rows))
+    original = Replicates._of_all_rows
+    monkeypatch.setattr(Replicates, "_of_all_rows", lambda self: looks.append(len(self.table)) or original(self))
     study = Study(SearchSpace({f"x{i}": Ordinal(list(range(6))) for i in range(4)}), seed=0, n_initial=4)
     study.add({f"x{i}": [0, 0, 1, 2] for i in range(4)}, [1.0, 2.0, 0.5, 3.0])
     for value in range(5):
@@ -102,9 +99,9 @@ def test_a_trial_that_waited_while_its_configuration_came_again_counts_in_the_me
     observations = Observations(SPACE)
     (row,) = observations.reserve(SPACE.encode([{"x": 1}]))
     observations.add({"x": [1, 1, 2]}, [2.0, 4.0, 9.0])
-    assert evaluated(observations).values[1:].tolist() == [3.0, 3.0, 9.0]
+    assert observations.averaged.values[1:].tolist() == [3.0, 3.0, 9.0]
     observations.tell(row, first)
-    assert evaluated(observations).values[1:].tolist() == pytest.approx([3.0 if np.isnan(first) else 7 / 3] * 2 + [9.0])
+    assert observations.averaged.values[1:].tolist() == pytest.approx([3.0 if np.isnan(first) else 7 / 3] * 2 + [9.0])
 
 
 def told(x, values, noise=None):
@@ -195,7 +192,7 @@ ANY_VALUES = st.floats(-5, 5) | st.sampled_from([math.nan, 0.0, 1.0])  # NaN is 
 @settings(max_examples=100)
 def test_rows_of_a_configuration_have_its_weighted_mean(rows):
     x, values, noise = map(np.array, zip(*rows, strict=True))
-    found = evaluated(told(x, values, noise))
+    found = told(x, values, noise).averaged
     worth = (np.sort(noise)[(len(noise) - 1) // 2] / noise) ** 2
     for row in range(len(x)):
         same = (x == x[row]) & ~np.isnan(values)
@@ -213,7 +210,7 @@ def test_rows_of_a_configuration_have_its_weighted_mean(rows):
 
 
 def test_where_a_noise_is_missing_a_value_counts_as_one_of_usual_noise_and_failures_for_nothing():
-    found = evaluated(told([0.5, 0.5, 0.5, 0.1], [1.0, 4.0, np.nan, 7.0], [0.1, np.nan, 0.1, np.nan]))
+    found = told([0.5, 0.5, 0.5, 0.1], [1.0, 4.0, np.nan, 7.0], [0.1, np.nan, 0.1, np.nan]).averaged
     assert found.values.tolist()[:2] == [2.5, 2.5]
     assert math.isnan(found.values[2])
     assert found.ranked.tolist() == [2.5, 7]
@@ -221,7 +218,7 @@ def test_where_a_noise_is_missing_a_value_counts_as_one_of_usual_noise_and_failu
 
 
 def test_a_value_without_noise_all_but_stands_for_its_configuration():
-    values = evaluated(told([0.5, 0.5, 0.9], [1.0, 4.0, 0.0], [0.0, 1.0, 1.0])).values
+    values = told([0.5, 0.5, 0.9], [1.0, 4.0, 0.0], [0.0, 1.0, 1.0]).averaged.values
     assert float(values[0]) == pytest.approx((100 * 1 + 4) / 101)
 
 
@@ -232,7 +229,7 @@ def test_asked_or_added_a_configuration_is_the_same():
         study.tell(study.ask()[0], value)
     study.add({"x": [0.5, 0.7]}, [5.0, 2.0])
     study.add({"x": [0.5]}, [100.0], task="last year")
-    assert evaluated(study.observations).values.tolist() == [3, 3, 3, 2, 100]
+    assert study.observations.averaged.values.tolist() == [3, 3, 3, 2, 100]
     assert study.best_trial.value == 1  # what was seen
     assert study.recommended.params == {"x": 0.7}  # 2 is better than the mean of 1, 3 and 5
     assert study.observations.n_distinct == 2
@@ -241,7 +238,7 @@ def test_asked_or_added_a_configuration_is_the_same():
 def test_results_of_other_budgets_are_no_repeats():
     observations = Observations(LINE, budget=Budget("epochs", 1, 3))
     observations.add({"x": [0.5, 0.5, 0.5, 0.1]}, [1.0, 4.0, 6.0, 2.0], budgets=[1, 3, 3, 1], noise=[0.1, 0.2, 0.2, 0])
-    assert evaluated(observations).values.tolist() == [1, 5, 5, 2]
+    assert observations.averaged.values.tolist() == [1, 5, 5, 2]
     labels = RungLabels(ValueGradedLabels(gamma=0.9))(observations)
     assert labels.z[1] == labels.z[2]
     assert labels.weight.tolist() == pytest.approx([0.01, 0, 2, 1], abs=1e-5)  # beside its rung's own median
@@ -256,8 +253,8 @@ def test_all_rows_of_a_configuration_have_one_label_and_one_of_them_the_weight()
 @given(value=st.floats(-1e9, 1e9), times=st.integers(2, 12), noise=st.sampled_from([None, 0.3]))
 def test_the_mean_of_equal_values_is_that_value(value, times, noise):
     observations = told([0.5] * times + [0.1], [value] * (times + 1), noise=noise)
-    assert evaluated(observations).values.tolist() == [value] * (times + 1)  # 0.1 three times is no 0.1 by sum / 3
-    assert evaluated(observations).ranked.tolist() == [value] * 2
+    assert observations.averaged.values.tolist() == [value] * (times + 1)  # 0.1 three times is no 0.1 by sum / 3
+    assert observations.averaged.ranked.tolist() == [value] * 2
 
 
 def test_the_luckiest_of_the_noisiest_values_is_not_what_others_are_measured_by():
@@ -265,7 +262,7 @@ def test_the_luckiest_of_the_noisiest_values_is_not_what_others_are_measured_by(
     values = (x - 0.5) ** 2
     values[3] = -10.0  # by chance
     observations = told(x, values, noise)
-    assert evaluated(observations).ranked[0] == values[10] == 0
+    assert observations.averaged.ranked[0] == values[10] == 0
     labels = ValueGradedLabels()(observations)
     assert labels.z[10] == labels.z[3] == 1  # the chance counts for little by its weight, and for no more than the best
     assert labels.z[0] < 0.5
@@ -273,7 +270,7 @@ def test_the_luckiest_of_the_noisiest_values_is_not_what_others_are_measured_by(
 
 def test_without_repeats_nothing_is_touched():
     observations = told(np.linspace(0, 1, 30), np.random.default_rng(0).normal(size=30))
-    found = evaluated(observations)
+    found = observations.averaged
     assert found.values.data_ptr() == observations.values.data_ptr()
     assert found.ranked is observations.sorted_values
     assert found.worth is None

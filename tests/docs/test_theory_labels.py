@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from deepbore.classifiers import DeepPLS, MLPClassifier
 from deepbore.labels import ImprovementLabels, RankGradedLabels, SeveralThresholds, ThresholdLabels, ValueGradedLabels
-from deepbore.labels.improvement import improvement_labels
+from deepbore.labels.threshold import improvement_labels
 from known_distributions import averages, expected_improvement, grades, learned, told
 from processes import ROOT
 

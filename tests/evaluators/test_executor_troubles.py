@@ -17,7 +17,7 @@ import deepbore as db
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, RandomSearch, SerialEvaluator, Study, minimize
 from deepbore.cli.inspect import summary
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators import Timed

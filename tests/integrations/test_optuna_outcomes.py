@@ -8,7 +8,7 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from deepbore import RandomForest
-from deepbore.data.pareto import hypervolume
+from deepbore.data.array_ranking import hypervolume
 from deepbore.errors import ValueTypeError
 from deepbore.integrations.optuna import DeepBoreSampler
 from optuna_objectives import bowl, branches, front, optimised

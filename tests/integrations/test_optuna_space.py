@@ -5,8 +5,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from deepbore.integrations.define_by_run import SeenTrials, levels, parameter, to_native, to_optuna
-from deepbore.integrations.optuna import DeepBoreSampler
+from deepbore.integrations.optuna import DeepBoreSampler, SeenTrials, levels, parameter, to_native, to_optuna
 from deepbore.space import Categorical, Condition, Integer, Real
 
 # --- distributions ---------------------------------------------------------------------------------------------------

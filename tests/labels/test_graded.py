@@ -9,9 +9,9 @@ from hypothesis import assume, given, strategies as st
 from scipy.integrate import quad
 
 from deepbore import ThresholdLabels
+from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations
-from deepbore.data.repeats import MOST
-from deepbore.data.thresholds import threshold
+from deepbore.data.replicates import MOST
 from deepbore.errors import SettingError
 from deepbore.labels import ImprovementLabels, RankGradedLabels, ValueGradedLabels
 from deepbore.labels.grade import graded_by_value

@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from deepbore import Real, SearchSpace, Study
+from deepbore.data.array_ranking import crowding, fronts, non_dominated
 from deepbore.data.observations import Observations
-from deepbore.data.pareto import crowding, fronts, non_dominated
 from deepbore.errors import SettingError
 from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, front_rows
-from deepbore.labels.scalarised import simplex_point
+from deepbore.labels.objectives import simplex_point
 from plane import LINE, SQUARE
 from trading_off import BOTH, told
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import assume, given, strategies as st
 
 from deepbore import KernelPLS, Outcome, SeveralThresholds, Study
+from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations
-from deepbore.data.thresholds import threshold
 from deepbore.errors import SettingError
 from deepbore.labels import (
     DecayingGamma,

@@ -7,7 +7,7 @@ import torch
 
 import deepbore
 from deepbore import Budget, Categorical, Integer, KernelPLS, LogExpectedImprovement, Ordinal, Real, SearchSpace, Study
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 from deepbore.errors import JournalError, SpaceExhausted
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import new_trainer

@@ -20,10 +20,9 @@ from deepbore import (
     Study,
     minimize,
 )
-from deepbore.data.history import replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Observations, Status
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record, replay
 from deepbore.errors import JournalError, SettingError, SpaceExhausted
 from deepbore.evaluators import Timed
 from deepbore.loop.promotions import Promotions

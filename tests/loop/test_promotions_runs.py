@@ -18,7 +18,7 @@ import deepbore
 from deepbore import AtBudgets, Budget, ExecutorEvaluator, KernelPLS, Outcome, Study
 from deepbore.cli.main import main
 from deepbore.data.observations import Status
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.errors import SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.labels import EmphasiseChanges, RungLabels, ThresholdLabels, ValueGradedLabels
 from plane import LINE

@@ -21,9 +21,9 @@ from deepbore import (
     minimize,
 )
 from deepbore.classifiers import PerColumn, Relaxed
+from deepbore.component import describe, make
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import EmphasiseChanges, RankGradedLabels, ThresholdLabels, ValueGradedLabels
-from deepbore.parts import describe, make
 from deepbore.testing import check_classifier
 from objectives import bowl
 from plane import LINE, PLANE, SQUARE

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepbore import ExecutorEvaluator, Study, minimize
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 from deepbore.errors import ObjectiveError
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE, statuses

@@ -8,7 +8,7 @@ from torchmetrics.functional.classification import binary_calibration_error
 
 from deepbore import ThresholdLabels, plots as pictures
 from deepbore.errors import SettingError
-from deepbore.plots.reliability_diagram import reliability
+from deepbore.plots.calibration_chart import Reliability
 from drawn_studies import CUBE, told, trained
 
 
@@ -21,11 +21,11 @@ def test_reliability_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     pi = rng.random(500) ** 3
     z = (rng.random(500) < pi).astype(float)
-    mean_pi, mean_z, counts = reliability(pi, z, bins=7)
+    found = Reliability.of(pi, z, bins=7)
     theirs_z, theirs_pi = calibration_curve(z, pi, n_bins=7)
-    assert counts.sum() == 500
-    assert np.allclose(mean_pi[counts > 0], theirs_pi)
-    assert np.allclose(mean_z[counts > 0], theirs_z)
+    assert found.counts.sum() == 500
+    assert np.allclose(found.mean_pi[found.counts > 0], theirs_pi)
+    assert np.allclose(found.mean_z[found.counts > 0], theirs_z)
 
 
 def test_the_calibration_error_agrees_with_torchmetrics():

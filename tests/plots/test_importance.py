@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from deepbore import Categorical, Condition, Real, SearchSpace, Study, plots, plots as pictures
-from deepbore.plots.permutation_importance import exchanged
+from deepbore.plots.importance_chart import exchanged
 from drawn_studies import CUBE, LINE, MIXED, Known, told, trained
 from pictured import told_at_random, tried_on
 

@@ -13,10 +13,10 @@ import pytest
 
 from deepbore import Integer, Outcome, Real, Study
 from deepbore.cli.main import main
-from deepbore.plots.html_report import record_of
-from deepbore.plots.page.history_chart import history_section
 from deepbore.plots.page.learned import Learned, learned_sections
-from deepbore.plots.page.parallel_chart import Scale
+from deepbore.plots.page.sections import history_section
+from deepbore.plots.parallel_chart import DeclaredScale
+from deepbore.plots.sources import record_of
 from plane import LINE, SQUARE
 from written_runs import VALUES, write_run, write_times
 
@@ -196,8 +196,7 @@ def test_the_page_has_a_bar_and_an_axis_for_each_parameter(dotted):
 
 @pytest.mark.parametrize("parameter", [Integer(1, 8), Integer(0, 100, step=20), Real(0, 1), Real(0, 0.3, step=0.1)])
 def test_ticks_of_the_page_are_values_that_a_parameter_can_have(parameter):
-    for _, label in Scale.of(parameter.to_dict(), []).ticks:
-        value = float(label)
+    for value in DeclaredScale.of(parameter.to_dict(), []).ticks:
         native = int(value) if isinstance(parameter, Integer) else value
         assert value == native
         assert parameter.decode(parameter.encode([native])) == [pytest.approx(native)]

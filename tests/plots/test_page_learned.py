@@ -3,7 +3,7 @@
 import pytest
 
 from deepbore import Categorical, Real, SearchSpace, plots as pictures
-from deepbore.plots.html_report import record_of
+from deepbore.plots.sources import record_of
 from drawn_studies import CUBE, MIXED, NAN
 from pictured import told_at_random
 
@@ -29,7 +29,7 @@ def test_a_report_of_a_study_says_what_its_classifier_has_learned(space):
 
 
 def test_a_study_and_its_journal_have_one_record(tmp_path):
-    from deepbore.data.record import read_record
+    from deepbore.data.replay import read_record
 
     study = told_at_random(MIXED, [1.0, NAN, 2.0], journal=tmp_path / "run.jsonl")
     assert record_of(study).trials == read_record(tmp_path / "run.jsonl").trials

@@ -7,10 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from deepbore import Outcome, Real, SearchSpace, Study, plots, plots as pictures
-from deepbore.data.record import read_record
-from deepbore.plots.html_report import record_of
-from deepbore.plots.page.parallel_chart import parallel_section
-from deepbore.plots.page.tables import trials_table
+from deepbore.data.replay import read_record
+from deepbore.plots.page.sections import parallel_section, trials_table
+from deepbore.plots.sources import record_of
 from deepbore.plots.style import INFEASIBLE
 from drawn_studies import CUBE, told, trained
 from plane import SQUARE

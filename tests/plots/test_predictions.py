@@ -11,9 +11,18 @@ import deepbore as db
 from deepbore import MLPClassifier, RankGradedLabels, ThresholdLabels
 from deepbore.classifiers.posterior import PointEstimate
 from deepbore.errors import SettingError
-from deepbore.plots.held_out import anew, held_out
-from deepbore.plots.predictions import judged_rows, labels_of, probability, values_of
-from deepbore.plots.translation import BY_CALIBRATION, BY_DEFINITION, Translation, isotonic
+from deepbore.plots.predictions import (
+    BY_CALIBRATION,
+    BY_DEFINITION,
+    Translation,
+    anew,
+    held_out,
+    isotonic,
+    judged_rows,
+    labels_of,
+    probability,
+    values_of,
+)
 from drawn_studies import CUBE, NAN, Known
 from pictured import told_at_random
 from plane import SQUARE

@@ -10,12 +10,12 @@ import deepbore as db
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace, Study, plots, plots as pictures
 from deepbore.errors import SettingError
 from deepbore.plots import history, pairs, slices
-from deepbore.plots.names import short_names
-from deepbore.plots.page.charts import axis_of
-from deepbore.plots.page.parallel_chart import Scale
-from deepbore.plots.parallel_plot import _heights
-from deepbore.plots.scales import short
-from deepbore.plots.value_axis import ValueAxis
+from deepbore.plots.on_matplotlib import tick_labels
+from deepbore.plots.on_plotly import value_axis
+from deepbore.plots.page.sections import parallel_section
+from deepbore.plots.parallel_chart import Parallel
+from deepbore.plots.sources import record_of
+from deepbore.plots.style import ValueAxis, short_names
 from drawn_studies import CUBE, LINE, MIXED, NAN, told, trained
 from pictured import DOTTED, tried_on
 from plane import SQUARE
@@ -164,7 +164,7 @@ def test_looking_does_not_change_the_run():
 def test_ticks_are_round_values_of_the_parameter(parameter, expected):
     values = parameter.ticks(5)
     parameter.encode(values)
-    assert [short(value) for value in values] == expected
+    assert tick_labels(values) == expected
 
 
 # regression: each of these was wrong once
@@ -180,7 +180,7 @@ def test_pictures_reach_to_the_ends_of_numbers(recwarn):
 
 @pytest.mark.parametrize(("low", "high", "every"), [(1e-3, 10, 1), (1e-12, 1, 2), (2, 30, None)])
 def test_a_logarithmic_axis_has_powers_of_ten_where_there_are_several(low, high, every):
-    assert axis_of(ValueAxis(low, high, True, False), "value").get("dtick") == every
+    assert value_axis(ValueAxis(low, high, True, False), "value").get("dtick") == every
 
 
 def test_fixed_parameters_stay_on_their_axes():
@@ -189,7 +189,7 @@ def test_fixed_parameters_stay_on_their_axes():
         study = db.Study(space, seed=0)
         tried(study, 8, lambda params: params["x"])
         study.fix({"c": fixed})
-        heights = _heights(study, ["x", "c"], torch.arange(8))
+        heights = Parallel.of(record_of(study), ["x", "c"], 8).heights
         assert np.isfinite(heights).all()
         assert ((heights > -0.1) & (heights < 1.1)).all()
 
@@ -232,9 +232,11 @@ def test_pictures_of_dotted_names_tell_parameters_apart(dotted):
 
 def test_choices_that_begin_alike_have_different_ticks():
     choices = ["torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"]
-    assert len({label for _, label in Scale.of({"type": "categorical", "choices": choices}, []).ticks}) == 3
     study = Study(SearchSpace({"optimizer": Categorical(choices), "x": Real(0, 1)}), seed=0)
     study.optimize(lambda p: p["x"] + (p["optimizer"] == choices[1]), 12, progress=False)
     study.fit()
+    (chart,) = parallel_section(record_of(study)).charts
+    named = [note["text"] for note in chart.layout["annotations"] if note["x"] == 0 and "<b>" not in note["text"]]
+    assert len(set(named)) == 3
     ticks = [[label.get_text() for label in axes.get_xticklabels()] for axes in plots.slices(study).axes]
     assert any(len(set(labels)) == 3 and all("…" in label for label in labels) for labels in ticks)

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.tree import DecisionTreeClassifier
 
 from deepbore import Integer, Real, SearchSpace, problems
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.integrations.sklearn import DeepBoreSearchCV
 from deepbore.problems import (

@@ -9,7 +9,7 @@ from gymnasium.envs.box2d.lunar_lander import heuristic
 
 from deepbore.errors import PointError, SettingError
 from deepbore.problems import PolicySearch, suites
-from deepbore.problems.control import TASKS
+from deepbore.problems.benchmarks.control import TASKS
 
 
 def some(problem, seed=0):

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 import deepbore as db
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.errors import SettingError
 from deepbore.problems import Branin, Coco, Flat, Forrester, Noisy, Problem, Rosenbrock, TrainingRun, suites
 

@@ -14,7 +14,7 @@ from scipy import optimize
 import deepbore
 from deepbore.errors import PointError, SettingError
 from deepbore.problems import RacingLine
-from deepbore.problems.racing.minimum_time import minimum_time
+from deepbore.problems.benchmarks.minimum_time import minimum_time
 
 SHARED = Path(deepbore.__file__).parents[2] / "shared" / "problems"
 

@@ -21,8 +21,8 @@ from deepbore.problems import (
     Rosenbrock,
     SineParabola,
     SixHumpCamel,
-    formulas,
 )
+from deepbore.problems.benchmarks import synthetic
 
 PEERS = Path(deepbore.__file__).parents[2] / "shared" / "bench" / "peers.json"
 
@@ -133,7 +133,7 @@ def test_optima_are_those_the_peers_were_measured_with(name):
 
 def test_formulas_take_any_batch_shape():
     x = np.random.default_rng(0).uniform(size=(3, 4, 6))
-    for formula in (formulas.hartmann, formulas.ackley, formulas.rosenbrock, formulas.levy, formulas.michalewicz):
+    for formula in (synthetic.hartmann, synthetic.ackley, synthetic.rosenbrock, synthetic.levy, synthetic.michalewicz):
         assert formula(x).shape == (3, 4)
         assert formula(x)[1, 2] == pytest.approx(float(formula(x[1, 2])), rel=1e-14)
 

@@ -6,7 +6,7 @@ import torch
 
 from deepbore.errors import PointError, SettingError
 from deepbore.problems import TrainingRun
-from deepbore.problems.training import RUNS
+from deepbore.problems.benchmarks.training import RUNS
 from deepbore.space import Integer, Ordinal, Real
 
 

@@ -12,7 +12,7 @@ import bench_suggest
 import benchmark
 import failures
 from deepbore import Real, SearchSpace
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.problems import Problem
 from deepbore.problems.suites import problem as problem_of
 from harness.files import append, left

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from deepbore.data.pareto import fronts, hypervolume
+from deepbore.data.array_ranking import fronts, hypervolume
 from deepbore.problems import ZDT
 from peers import mbore
 from peers.by_objectives import METHODS

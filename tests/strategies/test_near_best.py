@@ -24,7 +24,6 @@ from deepbore import (
 )
 from deepbore.candidates import Search
 from deepbore.classifiers.kernel.fit import ROWS
-from deepbore.data.repeats import evaluated
 from deepbore.loop.engine import Engine
 from deepbore.strategies import ModelStrategy, Turns
 from deepbore.strategies.near_best import LocalAxes, NearBest, NearModel, n_good, near_rows
@@ -266,7 +265,7 @@ def test_values_that_single_precision_does_not_tell_apart_are_graded_apart():
     points = 0.2 + 1e-6 * torch.randn(50, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     study = told(ROWS, objective=bowl)
     study.add(dict(zip(BOX.names, points.T.numpy(), strict=True)), (points - 0.2).square().sum(1).numpy())
-    batch, values = study._state.data.labelled(), evaluated(study.observations).values
+    batch, values = study._state.data.labelled(), study.observations.averaged.values
     assert len(batch.z[-50:].unique()) == 1
     assert len(near_rows(batch, values)[1].z[-50:].unique()) == 50
 
@@ -326,7 +325,7 @@ def test_axes_of_the_good_rows_are_none_of_failed_ones():
     axes = []
     for failed in (0, 50):
         study = with_failures(16, failed)
-        axes.append(near_rows(study._state.data.labelled(), evaluated(study.observations).values)[0])
+        axes.append(near_rows(study._state.data.labelled(), study.observations.averaged.values)[0])
     assert torch.equal(*axes)
 
 

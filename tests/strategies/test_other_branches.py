@@ -23,7 +23,7 @@ from deepbore import (
     ThresholdLabels,
     ValueGradedLabels,
 )
-from deepbore.data.thresholds import threshold
+from deepbore.data.array_ranking import threshold
 from deepbore.errors import SettingError
 from deepbore.labels.grade import graded_by_value
 from deepbore.loop.engine import Engine

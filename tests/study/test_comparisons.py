@@ -11,8 +11,8 @@ import pytest
 
 from comparing import compared, cost
 from deepbore import Budget, Outcome, PreferenceLabels, Study
-from deepbore.data.outcomes import Status
-from deepbore.data.record import read_record
+from deepbore.data.outcome import Status
+from deepbore.data.replay import read_record
 from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
 from deepbore.labels import RankGradedLabels
 from plane import LINE, SQUARE

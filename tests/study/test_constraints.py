@@ -12,12 +12,12 @@ from scipy import optimize
 from constrained import disc, fitted, go_on, some_rows
 from deepbore import Outcome, Real, SearchSpace, Study
 from deepbore.cli.inspect import summary
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.errors import ValueTypeError
 from deepbore.loop.state import load
 from deepbore.loop.stopping import ExpectedImprovementBelow, TargetReached
-from deepbore.plots.html_report import report
-from deepbore.plots.optimization_history import history
+from deepbore.plots.history_chart import history
+from deepbore.plots.page.page import report
 from plane import SQUARE
 
 # --- runs ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import torch
 from deepbore import DeepEnsemble, KernelPLS, MLPClassifier, Outcome, Study
 from deepbore.acquisition import LogHypervolumeImprovement
 from deepbore.classifiers import PerColumn
-from deepbore.data.pareto import hypervolume
+from deepbore.data.array_ranking import hypervolume
 from deepbore.errors import SettingError
 from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, ThresholdLabels
 from deepbore.loop.metrics import hypervolume_so_far

@@ -6,7 +6,7 @@ import torch
 import cases
 from deepbore import Categorical, Integer, KernelPLS, Real, SearchSpace, Study, candidates
 from deepbore.candidates import Search
-from deepbore.data.record import read_record
+from deepbore.data.replay import read_record
 from deepbore.errors import JournalError, PointError, SpaceError, SpaceExhausted
 from deepbore.testing.toys import fit
 

@@ -180,7 +180,7 @@ def test_notes_join_what_a_trial_has_and_survive(tmp_path):
     events = [json.loads(line)["event"] for line in path.read_text().splitlines()]
     assert events == ["created", "asked", "asked", "annotated", "told", "annotated", "added", "annotated"]
     assert study.to_frame()["attribute_host"].tolist()[0] == "node7"
-    from deepbore.data.record import read_record
+    from deepbore.data.replay import read_record
 
     assert [trial.attributes for trial in read_record(path).trials] == [noted, {}, {"from": "last year"}]
 

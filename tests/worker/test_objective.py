@@ -8,7 +8,7 @@ import torch
 
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, SerialEvaluator, minimize
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from evaluating import evaluated
 from plane import LINE

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, WrappedSearch
 from deepbore.candidates.batches import GreedyBatch
-from deepbore.checks import above, within
+from deepbore.validation import above, within
 
 
 class EpsilonGreedy(WrappedSearch):

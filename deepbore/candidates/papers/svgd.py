@@ -8,10 +8,10 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search
 from deepbore.candidates.batches import GreedyBatch
 from deepbore.candidates.local import LocalSearch
-from deepbore.checks import above, one_of, up_to, whole
 from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates, squared_distances
 from deepbore.space.parameters.base import reflected
+from deepbore.validation import above, one_of, up_to, whole
 
 REACH = 0.1  # the most that a particle moves in one step along a parameter
 FULL_BUDGET = 500  # particles up to which all steps are made; beyond, each costs the square of their number

@@ -10,7 +10,6 @@ import torch
 from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
-from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.kernel.kernels import (
     KERNELS,
@@ -34,6 +33,7 @@ from deepbore.classifiers.link import Link
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates
+from deepbore.validation import above, one_of, whole
 
 MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains where the best label is taken for luck
 ROWS = 200  # that a kernel learns from, at most: what that takes grows with their cube

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import one_of
 from deepbore.classifiers.kernel.fit import ROWS, KernelFit, PartlyAdditiveFit
 from deepbore.classifiers.kernel.posterior import KernelPosterior
-from deepbore.compute.linalg import LinAlgError
+from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import one_of
 
 LIKELY = 0.5  # the probability of a success from which on a failure counts as chance
 

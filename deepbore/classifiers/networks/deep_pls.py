@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from deepbore.checks import whole
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.networks.last_layer import FourierFeatures, fit_last_layer
 from deepbore.classifiers.networks.network import NetworkClassifier, Training
 from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import whole
 
 FOURIER = 100  # default number of Fourier features
 

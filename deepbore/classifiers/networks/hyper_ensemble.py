@@ -9,16 +9,15 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy
 
-from deepbore.checks import above, at_least, below, whole, within
 from deepbore.classifiers.networks.mc_dropout import keep
 from deepbore.classifiers.networks.network import NetworkClassifier, Training
 from deepbore.classifiers.networks.stacked import StackedMLP
 from deepbore.classifiers.posterior import Posterior
+from deepbore.component import is_number
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
-from deepbore.labels.coreset import NEGLIGIBLE
-from deepbore.parts import is_number
 from deepbore.space import SearchSpace
+from deepbore.validation import above, at_least, below, whole, within
 
 WINDOW = 64  # rows by whose predictions members are chosen
 
@@ -107,7 +106,7 @@ class HyperDeepEnsemble(NetworkClassifier):
             probability = self.pool_outputs(self.encode(batch.points[-new:])).sigmoid().mean(-1).nan_to_num(0.5)
             self.foretold.copy_(torch.cat([self.foretold, probability], dim=1)[:, -WINDOW:])
         last = min(batch.n_own, WINDOW)
-        told = batch.weight[-last:] > NEGLIGIBLE  # no pending rows, whose labels are unknown
+        told = batch.learned[-last:]  # no pending rows, whose labels are unknown
         if bool(told.any()):
             z, foretold = batch.z[-last:].mean(-1), self.foretold[:, -last:]
             self.chosen.copy_(greedy_choice(foretold[:, told], z[told], len(self.chosen)))

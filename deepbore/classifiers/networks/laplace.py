@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import above, one_of, whole
 from deepbore.classifiers.networks.linearised import (
     BuiltInNetwork,
     Factors,
@@ -19,9 +18,10 @@ from deepbore.classifiers.networks.linearised import (
 )
 from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training
 from deepbore.classifiers.networks.stacked import StackedMLP
-from deepbore.compute.imports import import_quietly
+from deepbore.compute.torch_state import import_quietly
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import above, one_of, whole
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
 MOST_FULL = 1000  # weights whose full Sigma laplace-torch inverts; with more, a matrix of rows costs less

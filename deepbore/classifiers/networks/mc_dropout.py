@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from deepbore.checks import between, whole
 from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training, check_factory
 from deepbore.classifiers.networks.stacked import StackedMLP, check_maps
 from deepbore.classifiers.posterior import Posterior
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import between, whole
 
 
 class MCDropout(NetworkClassifier):

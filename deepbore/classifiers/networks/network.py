@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim.adam import Adam, adam
 
-from deepbore.checks import above, at_least, of_kind, one_of, refusal, required, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.networks.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.classifiers.posterior import Posterior, of_members
@@ -19,6 +18,7 @@ from deepbore.compute.devices import generator_on
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import above, at_least, of_kind, one_of, refusal, required, whole
 
 NetworkFactory = Callable[[int, int], nn.Module]
 CORESET = 1024  # rows an iteration learns from at most, so that its cost does not grow with n

@@ -8,9 +8,9 @@ from itertools import pairwise, zip_longest
 import torch
 from torch import Tensor, nn
 
-from deepbore.checks import one_of
 from deepbore.compute.devices import global_streams_seeded
 from deepbore.errors import SettingError
+from deepbore.validation import one_of
 
 
 def _slope_of_elu(a: Tensor) -> Tensor:  # named functions, since attributes of a module must be picklable

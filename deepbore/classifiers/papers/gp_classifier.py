@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 from torch.optim import Adam
 
-from deepbore.checks import above, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior
-from deepbore.compute.imports import import_quietly
+from deepbore.compute.torch_state import import_quietly
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates
+from deepbore.validation import above, whole
 
 if TYPE_CHECKING:
     from deepbore.classifiers.papers.variational import VariationalGP

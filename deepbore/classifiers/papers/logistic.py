@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import above, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.networks.last_layer import FourierFeatures
 from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
+from deepbore.validation import above, whole
 
 ALPHA_RANGE = (1e-2, 1e1)  # prior precision: prior standard deviations of logits from 0.3 to 10
 TINY = 1e-9

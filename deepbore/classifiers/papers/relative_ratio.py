@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import above, whole
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.kernel.kernels import rbf
 from deepbore.classifiers.link import Link
@@ -15,6 +14,7 @@ from deepbore.classifiers.posterior import PointEstimate
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates, squared_distances
+from deepbore.validation import above, whole
 
 LENGTH_SCALES = [0.03 * 10 ** (k / 4) for k in range(9)]  # for one parameter; distances grow with the root of d
 REGULARISATIONS = [10.0**k for k in range(-8, 1)]
