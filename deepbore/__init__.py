@@ -15,11 +15,14 @@ proportion, pi class probability.
 """
 
 import difflib
+from importlib import import_module
 from typing import Any
 
 import lazy_loader
 
 __version__ = "0.2.0"
+
+FORMER = {"Suggester": "deepbore.study"}  # renamed, with the room that still knows the name
 
 # every name is imported when it is first used, so that `import deepbore` stays light; __init__.pyi lists them
 _import, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
@@ -28,6 +31,8 @@ _import, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return _import(name)
+    if name in FORMER:
+        return getattr(import_module(FORMER[name]), name)  # which warns
     near = difflib.get_close_matches(name, __all__, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     raise AttributeError(f"module 'deepbore' has no attribute '{name}'.{hint}", name=name)

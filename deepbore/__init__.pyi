@@ -74,14 +74,16 @@ from .space import (
     SearchSpace as SearchSpace,
 )
 from .study import (
+    DistributedStudy as DistributedStudy,
     ExpectedImprovementBelow as ExpectedImprovementBelow,
     NoImprovement as NoImprovement,
     Result as Result,
     Study as Study,
-    Suggester as Suggester,
     TargetReached as TargetReached,
     maximize as maximize,
     minimize as minimize,
 )
+
+Suggester = DistributedStudy  # its former name
 
 __version__: str

@@ -1,4 +1,4 @@
-"""Runs beside each other: which belong together, and a table of what they have found. Light to import."""
+"""Comparison of runs: which are repetitions, and a table of their best values. Without torch."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ OF_ONE_RUN = ("loop.seed", "loop.n_trials", "problem.init_args.folder")  # the f
 
 
 def grouped(runs: Sequence[Run]) -> list[Curves]:
-    """The runs, those together that share their name, but for a number at its end, and all settings but the seed.
+    """The runs, grouped by their name without a number at its end, and by all settings but the seed.
 
     Raises:
         SettingError: for runs of another direction than the first, or with several values.
@@ -54,7 +54,7 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
 
 
 def _curve(record: Record) -> np.ndarray:
-    """The best feasible value after each finished trial that is of no earlier task, in the user's sign."""
+    """The best feasible value after each finished trial of this task, in the user's sign."""
     told = [trial for trial in record.trials if trial.status is not Status.PENDING and trial.task is None]
     return best_among(told, record.direction, record.budget is not None)
 
@@ -64,7 +64,7 @@ def _check_directions(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.record.k > 1:
             raise SettingError(
-                f"runs with one value can be compared, but {run.path} has {run.record.k}. Look at it by `report`."
+                f"runs with one value can be compared, but {run.path} has {run.record.k}. See `deepbore report`."
             )
         if run.record.direction != first.record.direction:
             raise SettingError(
@@ -74,7 +74,7 @@ def _check_directions(runs: Sequence[Run]) -> None:
 
 
 def _settings(run: Run) -> str:
-    """All that must be equal for two runs to be repetitions of one."""
+    """The settings that are equal in repetitions."""
     header, settings = run.record.header, run.settings
     of_the_run = {name: header.get(name) for name in ("space", "directions", "recipe", "budget", "preferences")}
     names = ("problem", "loop", "evaluation", "evaluator", "trainer", "warm_start", "earlier_tasks")
@@ -83,7 +83,7 @@ def _settings(run: Run) -> str:
 
 
 def _without_own(settings: Any, path: str) -> Any:
-    """The settings at a path (names with points between) without those in which repetitions may differ."""
+    """The settings at a path (names joined by points) without those in which repetitions may differ."""
     if not isinstance(settings, dict):
         return settings
     inner = {name: f"{path}.{name}" for name in settings}
@@ -91,7 +91,7 @@ def _without_own(settings: Any, path: str) -> Any:
 
 
 def _name(stem: str, together: Sequence[Run], stems: Sequence[str]) -> str:
-    """The stem, if it tells a group from the others; else the names of its first run and how many more."""
+    """The stem, if no other group has it; else the name of its first run and the number of others."""
     if len(together) > 1 and stems.count(stem) == 1:
         return stem
     more = f" and {len(together) - 1} more" if len(together) > 1 else ""
@@ -99,7 +99,7 @@ def _name(stem: str, together: Sequence[Run], stems: Sequence[str]) -> str:
 
 
 def _median(group: Curves, n: int) -> float:
-    """Of the best values after n trials; NaN where some run has fewer, or none has a value."""
+    """The median of the best values after n trials; NaN if a run has fewer, or none has a value."""
     if not 0 < n <= group.length:
         return float("nan")
     values = group.after(n)
@@ -107,7 +107,7 @@ def _median(group: Curves, n: int) -> float:
 
 
 def _rank(group: Curves, direction: Direction) -> tuple[bool, float]:
-    """What groups are sorted by: the best one first, those without a value last."""
+    """The key that sorts groups: the best first, those without a value last."""
     median = _median(group, group.length)
     return bool(np.isnan(median)), median * sign_of(direction)
 
@@ -122,7 +122,7 @@ def _short(value: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of a table with the first column to the left and the others to the right."""
+    """The lines of a table, the first column aligned to the left and the others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(

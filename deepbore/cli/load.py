@@ -26,15 +26,15 @@ log = logging.getLogger(__name__)
 def load_run(run: Path) -> Study:
     """The study of a run directory, with its own parts, the classifier untrained.
 
-    Only classes of deepbore are imported: looking at a run that somebody else has sent runs none of their code. In the
-    place of other parts stand the defaults, which is said.
+    Only classes of deepbore are imported: looking at a run from elsewhere runs none of its code. Other
+    parts are replaced by the defaults, with a warning.
 
     Args:
         run: the directory; or a journal alone.
 
     Raises:
         JournalError: for a missing or damaged journal.
-        SettingError: if a configuration of version 0.1 names what cannot be made.
+        SettingError: if a part in a configuration of version 0.1 cannot be made.
     """
     journal = journal_of(run)
     header = next(Journal(journal).read())  # the first line only: the study reads the rest
@@ -45,7 +45,7 @@ def load_run(run: Path) -> Study:
 
 
 def _in_place_of_others(described: dict[str, Any], objectives: int) -> dict[str, Any]:
-    """Defaults, by their names in a study, for those parts in a header that are not deepbore's, or contain such."""
+    """Defaults, by their names in a study, for parts in a header that are not deepbore's, or contain such parts."""
     foreign = []
     for name in [name for name in KINDS if name in described]:
         if others := [path for path in _class_paths(described[name]) if not path.startswith("deepbore.")]:

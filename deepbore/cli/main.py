@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from deepbore import __version__
-from deepbore.cli import fit_help, looking, tune
+from deepbore.cli import fit_help, inspect, tune
 from deepbore.cli.run_directory import leave_unused
 from deepbore.errors import DeepBoreError
 
@@ -37,22 +37,22 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as shells have it
     except BrokenPipeError:
-        if sys.platform == "win32" or _is_read():  # it was another pipe
+        if sys.platform == "win32" or _is_open():  # it was another pipe
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where what is still buffered goes at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the buffered rest of the output
         return 141  # 128 + SIGPIPE
     return 0
 
 
-def _is_read() -> bool:
-    """Whether somebody still reads what is printed; `| head` may have seen enough."""
+def _is_open() -> bool:
+    """Whether stdout is still open; `| head` closes it early."""
     output = select.poll()
-    output.register(sys.stdout, 0)  # which asks for errors alone
+    output.register(sys.stdout, 0)  # for errors only
     return not output.poll(0)
 
 
 def _run(command: str, *args: str) -> None:
-    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "tune": _tune, **looking.COMMANDS}
+    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "tune": _tune, **inspect.COMMANDS}
     if command in ("-h", "--help", "--version"):
         print(HELP if command != "--version" else f"deepbore {__version__}")
         return

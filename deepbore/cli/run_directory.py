@@ -1,4 +1,4 @@
-"""What a run directory is called, its files, and how it stands. Light to import, and only ever reads."""
+"""A run directory: its name, its files, and the state of its run. Light to import; a run is only read."""
 
 import os
 import re
@@ -21,7 +21,7 @@ RUNS = Path("runs")
 CONFIG = "config.yaml"
 JSONL = ".jsonl"
 TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.Timed`
-N_TRIALS = 100  # of a configuration that does not say
+N_TRIALS = 100  # the default
 NAMED = "DEEPBORE_RUN"  # the variable by which the ranks that Lightning starts know the run
 RANK = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")  # the variables that Lightning looks at
 _NUMBER = re.compile(r"[-_.]?(seed|run)?[-_.]?\d+$")
@@ -33,7 +33,7 @@ def new_run(stem: str) -> Path:
     It is made at once, so that runs which begin at the same time have one each; see `leave_unused`.
 
     Raises:
-        SettingError: in another rank that the first one has not started, and so can't tell.
+        SettingError: in another rank that the first one has not started, and so can't tell the directory.
         JournalError: if it can't be made.
     """
     if next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
@@ -60,7 +60,7 @@ def _claimed(path: Path) -> bool:
 
 @contextmanager
 def leave_unused() -> Iterator[None]:
-    """A command within which `new_run` may make a directory: where nothing was written to it, it is gone at the end."""
+    """Within, `new_run` may make a directory; it is removed at the end if it is empty."""
     try:
         yield
     finally:
@@ -93,12 +93,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What to call it: the directory's name, or the journal's without .jsonl."""
+        """The directory's name, or the journal's without .jsonl."""
         return self.path.resolve().name.removesuffix(JSONL)
 
     @property
     def stem(self) -> str:
-        """The name without the number that tells runs of one kind apart: branin-2, branin_seed3, branin/3 -> branin."""
+        """The name without its number: branin-2, branin_seed3, branin/3 -> branin."""
         return _NUMBER.sub("", self.name) or self.path.resolve().parent.name
 
     @cached_property
@@ -108,11 +108,11 @@ class Run:
 
     @cached_property
     def record(self) -> Record:
-        """What its journal says now."""
+        """The content of its journal now."""
         return read_record(self.journal)
 
     def beside(self, name: str) -> Path:
-        """Where a picture or a page of it goes: into the directory under this name, or beside the journal."""
+        """The path of a picture or page: in the directory under this name, or beside the journal."""
         if self.path.is_dir():
             return self.path / name
         return self.path.with_name(self.path.name.removesuffix(JSONL) + Path(name).suffix)
@@ -134,8 +134,8 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The configuration as plain data; empty where there is none, or none that can be read."""
-        import yaml  # only where there is something to read
+        """The configuration as plain data; empty if there is none, or it is not valid."""
+        import yaml  # only for runs that have one
 
         try:
             found = yaml.safe_load(self.configuration)
@@ -167,9 +167,9 @@ class Run:
 
     @property
     def is_locked(self) -> bool | None:
-        """Whether another process holds the lock of the journal; None where the system can't say.
+        """Whether another process holds the lock of the journal; None if the system has no such locks.
 
-        A shared lock is asked for, which writes nothing, and given back at once.
+        A shared lock is requested, which writes nothing, and released at once.
         """
         lock = self.journal.with_name(f"{self.journal.name}.lock")
         try:

@@ -12,7 +12,7 @@ from deepbore.data.trial import Direction
 from deepbore.errors import SettingError
 from deepbore.validation import one_of
 
-TRIALS = "trials"  # folder of a run
+TRIALS = "trials"  # folder in a run directory
 PROBLEM = "deepbore.problems.LightningCLIProblem"
 OF_THE_PROBLEM = ("space", "metric", "direction", "metric_mode", "script", "config")
 
@@ -69,7 +69,7 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
 
 
 def _parsed(args: Sequence[str]) -> tuple[Namespace, list[str]]:
-    """The settings of `tune` itself, None where not given, and all others."""
+    """The settings of `tune` itself, None where not given, and all other arguments."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for name in (*OF_THE_PROBLEM, "n_trials", "run", "resume"):
         parser.add_argument(f"--{name}", action="append" if name == "config" else "store")
@@ -80,7 +80,7 @@ def _parsed(args: Sequence[str]) -> tuple[Namespace, list[str]]:
 
 
 def _refuse_limits(others: Sequence[str]) -> None:
-    """Raises SettingError for how long a program trains, where it would be how long deepbore goes on."""
+    """Raises SettingError for limits of the program's training in a place where they would limit deepbore's run."""
     for name in ("--trainer.max_epochs", "--trainer.max_steps", "--trainer.max_time"):
         if any(part.split("=")[0] == name for part in others):
             raise SettingError(
@@ -90,7 +90,7 @@ def _refuse_limits(others: Sequence[str]) -> None:
 
 
 def _check_is_of_tune(run: Path) -> None:
-    """Raises SettingError for the run of another problem than a program's; what is no run `deepbore fit` says."""
+    """Raises SettingError for the run of another problem; `deepbore fit` refuses other directories."""
     if (run / CONFIG).exists() and "folder" not in Run(run).settings.get("problem", {}).get("init_args", {}):
         raise SettingError(f"{run} is no run of `deepbore tune`. Go on with: deepbore fit --resume {quote(str(run))}")
 
@@ -103,7 +103,7 @@ def _check_nothing_else(given: Namespace, arguments: Sequence[str]) -> None:
 
 
 def _problem(given: Namespace, arguments: Sequence[str], run: Path) -> dict[str, Any]:
-    """The problem as `deepbore fit` takes it from a configuration."""
+    """The problem as in a configuration of `deepbore fit`."""
     for name in ("space", "metric"):
         if getattr(given, name) is None:
             raise SettingError(f"--{name} must be given, but is missing. `deepbore tune --help` says more.")
@@ -123,7 +123,7 @@ def _declared(path: str) -> dict[str, Any]:
     """The declaration of a space in a file."""
     import yaml
 
-    from deepbore.cli.yaml_file import load_yaml
+    from deepbore.cli.config import load_yaml  # here: Lightning is slow to import
 
     try:
         declared = load_yaml(Path(path).read_text(encoding="utf-8"))

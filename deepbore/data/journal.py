@@ -34,7 +34,7 @@ PATIENCE = 0.2  # seconds: a command that only looks at a run holds its lock for
 _CREATED = b'{"event": "created"'  # a journal begins so
 _ONE_WRITER = (
     "One process writes a journal; to evaluate in several, give one run ProcessEvaluator(objective, workers=n), "
-    "ExecutorEvaluator, or, on several machines, DDP or Suggester."
+    "ExecutorEvaluator, or, on several machines, DDP or DistributedStudy."
 )
 _WAY_OUT = "Nothing was written. Close the study and load the journal again to go on with what it holds."
 log = logging.getLogger(__name__)

@@ -1,14 +1,23 @@
-"""`Evaluator`: what every way to evaluate trials has in common."""
+"""`Evaluator`: trials to outcomes; in this process, one after the other, and with the times written to a file."""
 
+import json
+import os
+import sys
+import time
+import warnings
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.validation import above, refusal, required, whole
-from deepbore.worker.objective import beside_params
+from deepbore.worker.objective import Objective, beside_params, evaluate
+
+INSIDE = ("deepbore", "lightning", "torch")  # packages whose lines do not help the caller
 
 
 class Finished(NamedTuple):
@@ -22,7 +31,7 @@ class Evaluator(ABC):
     """Evaluates trials: `submit` them, and `collect` their outcomes in the order of finishing.
 
     A failure is an outcome, not an error: `deepbore.worker.objective.evaluate` makes one of whatever the objective
-    raises or returns. More trials than workers may be submitted; they wait for their turn.
+    raises or returns. More trials than workers may be submitted; they wait in a queue.
 
     The first argument of every constructor is called `objective`, so that an evaluator can be named in a configuration,
     which puts the objective in:
@@ -33,7 +42,7 @@ class Evaluator(ABC):
 
     Attributes:
         workers: how many trials are evaluated at the same time.
-        run: whose trials it evaluates now; None between runs.
+        run: the run whose trials it evaluates now; None between runs.
     """
 
     workers: int = 1
@@ -43,7 +52,7 @@ class Evaluator(ABC):
         """Takes the trials of one run only, until its `run` is None again.
 
         Raises:
-            EvaluatorError: while it evaluates for another: outcomes of both would get mixed.
+            EvaluatorError: while it evaluates for another run: their outcomes would get mixed.
         """
         if self.run not in (None, run):
             raise EvaluatorError(
@@ -52,18 +61,18 @@ class Evaluator(ABC):
             )
         self.run = run
 
-    def open(self) -> None:  # most have nothing to make ready
+    def open(self) -> None:  # optional
         """Makes the workers ready; the first `submit` does it, too."""
 
     @abstractmethod
     def submit(self, trial: Trial) -> None:
-        """Takes a trial in."""
+        """Takes a trial to evaluate."""
 
     @abstractmethod
     def collect(self) -> Sequence[Finished]:
-        """Waits until something happens, and gives what has finished.
+        """Waits for the next event, and returns the trials that have finished.
 
-        That may be nothing, where a trial is tried again or a lost worker has come back, or if nothing is outstanding.
+        There may be none, when a trial is tried again or a lost worker has come back, or if none is outstanding.
         """
 
     @property
@@ -73,25 +82,25 @@ class Evaluator(ABC):
 
     @property
     def free(self) -> int:
-        """How many trials could start at once; negative while some wait for their turn."""
+        """How many trials could start at once; negative while some are queued."""
         return self.workers - self.outstanding
 
     @property
     def lost(self) -> int:
-        """How many workers nobody can count on: they go on with evaluations that were given up."""
+        """How many workers are not available: they are still busy with evaluations that were given up."""
         return 0
 
     def withdraw(self) -> Sequence[Trial]:
-        """Gives back the trials that wait for their turn; those that run go on. An evaluator may keep all of them."""
+        """Returns the trials that are queued; those that run continue. An evaluator may keep all of them."""
         return ()
 
     @abstractmethod
     def close(self) -> None:
-        """Drops what is outstanding and lets go of the workers; a later `submit` begins anew."""
+        """Drops the outstanding trials and releases the workers; a later `submit` begins anew."""
 
 
 def check_objective(objective: Any) -> None:
-    """Raises SettingError unless it is a function of a configuration, or another object that can be called so."""
+    """Raises SettingError for anything but a function of a configuration, or an object that can be called like one."""
     if isinstance(objective, type) and issubclass(objective, Evaluator):
         name = objective.__name__
         raise SettingError(f"an evaluator is given as an object, but got the class {name}. Give {name}(objective).")
@@ -117,3 +126,132 @@ def check_settings(workers: int, timeout: float | None, retries: int) -> None:
     whole(1, workers=workers)
     above(0, timeout=timeout)
     whole(0, retries=retries)
+
+
+# --- in this process --------------------------------------------------------------------------------------------------
+
+
+class SerialEvaluator(Evaluator):
+    """Calls the objective in this process, one trial after the other, when they are collected.
+
+    After an exception, or a value that is no number, the trial has failed; the run continues.
+
+    Args:
+        objective: configuration -> value.
+    """
+
+    def __init__(self, objective: Objective):
+        check_objective(objective)
+        self.objective = objective
+        self._queue: deque[Trial] = deque()
+
+    def submit(self, trial: Trial) -> None:
+        self._queue.append(trial)
+
+    def collect(self) -> list[Finished]:
+        if not self._queue:
+            return []
+        trial = self._queue.popleft()
+        return [Finished(trial, evaluate(self.objective, trial))]
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._queue)
+
+    def withdraw(self) -> list[Trial]:
+        waiting = list(self._queue)
+        self._queue.clear()
+        return waiting
+
+    def close(self) -> None:
+        self._queue.clear()
+
+
+class Timed(Evaluator):
+    """A wrapper of another evaluator that writes a line for each finished trial: when it began and ended.
+
+        {"trial": 3, "began": 1763786712.25, "ended": 1763786719.5}
+
+    Times are those of this process, in seconds since 1970: when a trial was handed to a free worker, and when it was
+    collected. `deepbore fit` keeps them beside the journal (journal.jsonl.times); the journal itself has none, so that
+    equal runs have equal journals. If the file can't be written, there is none.
+
+    Args:
+        own: the evaluator.
+        path: the file; lines are appended.
+    """
+
+    def __init__(self, own: Evaluator, path: str | os.PathLike[str]):
+        self.own, self.path = own, Path(path).absolute()
+        self.workers = own.workers
+        self._began: dict[int, float] = {}
+        self._waiting: deque[int] = deque()  # submitted while no worker was free
+
+    def open(self) -> None:
+        self.own.open()
+
+    def submit(self, trial: Trial) -> None:
+        if self.own.free > 0:
+            self._began[trial.id] = time.time()
+        else:
+            self._waiting.append(trial.id)
+        self.own.submit(trial)
+
+    def collect(self) -> Sequence[Finished]:
+        finished = self.own.collect()
+        now = time.time()
+        spans = [(one.trial.id, self._began.pop(one.trial.id, now)) for one in finished]
+        while self._waiting and len(self._began) < self.workers:
+            self._began[self._waiting.popleft()] = now
+        self._keep(spans, now)
+        return finished
+
+    @property
+    def outstanding(self) -> int:
+        return self.own.outstanding
+
+    @property
+    def free(self) -> int:
+        return self.own.free
+
+    @property
+    def lost(self) -> int:
+        return self.own.lost
+
+    def withdraw(self) -> Sequence[Trial]:
+        withdrawn = self.own.withdraw()
+        gone = {trial.id for trial in withdrawn}
+        self._waiting = deque(row for row in self._waiting if row not in gone)
+        for row in gone:
+            self._began.pop(row, None)
+        return withdrawn
+
+    def close(self) -> None:
+        self._began.clear()
+        self._waiting.clear()
+        self.own.close()
+
+    def _keep(self, spans: list[tuple[int, float]], now: float) -> None:
+        lines = [json.dumps({"trial": row, "began": round(began, 3), "ended": round(now, 3)}) for row, began in spans]
+        if not lines:
+            return
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write("\n".join(lines) + "\n")
+        except OSError:  # the timeline is optional
+            return
+
+
+# --- warnings ---------------------------------------------------------------------------------------------------------
+
+
+class EvaluationWarning(RuntimeWarning):
+    """A trial has failed, or all workers are busy with evaluations that have timed out; the run continues."""
+
+
+def warn(message: str) -> None:
+    """An EvaluationWarning, at the line of the user's own program that the run was started from."""
+    frame, level = sys._getframe(1), 2
+    while (above := frame.f_back) and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
+        frame, level = above, level + 1
+    warnings.warn(message, EvaluationWarning, stacklevel=level)

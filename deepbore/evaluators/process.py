@@ -1,7 +1,6 @@
-"""`ProcessEvaluator`: processes of our own, which can be killed and replaced."""
+"""`ProcessEvaluator`: worker processes that can be killed and replaced."""
 
 import os
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -12,22 +11,23 @@ from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.evaluators.base import check_objective
-from deepbore.evaluators.parallel import Attempt, ParallelEvaluator, submitted
+from deepbore.evaluators.executor import Attempt, ParallelEvaluator, pickled, submitted
 from deepbore.worker import process as worker
 from deepbore.worker.objective import Objective
 
 GRACE = 5.0  # seconds that an idle worker has to exit
-TOLERATED = 3  # workers in a row that die before a trial has begun, from which on the trial is to blame
+TOLERATED = 3  # after so many workers in a row that die before a trial begins, the trial counts as the cause
 THREADS = "OMP_NUM_THREADS"  # which OpenMP, OpenBLAS and MKL read
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # the GPUs that CUDA and ROCm let a process see
 
 
 class ProcessEvaluator(ParallelEvaluator):
-    """Evaluates in processes of its own on this machine; an attempt that takes too long, or dies, harms no other.
+    """Evaluates in processes of its own on this machine; an attempt that takes too long, or dies, affects no other.
 
     Each worker is a spawned process, started with the run and ended with it. One that is out of time is killed and
-    replaced. However a worker ends, the processes that it has started end with it. Numeric libraries get an equal share
-    of this process's threads in each, unless OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
+    replaced. When a worker ends, for whatever reason, so do the processes that it has started. Numeric libraries get an
+    equal share of this process's threads in each, unless OMP_NUM_THREADS is set. Timeouts don't count the start of a
+    process.
 
     Args:
         objective: configuration -> value: picklable, so a function of an importable module, or an object of such a
@@ -131,8 +131,8 @@ class _Process:
 
     Args:
         pickled: the objective.
-        environment: variables that it has beside this process's from its first line on: numeric libraries look when
-            they are loaded, which the script of the run may do.
+        environment: variables that it has beside this process's from its first line on: numeric libraries read them
+            when they are loaded, which the script of the run may do.
     """
 
     def __init__(self, pickled: bytes, environment: Mapping[str, str]):
@@ -143,17 +143,17 @@ class _Process:
         (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
 
     def end(self, grace: float = 0.0) -> None:
-        """Waits so many seconds for the exit, and kills what is left then: the process, and all that it has started."""
+        """Waits so many seconds for the exit, then kills the process and all that it has started."""
         self.executor.shutdown(wait=False, cancel_futures=True)
         exitcode = self._exitcode(grace)
         if self._process.pid is not None:
-            worker.kill_group(self._process.pid)  # also after a clean exit: what the objective has started may live on
+            worker.kill_group(self._process.pid)  # also after a clean exit: the objective's own processes may still run
         if exitcode != 0:
             self._process.kill()
             self._exitcode(GRACE)
 
     def _exitcode(self, patience: float) -> int | None:
-        """The process's exit code, waited for; the executor waits for it, too, and whoever comes second gets None."""
+        """The process's exit code, waited for; the executor waits for it, too, and the second caller gets None."""
         deadline = monotonic() + patience
         self._process.join(patience)
         while self._process.exitcode is None and monotonic() < deadline:
@@ -180,7 +180,7 @@ def _device_names(devices: Sequence[int | str] | None) -> list[str]:
     """The names of GPUs.
 
     Raises:
-        SettingError: for what is no list of numbers and names, or an empty one.
+        SettingError: for anything but a list of numbers and names, or an empty one.
     """
     if devices is None:
         return []
@@ -191,7 +191,7 @@ def _device_names(devices: Sequence[int | str] | None) -> list[str]:
 
 
 def _cannot_load(error: Exception) -> SettingError:
-    """The error of a worker that could not load the objective: no trial is at fault, and another worker could not."""
+    """The error of a worker that could not load the objective: another worker could not either."""
     return SettingError(
         "a worker process must be able to import the objective, but "
         f"{type(error).__name__}: {error}. Define it in a module, not in a notebook or a console, and start "
@@ -204,19 +204,3 @@ def _threads() -> int:
     import torch  # evaluators are light to import, so that a job of one trial starts fast
 
     return torch.get_num_threads()
-
-
-def pickled(objective: Objective) -> bytes:
-    """The objective as bytes.
-
-    Raises:
-        SettingError: if it can't be pickled.
-    """
-    try:
-        return pickle.dumps(objective)
-    except Exception as error:
-        raise SettingError(
-            f"worker processes need an objective that can be pickled, but got {objective!r} ({error}). Define it as "
-            "a function at the top level of a module, or use threads: ExecutorEvaluator(objective, "
-            "ThreadPoolExecutor(workers))."
-        ) from None

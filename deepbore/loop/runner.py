@@ -4,8 +4,8 @@ import math
 
 from deepbore.data.outcome import LostWorker
 from deepbore.evaluators import Evaluator
-from deepbore.evaluators.shared import SharedEvaluator
-from deepbore.evaluators.warning import warn
+from deepbore.evaluators.base import warn
+from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import as_called
 from deepbore.loop.stopping import Steering

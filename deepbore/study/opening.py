@@ -1,97 +1,89 @@
-"""How a study comes by its state: a new one, or what a journal keeps."""
+"""A study's state: a new one, or the one that a journal keeps and that is restored before it changes."""
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Unpack, get_args
+from typing import Any, Unpack
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
 from deepbore.data.journal_format import JOURNAL
-from deepbore.data.observations import Direction, Observations
+from deepbore.data.observations import Observations
 from deepbore.data.replay import History, replay
-from deepbore.data.trial import Budget
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
-from deepbore.loop.recipe import Recipe, check_budget, given_names, shown
-from deepbore.loop.state import RunState, as_seed
+from deepbore.loop.recipe import Recipe, given_names, shown
+from deepbore.loop.state import RunState, as_seed, restore
 from deepbore.space import SearchSpace
 from deepbore.strategies import Strategy
-from deepbore.study.view import Parts
-from deepbore.validation import one_of
+from deepbore.study.options import Parts, StudyOptions, check_parts
 
 log = logging.getLogger(__name__)
-IfExists = Literal["error", "load"]
+Check = Callable[[RunState], object]  # raises an error for a run that can't do what is wanted
 
 
-class Opened(NamedTuple):
-    """A run to go on with.
+@dataclass
+class Loaded:
+    """A run that a journal keeps: its trials are read, and its other state is restored before anything changes it.
+
+    Training it to look at its predictions does not restore it; what that changed is undone when the run continues.
 
     Attributes:
         state: of the run.
-        history: what is to be restored before it goes on; None for a new one.
+        history: what the journal says; None once the state is restored.
     """
 
     state: RunState
-    history: History | None = None
+    history: History | None
+    _unlearned: Classifier | None = None  # a copy from before the first training
+
+    def restore(self) -> None:
+        """Restores the state at the journal's last event."""
+        if self.history is not None:
+            self._unlearn()  # a snapshot of the design has no weights
+            restore(self.state, self.history)
+            self.history = None  # last: after an interrupt the next call restores it
+
+    def resume(self) -> None:
+        """Restores the state, with the classifier as it was before any training."""
+        self.restore()
+        self._unlearn()
+
+    def keep_unlearned(self) -> None:
+        """Keeps a copy of the classifier before it is trained for the first time."""
+        if self._unlearned is None:
+            self._unlearned = self.state.copy_of_classifier()
+
+    def _unlearn(self) -> None:
+        if self._unlearned is not None:
+            self.state.classifier.become(self._unlearned)
+            self._unlearned = None
 
 
-def no_check(state: RunState) -> None:
-    """Whatever is wanted can be done."""
-
-
-def opened(
-    space: SearchSpace,
-    direction: Direction | None,
-    directions: Sequence[Direction] | None,
-    seed: int,
-    journal: str | os.PathLike[str] | None,
-    if_exists: IfExists,
-    budget: Budget | None = None,
-    preferences: bool = False,
-    check: Callable[[RunState], None] = no_check,
-    **parts: Unpack[Parts],
-) -> Opened:
-    """The run that these settings describe: a new one, or the one in the journal, if that is wanted and it has one.
+def opened(space: SearchSpace, options: StudyOptions, check: Check | None = None) -> RunState | Loaded:
+    """The run that these options describe: a new one, or the one in the journal, if that is wanted and it has one.
 
     Args:
+        space: the search space.
+        options: checked.
         check: raises an error for a run that can't do what is wanted, before anything is written.
 
     Raises:
-        SettingError: for settings outside their range.
+        SettingError: for parts that do not go together.
         JournalError: if the journal holds a run, and another one, or none was expected.
     """
     _check_space(space)
-    one_of(get_args(IfExists), if_exists=if_exists)
-    one_of((True, False), preferences=preferences)
-    check_budget(budget)
-    if direction is not None and directions is not None:
-        raise SettingError("give either direction or directions, not both.")
-    if preferences and budget is not None:
-        raise SettingError("preferences know of no budgets. Leave one of them out.")
-    wanted = ((direction or ("maximize" if preferences else "minimize")),) if directions is None else directions
-    observations = Observations(space, wanted, budget=budget, by_preference=preferences)
-    with _given_back(parts):
-        if journal is not None and if_exists == "load" and holds_run(journal):
-            return _same_run(journal, observations, as_seed(seed), check, parts)
-        recipe = Recipe.resolve(space, observations.k, **parts, budget=budget, by_preference=preferences)
-        learned = [m for m in recipe.strategy.models if m.has_learned_in_a_run]  # asked before they are in this run
-        state = _state(observations, recipe, seed)
-        check(state)
-        if journal is not None:
-            observations.journal = Journal.begin(journal, state.header())
-    if learned:
-        log.warning(
-            "this %s has learned in another run, and goes on from there. Make a new one for each run, unless that is "
-            "what you want.",
-            type(learned[0]).__name__,
-        )
-    return Opened(state)
+    observations = Observations(space, options.all_directions, budget=options.budget, by_preference=options.preferences)
+    with _returned_if_refused(options):
+        if options.journal is not None and options.if_exists == "load" and holds_run(options.journal):
+            return _same_run(options.journal, observations, options, check)
+        return _new(observations, options, check)
 
 
-def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **parts: Unpack[Parts]) -> Opened:
+def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **parts: Unpack[Parts]) -> Loaded:
     """The run that a journal keeps, perhaps with other parts; with this space, if it is the one that it declares.
 
     Raises:
@@ -107,29 +99,53 @@ def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **
     recipe = Recipe.again(observations.space, observations.k, described, parts, observations.budget, by_preference)
     state = _state(observations, recipe, header["seed"])
     observations.journal = history.journal
-    return Opened(state, history)
+    return Loaded(state, history)
+
+
+def holds_run(journal: str | os.PathLike[str]) -> bool:
+    """Whether a file exists and holds more than a first line that a crash cut off."""
+    return holds_anything(Path(journal))
 
 
 def _in_directory(journal: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """The journal in the directory of a run, as the command line keeps them; anything else as it is."""
+    """The journal in a run directory of the command line; anything else as it is."""
     is_run = isinstance(journal, (str, os.PathLike)) and Path(journal, JOURNAL).is_file()
     return Path(journal, JOURNAL) if is_run else journal
 
 
-def holds_run(journal: str | os.PathLike[str]) -> bool:
-    """Whether a file is there, and not empty, but for half a first line that a crash has left."""
-    return holds_anything(Path(journal))
+def _check_space(space: SearchSpace) -> None:
+    if not isinstance(space, SearchSpace):
+        raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
 
 
-def check_parts(parts: Mapping[str, Any], refusal: str) -> None:
-    """Raises SettingError, which begins with the refusal of the {unknown}, for settings that are no parts of a run."""
-    if unknown := parts.keys() - Parts.__annotations__.keys():
-        says = refusal.format(unknown=", ".join(sorted(unknown)))
-        raise SettingError(f"{says}; other settings may be {', '.join(Parts.__annotations__)}.")
+# --- a new run -------------------------------------------------------------------------------------------------------
+
+
+def _new(observations: Observations, options: StudyOptions, check: Check | None) -> RunState:
+    recipe = Recipe.resolve(
+        observations.space,
+        observations.k,
+        **options.parts,
+        budget=options.budget,
+        by_preference=options.preferences,
+    )
+    learned = [each for each in recipe.strategy.models if each.has_learned_in_a_run]  # before they are in this run
+    state = _state(observations, recipe, options.seed)
+    if check is not None:
+        check(state)
+    if options.journal is not None:
+        observations.journal = Journal.begin(options.journal, state.header())
+    if learned:
+        log.warning(
+            "this %s has learned in another run, and goes on from there. Make a new one for each run, unless that is "
+            "what you want.",
+            type(learned[0]).__name__,
+        )
+    return state
 
 
 def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:
-    """The state of a run, if its labels grade what it is told."""
+    """The state of a run, if its labels can grade its outcomes."""
     if recipe.labels.by_preference and not observations.by_preference:
         raise SettingError(
             f"{type(recipe.labels).__name__} grades comparisons, but this is a study of values. Leave it out, or make "
@@ -139,36 +155,11 @@ def _state(observations: Observations, recipe: Recipe, seed: int) -> RunState:
     return RunState(observations, recipe, seed)
 
 
-def _check_space(space: SearchSpace) -> None:
-    if not isinstance(space, SearchSpace):
-        raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
-
-
-def _same_run(
-    path: str | os.PathLike[str], wanted: Observations, seed: int, check: Callable[[RunState], None], parts: Parts
-) -> Opened:
-    """The run in a journal, if it is the one that is wanted; its lock is taken at once, before any evaluation."""
-    run = loaded(path, wanted.space, **parts)
-    assert run.history is not None
-    header = run.history.header
-    found = _other_directions(wanted, run.state.observations) + _other_budget(wanted, run.state.observations)
-    found += [f"seed is {seed}, was {header['seed']}"] if seed != header["seed"] else []
-    found += _other_parts(run.state.recipe, header["recipe"], parts) if "recipe" in header else []
-    if found:
-        raise JournalError(
-            f"{run.history.journal.path} holds another run than the one described here: {'; '.join(found)}. Name "
-            "another file; or, to go on with the run in it and change its parts, use Study.load(journal, ...)."
-        )
-    check(run.state)
-    run.history.journal.open()
-    return run
-
-
 @contextmanager
-def _given_back(parts: Parts) -> Iterator[None]:
-    """If a run is refused, its classifier goes on with the one that had it, and its labels know what they knew."""
-    strategy, labels = parts.get("strategy"), parts.get("labels")
-    models = strategy.models if isinstance(strategy, Strategy) else (parts.get("classifier"),)
+def _returned_if_refused(options: StudyOptions) -> Iterator[None]:
+    """If a run is refused, its models stay with the run that had them, and its labels keep their state."""
+    strategy, labels = options.strategy, options.labels
+    models = strategy.models if isinstance(strategy, Strategy) else (options.classifier,)
     had = [(each, each.generator, each.run) for each in models if isinstance(each, Classifier)]
     known = labels.state_dict() if isinstance(labels, Labelling) else None
     try:
@@ -181,8 +172,30 @@ def _given_back(parts: Parts) -> Iterator[None]:
         raise
 
 
+# --- a run in a journal ----------------------------------------------------------------------------------------------
+
+
+def _same_run(path: str | os.PathLike[str], wanted: Observations, options: StudyOptions, check: Check | None) -> Loaded:
+    """The run in a journal, if it is the wanted one; its lock is taken at once, before any evaluation."""
+    run = loaded(path, wanted.space, **options.parts)
+    assert run.history is not None
+    header, journal = run.history.header, run.history.journal
+    found = _other_directions(wanted, run.state.observations) + _other_budget(wanted, run.state.observations)
+    found += [f"seed is {seed}, was {header['seed']}"] if (seed := as_seed(options.seed)) != header["seed"] else []
+    found += _other_parts(run.state.recipe, header["recipe"], options.parts) if "recipe" in header else []
+    if found:
+        raise JournalError(
+            f"{journal.path} holds another run than the one described here: {'; '.join(found)}. Name another file; or, "
+            "to continue the run in it with other parts, use Study.load(journal, ...)."
+        )
+    if check is not None:
+        check(run.state)
+    journal.open()
+    return run
+
+
 def _other_parts(recipe: Recipe, described: Mapping[str, Any], parts: Parts) -> list[str]:
-    """What differs in the parts, in words; those that were the defaults, and are not given now, go on as they were."""
+    """What differs in the parts, in words; former defaults that are not given now continue unchanged."""
     left_out = sorted(set(described.get("given", ())) - given_names(parts))
     words = [f"{name} is not given, was {shown(described[name])}" for name in left_out]
     return words + recipe.differences(described)

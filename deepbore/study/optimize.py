@@ -1,52 +1,19 @@
 """`minimize` and `maximize`: an optimisation in one call."""
 
-import os
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, TypedDict, cast
+from typing import Unpack
 
-from deepbore.acquisition import Acquisition
-from deepbore.candidates import Candidates
-from deepbore.classifiers import Classifier
-from deepbore.compute.devices import Device, as_device
-from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.observations import Direction
-from deepbore.data.trial import Budget
 from deepbore.evaluators import Evaluator, Objective
-from deepbore.labels import Gamma, Labelling
-from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
-from deepbore.strategies import Strategy
-from deepbore.study.opening import IfExists, opened
-from deepbore.study.running import MAX_FAILURES, Steered, StudyCallback, as_evaluator, check_objective, check_run
-from deepbore.study.study import Study
-from deepbore.study.view import Parts, Result
+from deepbore.study.options import Arguments, Options, explicit
+from deepbore.study.running import as_evaluator, check_run, check_takes_trial
+from deepbore.study.study import Result, Study
 from deepbore.validation import whole
 
 
+@explicit
 def minimize(
-    objective: Objective | Evaluator,
-    space: SearchSpace,
-    n_trials: int | None,
-    *,
-    seed: int = 0,
-    timeout: float | None = None,
-    stop_when: StopRule | Sequence[StopRule] = (),
-    max_failures: int | None = MAX_FAILURES,
-    callbacks: Sequence[StudyCallback] = (),
-    progress: bool | None = None,
-    batch_size: int = 1,
-    journal: str | os.PathLike[str] | None = None,
-    if_exists: IfExists = "error",
-    strategy: Strategy | None = None,
-    classifier: Classifier | None = None,
-    acquisition: Acquisition | None = None,
-    candidates: Candidates | None = None,
-    labels: Labelling | None = None,
-    gamma: Gamma | None = None,
-    n_initial: int | None = None,
-    budget: Budget | None = None,
-    device: Device = "cpu",
+    objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, **options: Unpack[Arguments]
 ) -> Result:
     """Finds a configuration with a small value.
 
@@ -55,25 +22,11 @@ def minimize(
         space: the search space.
         n_trials: how many evaluations, >= 1, those of a run that is loaded included; None for no limit, where something
             else ends the run.
-        seed: of everything random.
-        timeout: seconds after which no further trial begins; this and what follows up to `batch_size`: see
-            `Study.optimize`.
-        stop_when: rules that end the run.
-        max_failures: if the first so many evaluations have all failed, that is an error.
-        callbacks: functions of (study, trial), called after each trial.
-        progress: whether to show a bar; None for: in a terminal and a notebook.
-        batch_size: trials proposed in one iteration.
-        journal: file that keeps every event; this and all that follow: see `Study`.
-        if_exists: what happens if the journal holds a run: "error", or "load" to go on with it.
-        strategy: what proposes, a new one for each run; as all that follow, see `Study`.
-        classifier: what learns, a new one for each run.
-        acquisition: what is maximised.
-        candidates: how it is maximised.
-        labels: how outcomes become labels.
-        gamma: proportion of good observations for the default labels.
-        n_initial: trials of a Sobol design before the classifier is asked.
-        budget: cheap fidelities; the objective then takes the trial, too, for its `budget` and `resume_from`.
-        device: where points, classifier and search live.
+        options: what the study is made of, and how it runs: see `StudyOptions` and `RunOptions`.
+
+    Raises:
+        SettingError: for a setting outside its range, or parts that do not go together, before anything is evaluated.
+        JournalError, ObjectiveError, KeyboardInterrupt: as of `Study` and `Study.optimize`.
 
     Example:
         >>> from deepbore import Real, SearchSpace, minimize
@@ -81,64 +34,31 @@ def minimize(
         >>> abs(result.best_params["x"] - 0.3) < 0.05
         True
     """
-    return _optimized("minimize", **locals())  # all that was given
+    return _optimized(objective, space, n_trials, Options(direction="minimize", **options))
 
 
+@explicit
 def maximize(
-    objective: Objective | Evaluator,
-    space: SearchSpace,
-    n_trials: int | None,
-    *,
-    seed: int = 0,
-    timeout: float | None = None,
-    stop_when: StopRule | Sequence[StopRule] = (),
-    max_failures: int | None = MAX_FAILURES,
-    callbacks: Sequence[StudyCallback] = (),
-    progress: bool | None = None,
-    batch_size: int = 1,
-    journal: str | os.PathLike[str] | None = None,
-    if_exists: IfExists = "error",
-    strategy: Strategy | None = None,
-    classifier: Classifier | None = None,
-    acquisition: Acquisition | None = None,
-    candidates: Candidates | None = None,
-    labels: Labelling | None = None,
-    gamma: Gamma | None = None,
-    n_initial: int | None = None,
-    budget: Budget | None = None,
-    device: Device = "cpu",
+    objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, **options: Unpack[Arguments]
 ) -> Result:
-    """Finds a configuration with a large value: `minimize` the other way up."""
-    return _optimized("maximize", **locals())  # all that was given
+    """Finds a configuration with a large value.
+
+    Args:
+        objective: as all that follow, see `minimize`.
+        space: the search space.
+        n_trials: how many evaluations.
+        options: what the study is made of, and how it runs.
+    """
+    return _optimized(objective, space, n_trials, Options(direction="maximize", **options))
 
 
-class Opening(TypedDict):
-    """Where a run comes from."""
-
-    seed: int
-    journal: str | os.PathLike[str] | None
-    if_exists: IfExists
-    budget: Budget | None
-
-
-def _optimized(
-    direction: Direction, objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, **given: Any
-) -> Result:
+def _optimized(objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, options: Options) -> Result:
     whole(1, n_trials=n_trials)
     evaluator = as_evaluator(objective)
-    check_objective(objective, given["budget"])
-    opening, parts, steered = (_among(given, kind) for kind in (Opening, Parts, Steered))
-    check = partial(check_run, n_trials=n_trials, trainer=None, steered=cast(Steered, steered))
-    device = as_device(given["device"])
-    with clean_torch_state():
-        study = Study.__new__(Study)._begin(opened(space, direction, None, check=check, **opening, **parts), device)
+    check_takes_trial(objective, options.budget)
+    study = Study.of(space, options, partial(check_run, n_trials=n_trials, trainer=None, options=options))
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     try:
-        return study.optimize(evaluator, left, **steered)
+        return study.optimize(evaluator, left, **options.of_run)
     finally:
-        study.close()  # nobody else could; whoever goes on with the result's study takes the lock again
-
-
-def _among(given: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    """Those of the arguments that a TypedDict has."""
-    return {name: given[name] for name in kind.__annotations__}
+        study.close()  # the caller has no study to close yet; one that continues takes the lock again

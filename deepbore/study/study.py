@@ -1,73 +1,132 @@
-"""`Study`: an optimisation by ask and tell."""
+"""`Study`: an optimisation by ask and tell, or with an objective that it evaluates by itself."""
 
 import os
 import threading
 import weakref
-from collections.abc import Sequence
-from typing import Self, Unpack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
 
-import torch
+import numpy as np
 from lightning.pytorch import Trainer
 
-from deepbore.acquisition import Acquisition
-from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.observations import Direction, Trial
-from deepbore.data.trial import Budget
+from deepbore.data.imported import ImportedResults, as_frame, read_csv
+from deepbore.data.observations import Observations, Trial, several_budgets
+from deepbore.data.outcome import Outcome, as_noise, as_outcome
+from deepbore.data.trial import ROUNDING, Status
+from deepbore.errors import SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
-from deepbore.labels import Gamma, Labelling
+from deepbore.labels import Labelling
 from deepbore.loop.engine import Engine, TrialAllocator
 from deepbore.loop.lightning import new_trainer, run
+from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
-from deepbore.loop.stopping import StopRule
-from deepbore.space import SearchSpace
-from deepbore.strategies import Strategy
-from deepbore.study.opening import IfExists, Opened, loaded, opened
-from deepbore.study.reporting import Reporting
-from deepbore.study.running import (
-    MAX_FAILURES,
-    Steered,
+from deepbore.loop.state import RunState
+from deepbore.loop.stopping import Listener, Steering, as_rules
+from deepbore.space import Params, SearchSpace
+from deepbore.study.opening import Check, Loaded, loaded, opened
+from deepbore.study.options import (
+    Parts,
+    RunArguments,
+    RunOptions,
+    StudyArguments,
     StudyCallback,
-    as_evaluator,
-    check_objective,
-    check_run,
-    run_steered,
-    steering_of,
+    StudyOptions,
+    explicit,
 )
-from deepbore.study.view import Parts, Result
-from deepbore.validation import required, whole
+from deepbore.study.running import as_evaluator, check_run, check_takes_trial, run_trials
+from deepbore.validation import above, required, whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class Study(Reporting):
+@dataclass(frozen=True)
+class Result:
+    """What an optimisation found.
+
+    Attributes:
+        best_params: the best feasible configuration; None if there is none, or there are several objectives, which have
+            a `pareto_front` instead.
+        best_value: its value, in the user's sign; NaN if there is none.
+        values: all values in the order of asking, in the user's sign, NaN for failures and for pending trials: n, or
+            n x k for several objectives.
+        study: the study, to continue with.
+    """
+
+    best_params: Params | None
+    best_value: float
+    values: np.ndarray
+    study: "Study"
+
+    @classmethod
+    def of(cls, study: "Study") -> "Result":
+        """The result of a study so far."""
+        observations = study.observations
+        values = observations.user_values.cpu().numpy()
+        if observations.k > 1:
+            return cls(None, float("nan"), values, study)
+        best = observations.best
+        if best is None or best.value is None:
+            return cls(None, float("nan"), values[:, 0], study)
+        return cls(best.params, best.value, values[:, 0], study)
+
+    @property
+    def pareto_front(self) -> list[Trial]:
+        """The trade-offs to choose from, by all that the study knows now: `Study.pareto_front`."""
+        return self.study.pareto_front
+
+    @property
+    def recommended(self) -> Trial | None:
+        """The choice where values are noisy, by all that the study knows now: `Study.recommended`."""
+        return self.study.recommended
+
+
+def locked(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenate[Study, P], T]":
+    """Decorator of a method that one thread calls at a time, in torch's usual modes."""
+
+    @wraps(method)
+    def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock, clean_torch_state():
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+def locked_between_runs(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenate[Study, P], T]":
+    """Decorator of a method as `locked`; it raises StudyRunning while `optimize` runs."""
+
+    @locked
+    @wraps(method)
+    def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._steering is not None:
+            raise StudyRunning(
+                f"while `optimize` runs it alone asks the study, but `{method.__name__}` was called. Call it after the "
+                "run; `enqueue` has a configuration tried next, and `stop` ends the run."
+            )
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+@explicit
+class Study:
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
 
     A study may be used from several threads, one call at a time. A call that fails leaves it as it was.
 
     Args:
         space: the search space.
-        direction: "minimize" or "maximize".
-        directions: one for each objective, where there are several; what is found is then a `pareto_front`.
-        seed: of everything random; the same seed gives the same run on a CPU.
-        journal: file that keeps every event; None for none.
-        if_exists: what happens if the journal holds a run: "error", or "load" to go on with it, as `load` does. It must
-            then be the run that is described here: space, directions, seed, and the parts that are given.
-        strategy: what proposes, a new one for each study; default: the model that classifier, acquisition and
-            candidates describe, in turns with others where they help (`deepbore.strategies`).
-        classifier: what learns, a new one for each study; default `KernelPLS()`, of several objectives one for each
-            (`PerColumn`).
-        acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
-        candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
-        labels: how outcomes become labels; default: see `deepbore.labels.default_labels`.
-        gamma: proportion of good observations for the default labels, in (0, 1).
-        n_initial: trials of a Sobol design, which of ten real parameters or more begins in the middle of the ranges,
-            before the classifier is asked; earlier results count among them, those of other tasks do not.
-        budget: cheap fidelities, as in `Budget("epochs", 1, 81)`: each trial has a `budget` to spend, little at first,
-            and the best are asked for again, with more; see docs/outcomes.md. None for evaluations that are all equal.
-        device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
-        preferences: whether trials are compared by `prefer` and not told values: what is best is best by utility.
+        options: what the study is made of: see `StudyOptions`.
 
     Raises:
         SettingError: for a setting outside its range, or parts that do not go together.
@@ -83,187 +142,22 @@ class Study(Reporting):
     """
 
     @clean_torch_state()
-    def __init__(
-        self,
-        space: SearchSpace,
-        *,
-        direction: Direction | None = None,
-        directions: Sequence[Direction] | None = None,
-        seed: int = 0,
-        journal: str | os.PathLike[str] | None = None,
-        if_exists: IfExists = "error",
-        strategy: Strategy | None = None,
-        classifier: Classifier | None = None,
-        acquisition: Acquisition | None = None,
-        candidates: Candidates | None = None,
-        labels: Labelling | None = None,
-        gamma: Gamma | None = None,
-        n_initial: int | None = None,
-        budget: Budget | None = None,
-        device: Device = "cpu",
-        preferences: bool = False,
-    ):
-        where = as_device(device)  # what is wrong is said before a journal is begun
-        parts: Parts = {
-            "strategy": strategy,
-            "classifier": classifier,
-            "acquisition": acquisition,
-            "candidates": candidates,
-        }
-        parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
-        self._begin(opened(space, direction, directions, seed, journal, if_exists, budget, preferences, **parts), where)
+    def __init__(self, space: SearchSpace, **options: Unpack[StudyArguments]):
+        self._begin(space, StudyOptions(**options))
 
-    def _begin(self, run: Opened, device: torch.device) -> Self:
-        self._take(run)
-        self._device, self._allocator = device, TrialAllocator(Engine(self._state), device)
-        self.observations.to(device)
-        self._recommended: tuple[tuple[int, ...], int | None] | None = None  # by what was known then
-        self._lock, self._steering = threading.RLock(), None
-        if self.observations.journal is not None:
-            weakref.finalize(self, self.observations.journal.close)
-        return self
-
-    # --- ask and tell ------------------------------------------------------------------------------------------------
-
-    def ask(self, q: int = 1) -> list[Trial]:
-        """The next q trials to evaluate; they stay pending until they are told.
-
-        With a budget those that are promoted come first: the configuration of an earlier trial, `resume_from`, with
-        more to spend.
-
-        Raises:
-            SettingError: for q < 1; or if another study was given the classifier since.
-            SpaceExhausted: if a finite space has fewer than q configurations left.
-            StudyRunning: while `optimize` runs, which asks by itself.
-        """
-        required(q=q)
-        whole(1, q=q)
-        with self._alone("ask"):
-            self._state.check_classifier()
-            return self.observations.trials(self._allocator.ask(q))
-
-    # --- letting it run ----------------------------------------------------------------------------------------------
-
-    def optimize(
-        self,
-        objective: Objective | Evaluator,
-        n_trials: int | None,
-        *,
-        timeout: float | None = None,
-        stop_when: StopRule | Sequence[StopRule] = (),
-        max_failures: int | None = MAX_FAILURES,
-        callbacks: Sequence[StudyCallback] = (),
-        progress: bool | None = None,
-        batch_size: int = 1,
-        trainer: Trainer | None = None,
-    ) -> Result:
-        """Evaluates until there are `n_trials` more trials, all in one `fit`.
-
-        What an earlier run, also of another process, has left pending comes first and is not counted.
-
-        Ctrl-C ends the run when the running trials are done, and twice at once; then it reaches the caller as
-        KeyboardInterrupt. SIGTERM does the same. What a run that has ended leaves pending, the next one begins with.
-        Other threads, and the objective, may tell, add, enqueue, annotate and stop meanwhile, but not ask.
+    @classmethod
+    @clean_torch_state()
+    def of(cls, space: SearchSpace, options: StudyOptions, check: Check | None = None) -> Self:
+        """The study that a record of options describes.
 
         Args:
-            objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
-                What raises an exception, or returns no finite number, is a failed trial, with a warning. With a budget
-                the function takes the trial, too.
-            n_trials: how many evaluations; a finite space may be exhausted before. None for no limit, where something
-                else ends the run. 0 only finishes what is pending.
-            timeout: seconds, the design included, after which no further trial begins; those that run are waited for.
-            stop_when: `NoImprovement(trials=20)`, `TargetReached(value)`, `ExpectedImprovementBelow(share)`, or a list.
-            max_failures: if the first so many evaluations have all failed, the objective is at fault; None for never.
-            callbacks: functions of (study, trial), called after each trial in this thread, under several ranks on the
-                first; what they return is ignored. `study.stop()` ends the run. An exception ends it and is raised.
-            progress: whether to show a bar; None for: in a terminal and a notebook.
-            batch_size: q, trials proposed in one iteration; more where more workers are free.
-            trainer: a Trainer of your own, with its devices, loggers and callbacks; default: one without any.
-
-        Raises:
-            SettingError: for a setting outside its range, before anything is evaluated.
-            ObjectiveError: if the first evaluation returns what is no value, or the first `max_failures` have failed.
-            KeyboardInterrupt: on Ctrl-C and SIGTERM; what was told until then stays.
-            StudyRunning: if it runs already.
+            space: the search space.
+            options: what the study is made of.
+            check: function of its state that raises an error for a run that can't be, before a journal is begun.
         """
-        evaluator = as_evaluator(objective)
-        check_objective(objective, self.observations.budget)
-        steered: Steered = {
-            "timeout": timeout,
-            "stop_when": stop_when,
-            "max_failures": max_failures,
-            "callbacks": callbacks,
-            "progress": progress,
-            "batch_size": batch_size,
-        }
-        self._check_run(n_trials, trainer, steered)
-        with self._alone("optimize"):
-            self._state.check_classifier()
-            if self.observations.journal is not None:
-                self.observations.journal.open()  # refused while another process has it, and before any evaluation
-            self._steering = steering = steering_of(self, steered)
-            try:
-                run_steered(self._state, evaluator, n_trials, trainer, steering, steered)
-            finally:
-                self._steering = None
-        return self.result
-
-    def _check_run(self, n_trials: int | None, trainer: Trainer | None, steered: Steered) -> None:
-        """Raises SettingError as `optimize` does; `deepbore fit` asks before it writes anything."""
-        check_run(self._state, n_trials, trainer, steered)
-
-    def fit(self, epochs: int = 10) -> Classifier:
-        """Trains the classifier on the trials so far and proposes nothing: to look at what it says, or to draw it.
-
-        `ask` and `optimize` train by themselves, and go on from the weights that this leaves; a study that was loaded
-        begins with those of its snapshot.
-
-        Args:
-            epochs: so many times as in an iteration of a run, >= 1.
-
-        Returns:
-            the classifier; its `ready` says whether there was anything to learn.
-        """
-        required(epochs=epochs)
-        whole(1, epochs=epochs)
-        with self._alone("fit", restored=False):
-            self._state.check_classifier()
-            generator = self._state.generator
-            labels = self._state.recipe.labels
-            stream, remembered = generator.get_state(), labels.state_dict()  # both of the run stay as they are
-            self._recommended = None
-            self._keep_unlearned()
-            try:
-                generator.manual_seed(self._state.seed)
-                run(new_trainer(self._device), self._state.module, self._state.data, epochs)
-            finally:
-                generator.set_state(stream)
-                labels.load_state_dict(remembered)
-            return self.classifier
-
-    def _recommended_row(self) -> int | None:
-        with self._lock, clean_torch_state():
-            self._restore()
-            self._state.check_classifier()
-            told = self.observations
-            known = len(told), told.n_complete, told.n_failed, len(told.preferences)
-            if self._recommended is None or self._recommended[0] != known:
-                self._recommended = known, recommend(self._state)
-            return self._recommended[1]
-
-    def reseed(self, seed: int) -> None:
-        """Goes on with another stream of random numbers, as copies of a study in several processes must.
-
-        It is kept with the next `ask`: a study that is loaded before that has its former seed.
-        """
-        with self._alone("reseed"):
-            self._state.reseed(seed)
-
-    def share(self, ranks: Ranks) -> None:
-        """Proposes together with copies of this study on other ranks (see `Suggester`); the first keeps the journal."""
-        self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
-
-    # --- journal -----------------------------------------------------------------------------------------------------
+        study = cls.__new__(cls)
+        study._begin(space, options, check)
+        return study
 
     @classmethod
     @clean_torch_state()
@@ -274,8 +168,8 @@ class Study(Reporting):
         space: SearchSpace | None = None,
         device: Device = "cpu",
         **parts: Unpack[Parts],
-    ) -> "Study":
-        """The study that a journal keeps, ready to go on, and to write to the same journal.
+    ) -> Self:
+        """The study that a journal keeps, ready to continue, and to write to the same journal.
 
         It proposes what it would have proposed without interruption: its settings stand in the header of the journal,
         its state in the snapshot beside it (run.jsonl -> run.jsonl.ckpt). Looking at it disturbs no writer; the first
@@ -285,16 +179,578 @@ class Study(Reporting):
             journal: the file, or the directory of a run of the command line.
             space: only where it has functions as constraints: a journal can't keep them.
             device: as in `Study`.
-            parts: classifier, acquisition, ... to go on with others than in the header, which is said, or where the
-                header can't name them.
+            parts: classifier, acquisition, ... to continue with others than in the header, which is logged, or where
+                the header can't name them.
 
         Raises:
             JournalError: for a missing, damaged or contradictory journal, or one of another space than is given.
             SettingError: for a part that the header can't name.
         """
-        return cls.__new__(cls)._begin(loaded(journal, space, **parts), as_device(device))
+        study = cls.__new__(cls)
+        study._hold(loaded(journal, space, **parts), device)
+        return study
+
+    def _begin(self, space: SearchSpace, options: StudyOptions, check: Check | None = None) -> None:
+        self._hold(opened(space, options, check), options.device)
+
+    def _hold(self, run: RunState | Loaded, device: Device) -> None:
+        """Takes the state of a run, and makes what works on it."""
+        self._loaded = run if isinstance(run, Loaded) else None  # until the study continues
+        self._state = run.state if isinstance(run, Loaded) else run
+        self._device = as_device(device)
+        self._allocator = TrialAllocator(Engine(self._state), self._device)
+        self._lock = threading.RLock()
+        self._steering: Steering | None = None  # of the run in progress
+        self._recommendation: tuple[tuple[int, ...], int | None] | None = None  # with the counts that it is based on
+        self.observations.to(self._device)
+        if self.observations.journal is not None:
+            weakref.finalize(self, self.observations.journal.close)
+
+    def __repr__(self) -> str:
+        """How many trials it has, and the best value."""
+        observations = self.observations
+        counted = {"pending": len(observations.pending_rows), "failed": observations.n_failed}
+        parts = [f"{len(observations)} trials", *(f"{n} {status}" for status, n in counted.items() if n)]
+        best = observations.best if observations.k == 1 else None
+        return f"Study({', '.join(parts)}{'' if best is None else f', best {best.value:.6g}'})"
+
+    # --- ask ---------------------------------------------------------------------------------------------------------
+
+    @locked_between_runs
+    def ask(self, q: int = 1) -> list[Trial]:
+        """The next q trials to evaluate; they stay pending until they are told.
+
+        With a budget promoted trials come first: the configuration of an earlier trial, `resume_from`, with more to
+        spend.
+
+        Raises:
+            SettingError: for q < 1; or if another study was given the classifier since.
+            SpaceExhausted: if a finite space has fewer than q configurations left.
+            StudyRunning: while `optimize` runs, which asks by itself.
+        """
+        required(q=q)
+        whole(1, q=q)
+        self._resume()
+        self._state.check_classifier()
+        return self._state.observations.trials(self._allocator.ask(q))
+
+    @locked
+    def enqueue(self, params: Params) -> None:
+        """Queues a configuration for the next `ask`, before the design and the classifier's proposals.
+
+        Raises:
+            PointError: for a configuration outside the space.
+        """
+        point = self.space.encode([params])
+        self._restore()
+        self._state.enqueue(point[0])
+
+    @locked
+    def fix(self, params: Params) -> None:
+        """Fixes parameters in later trials, wherever they are active; replaces earlier fixes.
+
+        Pending, enqueued and known trials stay, and the classifier learns from all of them; with a budget, trials with
+        other values are not promoted. The journal keeps it, so a study that is loaded has the same parameters fixed.
+        `fix({})` releases all.
+
+        Args:
+            params: name -> value.
+
+        Raises:
+            SpaceError: for an unknown name, a value outside, or values that the space's constraints forbid.
+
+        Example:
+            >>> from deepbore import Categorical, Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1), "optimizer": Categorical(["sgd", "adam"])}))
+            >>> study.fix({"optimizer": "adam"})
+            >>> {trial.params["optimizer"] for trial in study.ask(4)}
+            {'adam'}
+        """
+        self._restore()
+        self.observations.fix(params)
+
+    # --- tell --------------------------------------------------------------------------------------------------------
+
+    @locked
+    def tell(
+        self,
+        trial: Trial | int,
+        value: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
+        *,
+        constraints: Sequence[SupportsFloat] | None = None,
+        failed: bool = False,
+        noise: SupportsFloat | None = None,
+    ) -> None:
+        """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
+
+        Args:
+            trial: from `ask`, or its id.
+            value: objective value in the user's sign, or one for each direction, or an `Outcome`.
+            constraints: black-box constraints, as many in each trial; it is feasible where all are <= 0.
+            failed: whether the trial has failed; a value that is given is not kept.
+            noise: standard deviation of the value, in its unit; see `Outcome`.
+
+        Raises:
+            TrialError: for an unknown trial, one told before, or one of another study.
+            ValueTypeError: for a value, a constraint or a noise that is no such number, or another number of
+                constraints than before.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(0, 1)}))
+            >>> for trial in study.ask(4):  # x, but at least 1/3
+            ...     study.tell(trial, trial.params["x"], constraints=[1 / 3 - trial.params["x"]])
+            >>> study.best_trial.value >= 1 / 3
+            True
+        """
+        if not isinstance(failed, (bool, np.bool_)):
+            raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
+        if constraints is not None:
+            value = _with_constraints(value, constraints, bool(failed))
+        if noise is not None and not failed:
+            value = replace(as_outcome(value), noise=as_noise(noise))
+        self._state.observations.tell(trial, value, failed=failed)
+
+    @locked_between_runs
+    def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
+        """Takes the value of a running trial at a step, and says whether the trial should continue.
+
+        It is early stopping by the rule of promotions: below the trial's budget nothing is decided, and it continues.
+        At its budget the value is told; if that is among the best 1 / factor of its rung, the trial is promoted at
+        once, and continues with the budget of the next rung, under an id of its own. So a program that reports after
+        each epoch needs no checkpoint, and neither tells nor asks for how long to train:
+
+            for trial in study.ask():
+                for epoch in itertools.count(1):
+                    if not study.report(trial, train_one_epoch(trial.params), step=epoch):
+                        break
+
+        A trial that was stopped may still be promoted later, when better ones turn out worse: `ask` gives it again,
+        with `resume_from`.
+
+        Args:
+            trial: from `ask`, or its id.
+            value: the value at this step, in the user's sign; NaN and infinite ones end the trial as failed.
+            step: the budget spent until now, in its unit, > 0; values between two rungs are not kept.
+
+        Returns:
+            Whether to continue. If not, the trial has its outcome.
+
+        Raises:
+            SettingError: for a study without a budget, or a step that is no positive number.
+            TrialError: for an unknown trial, or one that has ended.
+            StudyRunning: while `optimize` runs: there a trial ends at its budget, and comes again if it is promoted.
+
+        Example:
+            >>> from deepbore import Budget, Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(0, 1)}), budget=Budget("epochs", 1, 9))
+            >>> for trial in study.ask(3):  # of three results the best one is promoted
+            ...     goes_on = study.report(trial, trial.id, step=1)
+            >>> goes_on, [study.trials[row].status.name for row in range(3)]
+            (False, ['COMPLETE', 'COMPLETE', 'COMPLETE'])
+        """
+        required(step=step)
+        above(0, step=step)
+        self._resume()
+        observations, budget = self.observations, self.observations.budget
+        if budget is None:
+            raise SettingError("report needs a study with a budget. Give Study(space, budget=Budget(...)).")
+        row = observations.latest(observations.row_of(trial))
+        if observations.status[row] != Status.PENDING:
+            raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
+        outcome = value if isinstance(value, Outcome) else Outcome(value)
+        if step < float(observations.budgets[row]) * (1 - ROUNDING) and not outcome.has_failed:
+            return True
+        observations.tell(row, outcome)
+        return bool(self._allocator.engine.reserve_promoted(1, of=row))
+
+    @locked
+    def prefer(self, better: Trial | int, worse: Trial | int) -> None:
+        """Says which of two trials is the better one, in a study of preferences: `Study(space, preferences=True)`.
+
+        A trial is complete with its first comparison. Compare trials from `ask` with one another or with any trial of
+        the study, `best_trial` above all, as often as you like; to say that two are as good, or when you change your
+        mind, compare them the other way round, too. All comparisons together give each compared trial a utility, which
+        is its value: see `deepbore.data.comparisons.fitted_utilities`.
+
+        Args:
+            better: from `ask` or `trials`, or its id.
+            worse: the same.
+
+        Raises:
+            TrialError: for an unknown trial, one that has failed, one of another study, or twice the same.
+            SettingError: in a study of values.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1)}), seed=0, preferences=True)
+            >>> for _ in range(5):
+            ...     one, other = study.ask(2)
+            ...     is_better = abs(one.params["x"]) < abs(other.params["x"])  # or show both, and ask
+            ...     study.prefer(one, other) if is_better else study.prefer(other, one)
+            >>> study.best_trial.value > 0
+            True
+        """
+        self.observations.prefer([(better, worse)])
+
+    @locked
+    def annotate(self, trial: Trial | int, attributes: Mapping[str, Any]) -> None:
+        """Adds attributes to a trial of any status; they replace former ones of the same names.
+
+        They are in `trial.attributes`, in the journal and in `to_frame`, and have no effect on the run. An
+        objective adds its own with `Outcome(value, attributes={...})`.
+
+        Args:
+            trial: from `ask` or `trials`, or its id.
+            attributes: plain JSON data by name; NaN and infinite numbers become None.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another study.
+            ValueTypeError: for names that are no texts, or values that are no JSON data.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(-1, 1)}))
+            >>> (trial,) = study.ask()
+            >>> study.annotate(trial, {"host": "node7", "epochs": 12})
+            >>> study.trials[0].attributes["host"]
+            'node7'
+        """
+        self.observations.annotate(trial, attributes)
+
+    @locked
+    def add(
+        self,
+        columns: Mapping[str, Any],
+        values: Sequence[Any] | SupportsFloat,
+        *,
+        constraints: Any = None,
+        budgets: Any = None,
+        task: str | None = None,
+        noise: Any = None,
+    ) -> None:
+        """Adds earlier results, one or a million.
+
+        Args:
+            columns: name -> n values (a dict of columns or a DataFrame), or of one trial name -> value.
+            values: n objective values (n x k for several objectives), or one; NaN and infinite ones count as failed.
+            constraints: n x c black-box constraints, or c of one trial; NaN in rows that have none.
+            budgets: spent on each, n or one for all, where the study has a budget: the highest rung for NaN.
+            task: name of an earlier task that they are of, in the same space, better in the same direction; None for
+                this one. Its values are graded among themselves; it suggests where to begin, and the classifier learns
+                from it as much as it forecasts this task (see docs/outcomes.md).
+            noise: standard deviations of the values, n or one for all.
+
+        Raises:
+            PointError: for configurations outside the space.
+            ShapeError: if there is not one value for each row.
+            ValueTypeError: for another number of constraints than before.
+            SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
+        """
+        about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
+        self.observations.append(results_for(self._state, columns, values, **about))
+
+    @locked
+    def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
+        """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
+
+        What `to_frame` writes beside these is read, too: value_0, ... of several objectives, constraint_0, ..., budget,
+        noise and task. Pending trials are left out.
+
+        Args:
+            path: the file, in UTF-8.
+            value: name of the column of values.
+            task: name of the task of those rows that name none, as in `add`.
+
+        Raises:
+            TableError: naming line and column, for an unexpected column or entry.
+            PointError, ValueTypeError, SettingError: as of `add`; then nothing is added.
+        """
+        observations = self.observations
+        with_budget = observations.budget is not None
+        read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
+        for results in [observations.appendable(results_for(self._state, **vars(each))) for each in read]:
+            observations.append(results)
+
+    # --- run ---------------------------------------------------------------------------------------------------------
+
+    @explicit
+    @locked_between_runs
+    def optimize(
+        self,
+        objective: Objective | Evaluator,
+        n_trials: int | None,
+        *,
+        trainer: Trainer | None = None,
+        **options: Unpack[RunArguments],
+    ) -> Result:
+        """Evaluates until there are `n_trials` more trials, all in one `fit`.
+
+        Trials that an earlier run, also of another process, has left pending come first and are not counted.
+
+        Ctrl-C ends the run when the running trials are done, and twice at once; then it reaches the caller as
+        KeyboardInterrupt. SIGTERM does the same. The next run begins with the trials that this one leaves pending.
+        Other threads, and the objective, may tell, add, enqueue, annotate and stop meanwhile, but not ask.
+
+        Args:
+            objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
+                If it raises an exception, or returns no finite number, the trial has failed, with a warning. With a
+                budget the function takes the trial, too.
+            n_trials: how many evaluations; a finite space may be exhausted before. None for no limit, where something
+                else ends the run. 0 only finishes pending trials.
+            trainer: a Trainer of your own, with its devices, loggers and callbacks; default: one without any.
+            options: how the run goes: see `RunOptions`.
+
+        Raises:
+            SettingError: for a setting outside its range, before anything is evaluated.
+            ObjectiveError: if the first evaluation returns no value, or the first `max_failures` have failed.
+            KeyboardInterrupt: on Ctrl-C and SIGTERM; results told until then are kept.
+            StudyRunning: if it runs already.
+        """
+        evaluator, settings = as_evaluator(objective), RunOptions(**options)
+        check_takes_trial(objective, self.observations.budget)
+        check_run(self._state, n_trials, trainer, settings)
+        self._resume()
+        self._state.check_classifier()
+        if self.observations.journal is not None:
+            self.observations.journal.open()  # refused while another process has it, and before any evaluation
+        listeners = [self._listener(each) for each in settings.callbacks]
+        rules = as_rules(settings.stop_when, self._state)
+        self._steering = Steering(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
+        try:
+            run_trials(self._state, evaluator, n_trials, trainer, self._steering, settings)
+        finally:
+            self._steering = None
+        return self.result
+
+    def _listener(self, callback: StudyCallback) -> Listener:
+        """Function of a trial's row and outcome that calls a function of the study and the trial."""
+
+        def on_trial(row: int, _outcome: Outcome) -> None:
+            callback(self, self.observations.trial(row))
+
+        return on_trial
+
+    @contextmanager
+    def _unlocked(self) -> Iterator[None]:
+        """Releases the lock within, while this thread waits for trials."""
+        self._lock.release()
+        try:
+            yield
+        finally:
+            try:
+                self._lock.acquire()
+            except KeyboardInterrupt:  # while another thread has it: the error is handled with the lock
+                self._lock.acquire()
+                raise
+
+    def stop(self) -> None:
+        """Ends the run in progress, if any, after its running trials: from a callback, or another thread."""
+        if (steering := self._steering) is not None:
+            steering.stop()
+
+    @locked_between_runs
+    def fit(self, epochs: int = 10) -> Classifier:
+        """Trains the classifier on the trials so far and proposes nothing: to look at its predictions, or to plot them.
+
+        `ask` and `optimize` train by themselves, and continue from these weights; a study that was loaded continues
+        from those of its snapshot.
+
+        Args:
+            epochs: so many times as in an iteration of a run, >= 1.
+
+        Returns:
+            the classifier; its `ready` says whether there was anything to learn.
+        """
+        required(epochs=epochs)
+        whole(1, epochs=epochs)
+        self._state.check_classifier()
+        generator, labels = self._state.generator, self._state.recipe.labels
+        stream, remembered = generator.get_state(), labels.state_dict()  # both of the run stay as they are
+        self._recommendation = None
+        if self._loaded is not None:
+            self._loaded.keep_unlearned()
+        try:
+            generator.manual_seed(self._state.seed)
+            run(new_trainer(self._device), self._state.module, self._state.data, epochs)
+        finally:
+            generator.set_state(stream)
+            labels.load_state_dict(remembered)
+        return self.classifier
+
+    @locked_between_runs
+    def reseed(self, seed: int) -> None:
+        """Continues with another stream of random numbers, as copies of a study in several processes must.
+
+        It is kept with the next `ask`: a study that is loaded before that has its former seed.
+        """
+        self._resume()
+        self._state.reseed(seed)
+
+    @locked
+    def share(self, ranks: Ranks) -> None:
+        """Proposes with copies of this study on other ranks (see `DistributedStudy`); the first keeps the journal."""
+        self._resume()
+        self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
 
     def close(self) -> None:
         """Leaves the journal to another writer; the end of the study or of the process does so, too."""
         if self.observations.journal is not None:
             self.observations.journal.close()
+
+    # --- read --------------------------------------------------------------------------------------------------------
+
+    @property
+    def best_trial(self) -> Trial | None:
+        """The feasible trial with the best value; None while there is none. See `recommended` for noisy values.
+
+        Raises:
+            SettingError: for a study of several objectives, which has no single best. See `pareto_front`.
+        """
+        return self.observations.best
+
+    @property
+    def pareto_front(self) -> list[Trial]:
+        """The feasible trials that are not dominated: none other is better in one objective and no worse in the rest.
+
+        They stand in the order of the first objective, best first; of trials with equal values there is the first. With
+        one objective it is the best trial alone.
+        """
+        if self.observations.k == 1:
+            return [] if self.best_trial is None else [self.best_trial]
+        return self.observations.front
+
+    @property
+    def recommended(self) -> Trial | None:
+        """The feasible trial whose configuration has the greatest expected label: the choice for noisy values.
+
+        The best of many noisy values is mostly a lucky one. The classifier weighs it against the values around it, so
+        the configuration that it expects most of is better on average. Trials of an equal configuration count as one,
+        shown by its best value; of expected labels that differ by less than 0.3 % the best mean value decides. Without
+        noise this is `best_trial`, or as good; before the end of the design, and while no value is better than another,
+        it is the configuration of the best mean value. Where there are budgets, it is among the trials of the largest
+        one that has a feasible value.
+
+        A copy of the classifier learns all values told so far, which takes about as long as a suggestion; the next
+        suggestions stay as they are. Beyond 1000 trials those of the 1000 best values and the 1000 newest are
+        considered. Under several ranks each that asks trains a copy of its own, and finds the same.
+
+        Raises:
+            SettingError: for a study of several objectives; or for a classifier that can't be copied.
+        """
+        row = self._recommended_row()
+        return None if row is None else self.observations.trial(row)
+
+    @locked
+    def _recommended_row(self) -> int | None:
+        self._restore()
+        self._state.check_classifier()
+        told = self.observations
+        known = len(told), told.n_complete, told.n_failed, len(told.preferences)
+        if self._recommendation is None or self._recommendation[0] != known:
+            self._recommendation = known, recommend(self._state)
+        return self._recommendation[1]
+
+    @property
+    def result(self) -> Result:
+        """The result so far."""
+        return Result.of(self)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials in the order of asking."""
+        return self.observations.trials()
+
+    @property
+    def pending(self) -> list[Trial]:
+        """The trials that were asked for and not told, in the order of asking, as after a crash."""
+        return self.observations.trials(self.observations.pending_rows.tolist())
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas DataFrame: one row a trial, with id, parameters, value and status.
+
+        Raises:
+            MissingPackage: without pandas.
+        """
+        return as_frame(self.observations.table)
+
+    @property
+    def observations(self) -> Observations:
+        """All trials as tensors."""
+        return self._state.observations
+
+    @property
+    def space(self) -> SearchSpace:
+        """The search space."""
+        return self._state.space
+
+    @property
+    def recipe(self) -> Recipe:
+        """The parts of the run."""
+        return self._state.recipe
+
+    @property
+    def classifier(self) -> Classifier:
+        """The model of the labels."""
+        return self.recipe.classifier
+
+    @property
+    def labels(self) -> Labelling:
+        """How outcomes become labels."""
+        return self.recipe.labels
+
+    @property
+    def seed(self) -> int:
+        """Of everything random in the run."""
+        return self._state.seed
+
+    @property
+    def state(self) -> RunState:
+        """All that the run knows; of a loaded study only its trials and parts until it continues."""
+        return self._state
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        """Restores the state of a loaded run, before anything changes it."""
+        if self._loaded is not None:
+            self._loaded.restore()
+
+    def _resume(self) -> None:
+        """Restores the state of a loaded run, the classifier included, and continues it."""
+        if self._loaded is not None:
+            self._loaded.resume()
+            self._loaded = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = ("_lock", "_steering")  # each copy has its own lock, and no run in progress
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock(), _steering=None)
+
+
+def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:
+    """Earlier results, given as to `Study.add`, still to be appended to the observations of a run.
+
+    Raises:
+        SettingError: for several budgets in a study without, or a task that can't be learned from.
+        PointError, ShapeError, ValueTypeError: as of `Study.add`.
+    """
+    observations = state.observations
+    if about["task"] is not None:
+        state.earlier.check()
+    elif observations.budget is None and (different := several_budgets(about["budgets"], observations)):
+        raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
+    return ImportedResults.read(observations.space, observations.k, columns, values, **about)
+
+
+def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:
+    """A value, or several, with constraints, as an outcome. Raises ValueTypeError where they can't go together."""
+    if isinstance(value, Outcome) or failed:
+        raise ValueTypeError(
+            "constraints are given with a value, but got "
+            f"{'failed=True' if failed else value!r:.100} and constraints={constraints!r:.100}. "
+            "Put them into the outcome: tell(trial, Outcome(value, constraints=[...]))."
+        )
+    return Outcome(value, constraints=constraints)

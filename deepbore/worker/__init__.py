@@ -1,1 +1,1 @@
-"""What a worker process needs. Light to import: no torch."""
+"""The code that worker processes run. Light to import: no torch."""

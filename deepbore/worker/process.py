@@ -1,4 +1,4 @@
-"""What runs in a worker process of `ProcessEvaluator`. Light to import: it loads only what the objective needs."""
+"""The code of a worker process of `ProcessEvaluator`. Light to import: it loads only what the objective needs."""
 
 import multiprocessing
 import os
@@ -11,15 +11,15 @@ from deepbore.data.trial import Trial
 from deepbore.worker.objective import Objective, evaluate
 
 _WORKER = os.getpid()
-_HELD: dict[str, Objective] = {}  # this process's objective: sent once, so what it caches lasts from call to call
+_HELD: dict[str, Objective] = {}  # this process's objective, sent once, so that its caches last from call to call
 
 
 def begin() -> None:
-    """Sets a new worker up: a process group of its own, and an end that comes with the parent's.
+    """Sets up a new worker: a process group of its own, and an exit when the parent exits.
 
-    In its own group a worker hears no Ctrl-C, and can be killed together with the processes that the objective starts.
-    SIGTERM, which clusters send to all processes of a job, is the parent's business, too: it ends the run when the
-    running trials are done.
+    In its own group a worker gets no Ctrl-C, and can be killed together with the processes that the objective starts.
+    SIGTERM, which clusters send to all processes of a job, is left to the parent, too: it ends the run when the running
+    trials are done.
     """
     signal.signal(signal.SIGTERM, _leave_to_parent)
     if hasattr(os, "setpgrp"):
@@ -28,7 +28,7 @@ def begin() -> None:
 
 
 def load(pickled: bytes) -> None:
-    """Takes the objective in."""
+    """Loads the objective."""
     _HELD["objective"] = pickle.loads(pickled)
 
 
@@ -41,7 +41,7 @@ def kill_group(pid: int) -> bool:
     """Kills a worker and all that it has started; whether there was such a group."""
     try:
         os.killpg(pid, signal.SIGKILL)
-    except (AttributeError, OSError):  # no groups on Windows; a worker that has not begun leads none
+    except (AttributeError, OSError):  # no groups on Windows; a worker that has not begun has none
         return False
     return True
 

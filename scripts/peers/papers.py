@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from deepbore.cli.run_cli import RunCLI
+from deepbore.cli.config import RunCLI
 from deepbore.loop.lightning import quiet
 from peers.variants.settings import Settings
 

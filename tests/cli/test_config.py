@@ -12,8 +12,8 @@ import yaml
 
 from commands import BRANIN, SQUARED_AT_HOME, deepbore
 from deepbore import Ordinal, SearchSpace, Study
+from deepbore.cli.inspect import summary
 from deepbore.cli.main import main
-from deepbore.cli.summary import summary
 from deepbore.errors import SpaceError
 
 

@@ -10,9 +10,9 @@ from hypothesis import example, given, strategies as st
 
 from commands import BRANIN
 from deepbore import SearchSpace, Study
+from deepbore.cli.config import NUMBER, dump_yaml, load_yaml
 from deepbore.cli.main import main
 from deepbore.cli.tune import fit_arguments
-from deepbore.cli.yaml_file import NUMBER, dump_yaml, load_yaml
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_words_of_a_run_reach_the_objective_and_come_back_from_its_directory(tmp
 
 # regression: YAML `choices: [on, off]` become booleans
 def test_c10_words_stay_words():
-    from deepbore.cli.yaml_file import load_yaml
+    from deepbore.cli.config import load_yaml
 
     declared = load_yaml("mode: {type: categorical, choices: [on, off, no, true]}")
     assert SearchSpace.from_dict(declared).parameters["mode"].choices == ("on", "off", "no", True)

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from deepbore import SearchSpace, Study
-from deepbore.cli.looking import Run
+from deepbore.cli.config import load_yaml
 from deepbore.cli.main import main
-from deepbore.cli.yaml_file import load_yaml
+from deepbore.cli.run_directory import Run
 
 BRANIN = """
 problem: {class_path: deepbore.problems.Branin}

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from deepbore.cli import looking
+from deepbore.cli import inspect as inspection
 from deepbore.cli.main import main
 
 
@@ -24,7 +24,7 @@ def test_a_pipe_that_breaks_elsewhere_is_an_error(monkeypatch):
     def breaking(args):
         raise BrokenPipeError("of a worker")
 
-    monkeypatch.setitem(looking.COMMANDS, "best", breaking)
+    monkeypatch.setitem(inspection.COMMANDS, "best", breaking)
     with pytest.raises(BrokenPipeError, match="of a worker"):
         main(["best", "run"])
 

@@ -185,11 +185,11 @@ def test_fit_runs_under_ddp_with_nccl(tmp_path):
 SHARED = """
 import torch
 from torch import distributed
-from deepbore import Real, SearchSpace, Suggester
+from deepbore import Real, SearchSpace, DistributedStudy
 
 distributed.init_process_group("gloo")
 space = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
-suggester = Suggester(space, seed=3, n_initial=6, device="cuda")
+suggester = DistributedStudy(space, seed=3, n_initial=6, device="cuda")
 for _ in range(5):
     mine = suggester.share(suggester.ask(4))
     suggester.tell({trial.id: trial.params["x"] ** 2 + trial.params["y"] ** 2 for trial in mine})

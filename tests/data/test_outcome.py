@@ -214,7 +214,7 @@ def test_values_may_have_gradients():
 
 
 def test_of_outcomes_that_do_not_go_together_none_counts():
-    suggester = db.Suggester(SQUARE, seed=0)
+    suggester = db.DistributedStudy(SQUARE, seed=0)
     one, other = suggester.ask(2)
     with pytest.raises(ValueTypeError, match="trial 1: the number of constraints must be 1"):
         suggester.tell({one.id: db.Outcome(1, constraints=[1.0]), other.id: db.Outcome(1, constraints=[1.0, 2.0])})

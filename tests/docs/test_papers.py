@@ -5,9 +5,8 @@ import re
 import pytest
 
 from deepbore import Study
+from deepbore.cli.config import RunCLI, load_yaml
 from deepbore.cli.main import main
-from deepbore.cli.run_cli import RunCLI
-from deepbore.cli.yaml_file import load_yaml
 from deepbore.loop.lightning import quiet
 from processes import ROOT
 

@@ -16,8 +16,8 @@ from deepbore import ProcessEvaluator, Study
 from deepbore.compute.distributed import Ranks
 from deepbore.data.trial import Trial
 from deepbore.evaluators import Evaluator, SerialEvaluator, Timed
-from deepbore.evaluators.shared import SharedEvaluator
-from deepbore.evaluators.warning import EvaluationWarning
+from deepbore.evaluators.base import EvaluationWarning
+from deepbore.evaluators.ranks import SharedEvaluator
 from drawn_studies import CUBE
 from evaluating import evaluated
 from plane import LINE

@@ -11,7 +11,7 @@ import pytest
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, Study, minimize
 from deepbore.errors import EvaluatorError
-from deepbore.evaluators.warning import EvaluationWarning
+from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE
 from workers import PLANE, levels
 

@@ -16,7 +16,7 @@ import pytest
 import deepbore as db
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, RandomSearch, SerialEvaluator, Study, minimize
-from deepbore.cli.summary import summary
+from deepbore.cli.inspect import summary
 from deepbore.data.outcome import Status
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError

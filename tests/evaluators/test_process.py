@@ -8,7 +8,7 @@ import pytest
 import objectives
 from deepbore import ProcessEvaluator, Study
 from deepbore.errors import SettingError
-from deepbore.evaluators.warning import EvaluationWarning
+from deepbore.evaluators.base import EvaluationWarning
 from workers import PLANE
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")

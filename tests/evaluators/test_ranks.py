@@ -8,7 +8,7 @@ from lightning.pytorch import Trainer
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations, Trial
 from deepbore.evaluators import SerialEvaluator
-from deepbore.evaluators.shared import SharedEvaluator
+from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop import LoopController, Recipe, RunState
 from deepbore.loop.lightning import quiet
 from plane import PLANE

@@ -111,7 +111,7 @@ def test_a_study_is_loaded_with_its_own_settings_and_goes_on_bit_for_bit(tmp_pat
     go_on(part, 13)
     part.close()
     loaded = Study.load(tmp_path / "run.jsonl")
-    assert loaded.recipe.describe() == whole.recipe.describe()
+    assert loaded.recipe.described == whole.recipe.described
     go_on(loaded, 3)
     assert torch.equal(loaded.observations.points, whole.observations.points)
 

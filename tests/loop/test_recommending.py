@@ -9,7 +9,7 @@ from lightning.pytorch import Callback
 import deepbore
 from cases import QUICK
 from deepbore import Categorical, EmphasiseChanges, Outcome, SearchSpace, Study, ThresholdLabels, labels
-from deepbore.cli.summary import summary
+from deepbore.cli.inspect import summary
 from deepbore.errors import SettingError
 from deepbore.loop.lightning import new_trainer
 from deepbore.loop.recommending import considered_rows

@@ -169,7 +169,9 @@ def test_several_processes_on_one_journal_are_refused_with_what_to_use_instead(t
     process = started(tmp_path, 0)
     path = tmp_path / "run.jsonl"
     kept = path.read_bytes()
-    words = r"ProcessEvaluator\(objective, workers=n\), ExecutorEvaluator, or, on several machines, DDP or Suggester"
+    words = (
+        r"ProcessEvaluator\(objective, workers=n\), ExecutorEvaluator, or, on several machines, DDP or DistributedStudy"
+    )
     space = SearchSpace({"x": Real(-1, 1)})
     with pytest.raises(JournalError, match=words):
         minimize(lambda params: 1.0, space, 12, journal=path, if_exists="load")

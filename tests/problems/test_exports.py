@@ -9,7 +9,7 @@ from deepbore import problems
 
 LOADED = "print(any(name.startswith('deepbore.problems.benchmarks.') for name in sys.modules))"
 FUNCTION = """
-from deepbore.cli.run_cli import RunCLI
+from deepbore.cli.config import RunCLI
 FUNCTION = {"function": "math.fsum", "space": {"x": {"type": "real", "low": 0, "high": 1}}}
 PROBLEM = {"class_path": "deepbore.problems.FunctionProblem", "init_args": FUNCTION}
 RunCLI(["--problem", json.dumps(PROBLEM)])

@@ -101,7 +101,7 @@ def named(part):
 def test_a_method_is_what_its_file_says(path):
     said = yaml.safe_load(path.read_text())
     study = Study(SQUARE, **papers.settings(path))
-    described = study._state.recipe.describe()
+    described = study._state.recipe.described
     loop = said["loop"]
     parts = {"classifier": said["model"], "labels": said.get("data", {}).get("labels")}
     parts |= {"acquisition": loop.get("acquisition"), "candidates": loop.get("candidates")}

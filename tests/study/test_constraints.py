@@ -11,7 +11,7 @@ from scipy import optimize
 
 from constrained import disc, fitted, go_on, some_rows
 from deepbore import Outcome, Real, SearchSpace, Study
-from deepbore.cli.summary import summary
+from deepbore.cli.inspect import summary
 from deepbore.data.replay import read_record
 from deepbore.errors import ValueTypeError
 from deepbore.loop.state import load

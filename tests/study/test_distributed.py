@@ -1,4 +1,4 @@
-"""`Suggester`: ask and tell in a program of several real processes."""
+"""`DistributedStudy`: ask and tell in a program of several real processes."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 
 import deepbore
 from commands import LAUNCHERS
-from deepbore import MLPClassifier, Study, Suggester
+from deepbore import DistributedStudy, MLPClassifier, Study
 from deepbore.compute.distributed import Ranks
 from deepbore.errors import SettingError, TrialError, ValueTypeError
 from plane import LINE, PLANE, SQUARE
@@ -21,15 +21,16 @@ from tried import net
 
 @pytest.mark.parametrize("setting", [{"if_exists": "load"}, {"preferences": True}])
 def test_a_suggester_takes_the_parts_of_a_run_and_nothing_else(setting):
-    with pytest.raises(SettingError, match=f"a Suggester does not take {next(iter(setting))}; other settings may be"):
-        Suggester(SQUARE, **setting)
+    says = f"a DistributedStudy does not take {next(iter(setting))}; other settings may be"
+    with pytest.raises(SettingError, match=says):
+        DistributedStudy(SQUARE, **setting)
 
 
 SUGGESTER = """
 import json, sys
 from pathlib import Path
 from torch import distributed
-from deepbore import Budget, Outcome, Real, SearchSpace, Suggester
+from deepbore import Budget, Outcome, Real, SearchSpace, DistributedStudy
 
 def bowl(x, y):
     return (x - 0.3) ** 2 + (y + 0.2) ** 2 if y < 0.9 else None
@@ -56,9 +57,9 @@ if __name__ == "__main__":
     evaluate, settings = KINDS[kind]
     space = SearchSpace({"x": Real(-1, 1), "y": Real(-1, 1)})
     if journal.exists():
-        suggester = Suggester.load(journal)
+        suggester = DistributedStudy.load(journal)
     else:
-        suggester = Suggester(space, journal=journal, seed=3, n_initial=6, **settings)
+        suggester = DistributedStudy(space, journal=journal, seed=3, n_initial=6, **settings)
     for _ in range(rounds):
         mine = suggester.share(suggester.ask(3))
         suggester.tell({trial.id: evaluate(trial) for trial in mine})
@@ -103,9 +104,9 @@ def test_a_suggester_is_one_study_on_all_ranks_and_goes_on_as_one(kind, tmp_path
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("Suggester(space, journal='run.jsonl', seed=distributed.get_rank())", "seed is 1, not 0"),
-        ("Suggester(space).ask(1 + distributed.get_rank())", "q is 2, not 1"),
-        ("s = Suggester(space); s.tell({trial.id: 1.0 for trial in s.ask(2)})", "several ranks tell 0"),
+        ("DistributedStudy(space, journal='run.jsonl', seed=distributed.get_rank())", "seed is 1, not 0"),
+        ("DistributedStudy(space).ask(1 + distributed.get_rank())", "q is 2, not 1"),
+        ("s = DistributedStudy(space); s.tell({trial.id: 1.0 for trial in s.ask(2)})", "several ranks tell 0"),
     ],
 )
 def test_ranks_that_do_not_go_together_are_told_so(line, says, tmp_path):
@@ -121,7 +122,7 @@ def test_ranks_that_do_not_go_together_are_told_so(line, says, tmp_path):
 
 
 def test_a_suggester_tells_all_values_or_none():
-    suggester = Suggester(PLANE, n_initial=4)
+    suggester = DistributedStudy(PLANE, n_initial=4)
     suggester.ask(3)
     with pytest.raises(ValueTypeError, match=r"^trial 1: an objective value must be a number, but got 'oops'"):
         suggester.tell({0: 1.0, 1: "oops", 2: 3.0})
@@ -132,7 +133,7 @@ def test_a_suggester_tells_all_values_or_none():
 
 
 def test_in_one_process_a_suggester_is_a_study():
-    study, suggester = Study(PLANE, seed=1, n_initial=4), Suggester(PLANE, seed=1, n_initial=4)
+    study, suggester = Study(PLANE, seed=1, n_initial=4), DistributedStudy(PLANE, seed=1, n_initial=4)
     for _ in range(3):
         trials, same = study.ask(2), suggester.ask(2)
         assert [trial.params for trial in trials] == [trial.params for trial in same]
@@ -173,7 +174,7 @@ def on_two_ranks(task, monkeypatch):
 # regression: each of these was wrong once
 def test_ranks_may_have_a_network_of_the_user_s_own(monkeypatch):
     def task(_rank):
-        suggester = Suggester(LINE, classifier=MLPClassifier(network=net()), seed=1)
+        suggester = DistributedStudy(LINE, classifier=MLPClassifier(network=net()), seed=1)
         return [trial.params for trial in suggester.ask(2)]
 
     one, other = on_two_ranks(task, monkeypatch)
@@ -183,7 +184,7 @@ def test_ranks_may_have_a_network_of_the_user_s_own(monkeypatch):
 def test_ranks_with_other_parts_are_told_which(monkeypatch):
     def task(rank):
         with pytest.raises(SettingError) as refused:
-            Suggester(
+            DistributedStudy(
                 LINE, classifier=MLPClassifier(network=net(), activation=("relu", "tanh")[rank]), n_initial=5 + rank
             )
         return str(refused.value)

@@ -12,6 +12,7 @@ from deepbore import (
     Calibrated,
     DeepEnsemble,
     DeepPLS,
+    DistributedStudy,
     FourierLogistic,
     GPClassifier,
     HyperDeepEnsemble,
@@ -23,7 +24,6 @@ from deepbore import (
     RandomForest,
     RelativeRatio,
     Study,
-    Suggester,
     minimize,
 )
 from deepbore.errors import JournalError, SettingError
@@ -108,7 +108,7 @@ def test_a_classifier_that_was_only_tried_out_is_still_new(caplog):
     with pytest.raises(SettingError, match="n_trials=None"):
         minimize(lambda p: p["x"], LINE, None, classifier=head)
     Study(LINE, classifier=head)
-    suggester = Suggester(LINE, seed=0, n_initial=2, classifier=head)
+    suggester = DistributedStudy(LINE, seed=0, n_initial=2, classifier=head)
     go_on(suggester.study, 3)
     assert suggester.study.classifier is head
     assert "has learned" not in caplog.text

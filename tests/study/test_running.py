@@ -18,7 +18,7 @@ import deepbore
 from deepbore import ExecutorEvaluator, MLPClassifier, Outcome, SerialEvaluator, Study, minimize
 from deepbore.errors import NeverLogged, ObjectiveError, StudyRunning
 from deepbore.loop.lightning import new_trainer
-from deepbore.study import progress
+from deepbore.study import running
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE, SQUARE, statuses
 
@@ -112,7 +112,7 @@ def test_a_bar_is_shown_where_somebody_can_see_it(capsys, monkeypatch):
     assert "3/3" in (err := capsys.readouterr().err)
     assert "best=" in err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert progress.somebody_watches()
+    assert running.is_interactive()
     minimize(bowl, PLANE, 3, n_initial=DESIGN, progress=False)
     assert capsys.readouterr().err == ""
 

@@ -1,7 +1,7 @@
 """What there is to read of a study."""
 
 from deepbore import Budget, Categorical, Integer, Real, SearchSpace, Study
-from deepbore.cli.summary import summary
+from deepbore.cli.inspect import summary
 from plane import LINE
 
 

@@ -200,7 +200,7 @@ def times_of(path: Path) -> dict[int, tuple[float, float]]:
     """When each trial's evaluation began and ended, in seconds since 1970; empty where that was not kept.
 
     Args:
-        path: what `deepbore.evaluators.timed.Timed` has written. Lines that say nothing are passed over.
+        path: what `deepbore.evaluators.base.Timed` has written. Lines that say nothing are passed over.
     """
     found = {}
     try:

@@ -1,4 +1,4 @@
-"""`Suggester`: ask and tell in a program that runs on several ranks."""
+"""`DistributedStudy`: ask and tell in a program that runs on several ranks."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,11 @@ from deepbore.data.trial import Budget
 from deepbore.errors import SettingError, TrialError, ValueTypeError
 from deepbore.loop.recipe import shown
 from deepbore.space import SearchSpace
-from deepbore.study.opening import check_parts
+from deepbore.study.options import Parts, check_parts
 from deepbore.study.study import Study
-from deepbore.study.view import Parts
 
 
-class Suggester:
+class DistributedStudy:
     """A study that all ranks of a distributed program drive together, each with its share of the work.
 
     Every rank makes one, with the same settings, after `torch.distributed.init_process_group` or Fabric's `launch`,
@@ -39,17 +38,17 @@ class Suggester:
         device: where points, classifier and search of this rank live.
 
     Attributes:
-        study: the study behind it, to look at; drive it by the methods here only. `study.recommended` is the same on
-            every rank, and any may ask for it alone.
+        study: the study of this rank, to read; ask and tell by the methods here only. `study.recommended` is the same
+            on every rank, and each may ask for it alone.
 
     Example::
 
         # torchrun --nproc-per-node 8 tune.py
         torch.distributed.init_process_group("gloo")
-        suggester = deepbore.Suggester(space, journal="run.jsonl")
+        study = deepbore.DistributedStudy(space, journal="run.jsonl")
         for _ in range(20):
-            trials = suggester.ask(16)
-            suggester.tell({trial.id: train(**trial.params) for trial in suggester.share(trials)})
+            trials = study.ask(16)
+            study.tell({trial.id: train(**trial.params) for trial in study.share(trials)})
     """
 
     def __init__(
@@ -64,12 +63,12 @@ class Suggester:
         device: Device = "cpu",
         **parts: Unpack[Parts],
     ):
-        check_parts(parts, "a Suggester does not take {unknown}")
+        check_parts(parts, "a DistributedStudy does not take {unknown}")
         self.ranks = Ranks.found()
         of_settings = partial(
             Study, space, direction=direction, directions=directions, budget=budget, seed=seed, device=device, **parts
         )
-        self._agree(of_settings()._state.header())  # before anything is written
+        self._agree(of_settings().state.header())  # before anything is written
         self._drive(of_settings(journal=journal if self.ranks.is_first else None))
 
     @classmethod
@@ -80,8 +79,8 @@ class Suggester:
         space: SearchSpace | None = None,
         device: Device = "cpu",
         **parts: Unpack[Parts],
-    ) -> "Suggester":
-        """Goes on with the run that a journal keeps, on as many ranks as it had to propose the same.
+    ) -> "DistributedStudy":
+        """The run that a journal keeps, to continue; on as many ranks as it had it proposes the same.
 
         Args:
             journal: the file, which every rank must be able to read.
@@ -92,13 +91,11 @@ class Suggester:
         Raises:
             JournalError: for a missing, damaged or contradictory journal.
         """
-        suggester = cls.__new__(cls)
-        suggester.ranks = Ranks.found()
-        study = Study.load(journal, space=space, device=device, **parts)
-        study._go_on()
-        suggester._agree(study._state.header())  # nobody writes before all have read, the snapshot included
-        suggester._drive(study)
-        return suggester
+        together = cls.__new__(cls)
+        together.ranks = Ranks.found()
+        together._drive(Study.load(journal, space=space, device=device, **parts))
+        together._agree(together.study.state.header())  # no rank writes before all have read, the snapshot included
+        return together
 
     def _drive(self, study: Study) -> None:
         self.study = study
@@ -125,13 +122,13 @@ class Suggester:
         return self.study.ask(q)
 
     def share(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials that fall to this rank: every one to exactly one."""
+        """The trials of this rank: each trial belongs to exactly one."""
         return list(trials[self.ranks.rank :: self.ranks.world])
 
     def tell(self, values: Mapping[int, Any]) -> None:
-        """Gives trials their outcomes: every rank brings its own, and learns those of all.
+        """Gives trials their outcomes: every rank tells its own, and learns those of all ranks.
 
-        All are checked before any is told: where one is refused, every rank gets the error, and none counts.
+        All are checked before any is told: where one is refused, every rank gets the error, and none is told.
 
         Args:
             values: trial's id -> objective value, values or `Outcome`; None, NaN and infinite ones are failures. May be
@@ -167,13 +164,13 @@ class Suggester:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two ranks mean the same: 2 is 2.0, and a function the same wherever it stands in memory."""
+    """Whether settings of two ranks are equal: 2 and 2.0 are, and a function at another address in memory."""
     return bool(one == other) or alike(one, other)
 
 
 @contextmanager
 def naming(trial: int) -> Iterator[None]:
-    """Has a ValueTypeError say which trial it is about."""
+    """Within, a ValueTypeError names the trial."""
     try:
         yield
     except ValueTypeError as error:

@@ -1,0 +1,276 @@
+"""The commands that read runs: their best trials, pictures, lists and pages.
+
+They change no run, import no module of the user's, and need no torch, except for the classifier's part of a page.
+"""
+
+import argparse
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+from deepbore.cli.run_directory import Run, ago, runs_in
+from deepbore.data.journal import refuse_link, replace_file
+from deepbore.data.ranking import front
+from deepbore.data.trial import Direction, Status, Trial
+from deepbore.errors import DeepBoreError, JournalError, SettingError
+
+if TYPE_CHECKING:
+    from deepbore.data.replay import Record
+    from deepbore.study import Study
+
+EVERY = 5.0  # seconds between two looks at a run
+SOON = 3.0  # seconds after which an open page is reloaded for the classifier's part
+FRONT = 10  # trials of several objectives that are shown
+log = logging.getLogger(__name__)
+
+
+def best(args: Sequence[str]) -> None:
+    """`deepbore best RUN`."""
+    parser = _Parser("best", "the best configuration of a run")
+    print(summary(_run(parser, args).record))
+
+
+def plot(args: Sequence[str]) -> None:
+    """`deepbore plot RUN`."""
+    run = _run(_Parser("plot", "a picture of a run: RUN/history.png"), args)
+    record = run.record
+    from deepbore.plots.history_chart import history
+
+    target = run.beside("history.png")
+    history(record, title=run.name, path=target)
+    print(target)
+
+
+def compare(args: Sequence[str]) -> None:
+    """`deepbore compare RUN RUN ...`."""
+    parser = _Parser("compare", "compares runs; those that differ in their seed only are grouped")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory or a journal")
+    parser.add_argument("--output", default="comparison.png", metavar="FILE", help="the picture (comparison.png)")
+    given = parser.parse_args(list(args))
+    from deepbore.cli.compare import grouped, table
+    from deepbore.plots.history_chart import comparison
+
+    runs = [Run(Path(each)) for each in given.runs]
+    groups, direction = grouped(runs), runs[0].record.direction
+    print(table(groups, direction))
+    comparison(groups, direction=direction, path=given.output)
+    print(given.output)
+
+
+def list_runs(args: Sequence[str]) -> None:
+    """`deepbore list DIR`."""
+    parser = _Parser("list", "the runs in a folder")
+    parser.add_argument("folder", nargs="?", default="runs", metavar="DIR", help="the folder (runs)")
+    folder = Path(parser.parse_args(list(args)).folder)
+    rows = [_row(run, folder) for run in runs_in(folder)]
+    if not rows:
+        print(f"no run in {folder}")
+        return
+    from deepbore.cli.compare import aligned
+
+    print("\n".join(aligned([["run", "trials", "failed", "best", "state", "last event"], *rows])))
+
+
+def report(args: Sequence[str]) -> None:
+    """`deepbore report RUN`."""
+    parser = _Parser("report", "a page about a run: RUN/report.html")
+    parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
+    parser.add_argument("--quick", action="store_true", help="without the classifier: what the journal says, at once")
+    parser.add_argument("--live", nargs="?", type=float, const=EVERY, metavar="S", help=_LIVE)
+    given = parser.parse_args(list(args))
+    _write(Run(Path(given.run)), quick=given.quick, every=_checked(given.live))
+
+
+def watch(args: Sequence[str]) -> None:
+    """`deepbore watch RUN`."""
+    parser = _Parser("watch", "a page about a running run: RUN/report.html")
+    parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
+    parser.add_argument("--every", type=float, default=EVERY, metavar="S", help=_LIVE)
+    parser.add_argument("--quick", action="store_true", help="without the classifier")
+    given = parser.parse_args(list(args))
+    _write(Run(Path(given.run)), quick=given.quick, every=_checked(given.every))
+
+
+_LIVE = f"seconds from one look to the next ({EVERY:g}); ends with the run, or by Ctrl-C"
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "best": best,
+    "plot": plot,
+    "compare": compare,
+    "list": list_runs,
+    "report": report,
+    "watch": watch,
+}
+
+
+# --- parsing ----------------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises SettingError."""
+
+    def __init__(self, command: str, says: str):
+        super().__init__(prog=f"deepbore {command}", description=says, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        raise SettingError(f"{message}\n{self.format_usage().strip()}")
+
+
+def _run(parser: _Parser, args: Sequence[str]) -> Run:
+    parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
+    return Run(Path(parser.parse_args(list(args)).run))
+
+
+def _checked(every: float | None) -> float | None:
+    if every is not None and not 0 < every < math.inf:
+        raise SettingError(f"seconds between two looks must be above 0, but got {every:g}.")
+    return every
+
+
+# --- a run in a few lines ---------------------------------------------------------------------------------------------
+
+
+class Told(Protocol):
+    """The source of a summary: `Observations`, or the `Record` of a journal."""
+
+    directions: tuple[Direction, ...]
+
+    @property
+    def status(self) -> Iterable[int]:
+        """Of each trial."""
+
+    @property
+    def best(self) -> Trial | None:
+        """The best feasible trial of a run with one value."""
+
+    @property
+    def n_left(self) -> float:
+        """How many configurations are left; infinite where that is unknown."""
+
+    def trial(self, row: int) -> Trial:
+        """One of them."""
+
+
+def summary(run: Told, optimum: float | None = None, recommended: Trial | None = None) -> str:
+    """The best of a run, in a few lines.
+
+    Args:
+        run: its observations, or its record.
+        optimum: the best possible value; None if it is unknown.
+        recommended: `study.recommended`, which is shown unless it is the best trial; None to leave it out.
+    """
+    statuses = [int(code) for code in run.status]
+    parts = [f"{len(statuses)} trials"]
+    unfinished = (Status.FAILED, Status.PENDING)
+    parts += [f"{n} {status.name.lower()}" for status in unfinished if (n := statuses.count(status))]
+    if run.n_left == 0:
+        parts.append("every configuration of the space")
+    counts = ", ".join(parts)
+    if len(run.directions) > 1:
+        return "\n".join(_of_several(run, statuses, counts))
+    best = run.best
+    if best is None or best.value is None:
+        return _no_value(run, statuses, counts)
+    regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
+    lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
+    lines += _configuration(best)
+    if recommended is not None and recommended.id != best.id:
+        lines.append(f"recommended if values are noisy: trial {recommended.id}, value {recommended.value:.8g}")
+        lines += _configuration(recommended)
+    return "\n".join(lines)
+
+
+def _of_several(run: Told, statuses: list[int], counts: str) -> list[str]:
+    complete = (run.trial(row) for row, code in enumerate(statuses) if code == Status.COMPLETE)
+    best = front(complete, run.directions)
+    if not best:
+        return [_no_value(run, statuses, counts)]
+    some = "" if len(best) <= FRONT else ", of which some are shown"
+    lines = [f"{len(best)} trials that no other beats in every value ({counts}){some}"]
+    for trial in best[:: math.ceil(len(best) / FRONT)]:
+        lines.append(f"trial {trial.id}: {', '.join(f'{value:.8g}' for value in trial.values or ())}")
+        lines += _configuration(trial)
+    return lines
+
+
+def _no_value(run: Told, statuses: list[int], counts: str) -> str:
+    """A line without a best trial, and whether constraints are the reason."""
+    own = (run.trial(row) for row, code in enumerate(statuses) if code == Status.COMPLETE)
+    has_one = any(trial.task is None for trial in own)
+    return f"no {'feasible ' if has_one else ''}value yet ({counts})"
+
+
+def _configuration(trial: Trial) -> list[str]:
+    return [f"  {name}: {value}" for name, value in trial.params.items()]
+
+
+def _row(run: Run, folder: Path) -> list[str]:
+    """The cells of a run in the list, or of one that can't be read."""
+    name = str(run.path.relative_to(folder)) if run.path != folder else run.name
+    try:
+        record = run.record
+        told = [trial for trial in record.trials if trial.status is not Status.PENDING]
+        if record.k > 1:
+            found = f"{len(front(record.trials, record.directions))} on the front"
+        else:
+            found = "-" if record.best is None else f"{record.best.value:.6g}"
+        failed = sum(trial.status is Status.FAILED for trial in told)
+        return [name, str(len(told)), str(failed), found, run.state, f"{ago(run.last_event)} ago"]
+    except DeepBoreError as error:
+        return [name, "-", "-", "-", "damaged" if isinstance(error, JournalError) else "unreadable", ""]
+
+
+# --- the page of a run ------------------------------------------------------------------------------------------------
+
+
+def _write(run: Run, *, quick: bool, every: float | None) -> None:
+    """Writes the page of a run, once or for as long as it is running."""
+    target = run.beside("report.html")
+    seen: float | None = None
+    while True:
+        fresh = Run(run.path)
+        is_running = every is not None and fresh.is_locked is not False
+        if seen != fresh.last_event or not is_running:
+            seen = fresh.last_event
+            write_report(fresh, target, quick=quick, every=every if is_running else None)
+        if not is_running or every is None:
+            break
+        time.sleep(every)
+    print(target)
+
+
+def write_report(run: Run, target: Path, *, quick: bool = False, every: float | None = None) -> None:
+    """Writes the page, at first without the classifier, which takes seconds to import and to train.
+
+    Args:
+        run: the run.
+        target: where to.
+        quick: whether the classifier is left out.
+        every: seconds after which the page reloads itself; None for never.
+    """
+    last = datetime.fromtimestamp(run.last_event).astimezone()
+    facts = {"state": run.state, "last event": f"{last:%Y-%m-%d %H:%M:%S}"}
+    times = refuse_link(run.journal.with_name(f"{run.journal.name}.times"))
+
+    from deepbore.plots.page.page import report
+
+    def write(shown: "Record | Study", again: float | None) -> None:
+        page = report(shown, title=run.name, facts=facts, configuration=run.configuration, times=times, every=again)
+        replace_file(target, page.encode(errors="replace"))  # a reason may hold a file name that is no text
+
+    if quick or every is None or not target.exists():  # later the former page stays until the new one is complete
+        write(run.record, every if quick else every or SOON)
+    if quick:
+        return
+    from deepbore.cli.load import load_run  # torch and Lightning
+
+    try:
+        study = load_run(run.path)
+        study.fit()
+        write(study, every)
+    except Exception as error:  # any error of a classifier: the rest of the page stays
+        log.warning("the page is without the classifier: %s", error)
+        write(run.record, every)
