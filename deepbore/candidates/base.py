@@ -61,9 +61,6 @@ class Search:
     axes: Tensor | None = None
     chosen: Tensor | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "acquisition", self.acquisition.resolved(self.classifier))
-
     @property
     def space(self) -> SearchSpace:
         """The search space."""
