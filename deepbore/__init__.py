@@ -5,7 +5,7 @@ evaluate there next.
 
 The house, and a module imports only from rooms on its left:
 
-    errors, checks, parts, compute < space < data < labels < classifiers < acquisition < candidates
+    errors, validation, component, compute < space < data < labels < classifiers < acquisition < candidates
         < worker, evaluators < loop < study < cli
     beside them: problems, plots, integrations, testing
 

@@ -41,13 +41,11 @@ from .classifiers import (
     Training as Training,
     XGBoost as XGBoost,
 )
-from .data.budget import (
-    Budget as Budget,
-)
-from .data.outcomes import (
+from .data.outcome import (
     Outcome as Outcome,
 )
 from .data.trial import (
+    Budget as Budget,
     Trial as Trial,
 )
 from .evaluators import (

@@ -1,103 +1,12 @@
-"""The ranges of settings: one rule, one message. None means "not given" and passes."""
+"""The old name of `deepbore.validation`: each import from here gives a DeprecationWarning."""
 
-import inspect
-import math
-import numbers
-from collections.abc import Callable, Collection
+import warnings
 from typing import Any
 
-from deepbore.errors import SettingError
+from deepbore import validation
 
 
-def required(**settings: Any) -> None:
-    """Raises SettingError for a setting that is None."""
-    for name, value in settings.items():
-        if value is None:
-            raise SettingError(f"{name} must be given, but got {name}=None.")
-
-
-def at_least(least: float, **settings: Any) -> None:
-    """Raises SettingError unless every setting is a number >= least.
-
-    Example:
-        >>> at_least(1, trees=0)
-        Traceback (most recent call last):
-        deepbore.errors.SettingError: trees >= 1 must hold, but got trees=0.
-    """
-    _check(f"{{name}} >= {least} must hold", lambda value: value >= least, settings)
-
-
-def above(bound: float, **settings: Any) -> None:
-    """Raises SettingError unless every setting is a number > bound."""
-    _check(f"{{name}} > {bound} must hold", lambda value: value > bound, settings)
-
-
-def below(bound: float, **settings: Any) -> None:
-    """Raises SettingError unless every setting is a number < bound."""
-    _check(f"{{name}} < {bound} must hold", lambda value: value < bound, settings)
-
-
-def between(low: float, high: float, **settings: Any) -> None:
-    """Raises SettingError unless every setting is a number in the open interval (low, high)."""
-    _check(f"{low} < {{name}} < {high} must hold", lambda value: low < value < high, settings)
-
-
-def within(low: float, high: float, **settings: Any) -> None:
-    """Raises SettingError unless every setting is a number in the closed interval [low, high]."""
-    _check(f"{low} <= {{name}} <= {high} must hold", lambda value: low <= value <= high, settings)
-
-
-def up_to(low: float, high: float, **settings: Any) -> None:
-    """Raises SettingError unless every setting is a number in the half-open interval (low, high]."""
-    _check(f"{low} < {{name}} <= {high} must hold", lambda value: low < value <= high, settings)
-
-
-def whole(least: int, **settings: Any) -> None:
-    """Raises SettingError unless every setting is a whole number >= least; True and False are none."""
-    for name, value in settings.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
-            raise SettingError(f"{name} must be a whole number >= {least}, but got {name}={value!r}.")
-    at_least(least, **settings)
-
-
-def one_of(choices: Collection[Any], **settings: Any) -> None:
-    """Raises SettingError unless every setting is one of the choices."""
-    for name, value in settings.items():
-        if not any(value == choice and type(value) is type(choice) for choice in choices):
-            raise SettingError(f"{name} must be one of {sorted(choices, key=str)}, but got {name}={value!r}.")
-
-
-def of_kind(kind: type, **settings: Any) -> None:
-    """Raises SettingError unless every setting is an object of this class of deepbore; the class itself is none."""
-    for name, value in settings.items():
-        if value is None or isinstance(value, kind):
-            continue
-        is_class = isinstance(value, type) and issubclass(value, kind)
-        hint = f"{value.__name__}()" if is_class else f"one of deepbore.{kind.__module__.split('.')[1]}"
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        raise SettingError(f"{name} must be {article} {kind.__name__}, but got {value!r:.100}. Give {hint}.")
-
-
-def refusal(function: Callable[..., Any], *args: Any, **named: Any) -> str | None:
-    """Why a function can't be called with these arguments; None if it can, or doesn't say."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # such as of what is built in
-        return None
-    try:
-        signature.bind(*args, **named)
-    except TypeError as error:
-        return str(error)
-    return None
-
-
-def _check(rule: str, holds: Callable[[Any], bool], settings: dict[str, Any]) -> None:
-    for name, value in settings.items():
-        if value is not None and not (_is_number(value) and holds(value)):
-            raise SettingError(f"{rule.format(name=name)}, but got {name}={value!r}.")
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a real number; True, False and NaN are none."""
-    is_nan = isinstance(value, float) and math.isnan(value)  # a NaN is a float, or NumPy's, which is one, too
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and not is_nan
+def __getattr__(name: str) -> Any:
+    value = getattr(validation, name)
+    warnings.warn(f"{__name__}.{name} is now deepbore.validation.{name}", DeprecationWarning, stacklevel=2)
+    return value

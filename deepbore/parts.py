@@ -1,150 +1,15 @@
-"""`Part`: an exchangeable part of a run, how it is written down, and how it is made again."""
+"""The old name of `deepbore.component`: each import from here gives a DeprecationWarning."""
 
-import dataclasses
-import inspect
-import numbers
-import re
-from collections.abc import Mapping
-from copy import copy
-from importlib import import_module
-from typing import Any, Self, TypeVar, cast
+import warnings
+from typing import Any
 
-from deepbore.errors import SettingError
+from deepbore import component
 
-P = TypeVar("P")
-Description = dict[str, Any]  # {"class_path": ..., "init_args": {...}}, as in a LightningCLI configuration
+RENAMED = {"part": "Component"}  # in lower case
 
 
-class Part:
-    """Remembers the arguments that it was made with, so that the header of a journal can name it."""
-
-    _arguments: dict[str, Any]
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        if (args or kwargs) and cls.__init__ is object.__init__:  # which says nothing, as __new__ is here
-            raise SettingError(f"{cls.__name__} has no settings, but got {[*args, *kwargs]}. Give {cls.__name__}().")
-        part = super().__new__(cls)
-        try:
-            bound = inspect.signature(cls.__init__).bind_partial(part, *args, **kwargs)
-        except TypeError:  # `__init__` says it better
-            return part
-        vars(part)["_arguments"] = dict(list(bound.arguments.items())[1:])
-        return part
-
-
-def with_settings(part: P, **settings: Any) -> P:
-    """A copy of a part with some settings changed, which are attributes of the same names, as if made with them.
-
-    Example:
-        >>> from deepbore.acquisition import UpperConfidenceBound
-        >>> describe(with_settings(UpperConfidenceBound(), kappa=2.0))["init_args"]
-        {'kappa': 2.0}
-    """
-    other = copy(part)
-    vars(other).update(settings, _arguments={**_arguments(part), **settings})
-    return other
-
-
-def describe(part: Any) -> Description:
-    """A part as plain JSON data: its class, and the arguments that were given.
-
-    Args:
-        part: a `Part`, or a dataclass of settings.
-
-    Example:
-        >>> from deepbore.candidates import LocalSearch
-        >>> describe(LocalSearch(samples=10))
-        {'class_path': 'deepbore.candidates.LocalSearch', 'init_args': {'samples': 10}}
-    """
-    return {
-        "class_path": class_path(type(part)),
-        "init_args": {name: _plain(v) for name, v in _arguments(part).items()},
-    }
-
-
-def class_path(cls: type) -> str:
-    """Where a class is imported from: for those of deepbore the room, which stays when files move."""
-    own = cls.__module__.split(".")
-    return f"deepbore.{own[1]}.{cls.__name__}" if own[0] == "deepbore" else f"{cls.__module__}.{cls.__qualname__}"
-
-
-def class_name(description: Mapping[str, Any]) -> str:
-    """The name of the class in a description, without its module; empty where there is none."""
-    return str(description.get("class_path", "")).rpartition(".")[2]
-
-
-def make(description: Mapping[str, Any], kind: type[P]) -> P:
-    """The part that `describe` has described. Only classes of deepbore are imported: a journal runs nobody's code.
-
-    Args:
-        description: as `describe` gives it.
-        kind: the class it must be of.
-
-    Raises:
-        SettingError: for a class that is not deepbore's, or a setting that could not be written down.
-    """
-    path = str(description["class_path"])
-    module, _, name = path.rpartition(".")
-    if not module.startswith("deepbore."):
-        raise SettingError(f"{path} is not a class of deepbore, so it is not imported. Give the part itself.")
-    cls = getattr(import_module(module), name, None)
-    if not isinstance(cls, type) or not (issubclass(cls, kind) or dataclasses.is_dataclass(cls)):
-        raise SettingError(f"{path} must be a {kind.__name__}, but is {cls!r}. Give the part itself.")
-    part = cls(**{name: _made(value, path) for name, value in description["init_args"].items()})
-    return cast(P, part)
-
-
-def without_addresses(text: str) -> str:
-    """A text without the addresses in memory of what could not be written down: each process has its own.
-
-    Example:
-        >>> without_addresses("{'unknown': '<function net at 0x7f3c02>'}")
-        "{'unknown': '<function net>'}"
-    """
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
-
-
-def alike(one: Any, other: Any) -> bool:
-    """Whether two descriptions, perhaps of different processes, say the same."""
-    return without_addresses(repr(one)) == without_addresses(repr(other))
-
-
-def _arguments(part: Any) -> dict[str, Any]:
-    if dataclasses.is_dataclass(part):
-        return {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-    arguments: dict[str, Any] = vars(part).get("_arguments", {})
-    return arguments
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a real number, which may be NumPy's."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def plain_number(value: numbers.Real) -> int | float:
-    """A number, which may be NumPy's, as Python's own."""
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, numbers.Real):
-        return plain_number(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, Part) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
-        return describe(value)
-    return {"unknown": repr(value)[:200]}
-
-
-def _made(value: Any, path: str) -> Any:
-    if isinstance(value, list):
-        return tuple(_made(each, path) for each in value)
-    if isinstance(value, Mapping):
-        if "unknown" in value:
-            raise SettingError(
-                f"a setting of {path} could not be written down: {value['unknown']}. Give the part itself."
-            )
-        return make(value, object)
+def __getattr__(name: str) -> Any:
+    new = RENAMED.get(name.lower(), name)
+    value = getattr(component, new)
+    warnings.warn(f"{__name__}.{name} is now deepbore.component.{new}", DeprecationWarning, stacklevel=2)
     return value

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import deepbore
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 
 SPACE = deepbore.SearchSpace({"x": deepbore.Real(-5, 10), "y": deepbore.Real(0, 15)})
 

@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 import deepbore
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 
 CURVATURES = np.geomspace(1, 100, 20)
 SPACE = deepbore.SearchSpace({"lr": deepbore.Real(1e-4, 10, log=True), "momentum": deepbore.Real(0, 1)})

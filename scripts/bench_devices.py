@@ -6,7 +6,7 @@
 
 A row has the median seconds on each device, by turns: of `Study.ask` for q points with a head that knows n random
 results of a bowl in twenty dimensions, told at once; or, where a row has no q, of the values of so many points. On a
-CPU a study computes on one thread (`deepbore.compute.threads`).
+CPU a study computes on one thread (`deepbore.compute.devices`).
 """
 
 import gc

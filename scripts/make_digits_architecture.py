@@ -19,9 +19,8 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from deepbore.problems.architectures import LEVELS
-from deepbore.problems.digits import BRIGHTEST, CLASSES, PIXELS, TRAINING
-from deepbore.problems.layers import new_layers
+from deepbore.problems.benchmarks.digits import BRIGHTEST, CLASSES, PIXELS, TRAINING, new_layers
+from deepbore.problems.benchmarks.tables import ARCHITECTURE_LEVELS as LEVELS
 
 EPOCHS = 10
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as in its paper

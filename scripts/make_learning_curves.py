@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """The table of `LearningCurves`: every configuration trained for 81 epochs, about four minutes of one core.
 
-    OMP_NUM_THREADS=1 nice -n 10 python scripts/make_learning_curves.py deepbore/problems/curves.npz
+    OMP_NUM_THREADS=1 nice -n 10 python scripts/make_learning_curves.py deepbore/problems/benchmarks/curves.npz
 
 Networks that differ in learning rate, decay and dropout alone are trained side by side, as in
 `make_digits_architecture.py`. What is done is kept beside the file; a second start goes on from there.
@@ -18,8 +18,8 @@ from sklearn import datasets
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from deepbore.problems.curves import EPOCHS, LEVELS, LearningCurves
-from deepbore.problems.layers import new_layers
+from deepbore.problems.benchmarks.digits import new_layers
+from deepbore.problems.benchmarks.tables import CURVE_EPOCHS as EPOCHS, CURVE_LEVELS as LEVELS, LearningCurves
 from make_digits_architecture import SIDE_BY_SIDE, adam, outputs, stacked
 
 

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
-from deepbore.data.pareto import hypervolume
-from deepbore.problems.trade_offs import DTLZ2, WFG, ZDT, CocoBiobjective, DigitsTradeOff
+from deepbore.data.array_ranking import hypervolume
+from deepbore.problems.benchmarks.trade_offs import DTLZ2, WFG, ZDT, CocoBiobjective, DigitsTradeOff
 from harness.measuring import Row, complete, grid, longest
 from peers.by_objectives import METHODS
 

@@ -25,9 +25,9 @@ import numpy as np
 import torch
 
 import deepbore
-from deepbore.data.directions import sign_of
+from deepbore.data.trial import sign_of
 from deepbore.problems import HPOLib, NASBench201, Problem, TrainingRun
-from deepbore.problems.training import families, runs
+from deepbore.problems.benchmarks.training import runs
 from deepbore.space import Params
 from harness.measuring import Row, complete, rows
 
@@ -46,7 +46,7 @@ def task(group: str, name: str) -> Problem:
     """A problem of a group, made once."""
     if (group, name) not in made:
         if group == "logistic regression":  # one family, one metric, several data sets; logistic-cancer is shipped
-            runs.RUNS.setdefault(LOGISTIC[name], runs.Run(families.LOGISTIC, name, "log loss"))
+            runs.RUNS.setdefault(LOGISTIC[name], runs.TrainingTask(runs.LOGISTIC, name, "log loss"))
             made[group, name] = TrainingRun(LOGISTIC[name])
         else:
             made[group, name] = (NASBench201 if group == "NASBench201" else HPOLib)(name)

@@ -7,7 +7,7 @@ import torch
 from deepbore import KernelPLS
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate
-from deepbore.testing import TOY_SPACES, classifiers, posteriors
+from deepbore.testing import TOY_SPACES, classifiers
 
 MIXED, CONTINUOUS = TOY_SPACES["mixed"], TOY_SPACES["continuous"]
 
@@ -270,4 +270,4 @@ SOUND_POSTERIORS = [
 
 
 def check(make, capabilities):
-    posteriors.check_posterior(make(), N, capabilities)
+    classifiers.check_posterior(make(), N, capabilities)

@@ -8,7 +8,7 @@ import torch
 from deepbore import Ordinal, Outcome, Real, SerialEvaluator
 from deepbore.evaluators import Finished
 from deepbore.problems import Branin
-from deepbore.testing import evaluators, parameters, problems
+from deepbore.testing import evaluators, problems, space
 
 # --- evaluators ------------------------------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ EVALUATORS = [
 
 # --- parameters ------------------------------------------------------------------------------------------------------
 
-COLUMN = torch.linspace(0, 1, parameters.N, dtype=torch.float64)
+COLUMN = torch.linspace(0, 1, space.N, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -166,27 +166,27 @@ def bright(column, at):
 
 
 def whole(make):
-    parameters.check_parameter(make())
+    space.check_parameter(make())
 
 
 def natives(make):
-    parameters.check_native_values(make(), make().from_uniform(COLUMN))
+    space.check_native_values(make(), make().from_uniform(COLUMN))
 
 
 def levels(make):
-    parameters.check_levels(make(), make().from_uniform(COLUMN))
+    space.check_levels(make(), make().from_uniform(COLUMN))
 
 
 def moves(make):
-    parameters.check_moves(make(), make().from_uniform(COLUMN))
+    space.check_moves(make(), make().from_uniform(COLUMN))
 
 
 def plain_data(make):
-    parameters.check_plain_data(make())
+    space.check_plain_data(make())
 
 
 def space_of(make):
-    parameters.check_space_of(make())
+    space.check_space_of(make())
 
 
 PARAMETERS = [

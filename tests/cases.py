@@ -35,7 +35,9 @@ LABELLINGS = {
     "EmphasiseChanges": lambda: labels.EmphasiseChanges(labels.ThresholdLabels(0.3)),
     "RungLabels": lambda: labels.RungLabels(labels.ThresholdLabels(0.3)),
 }
-COMPARING = {"PreferenceLabels"}  # labellings of studies in which nothing is told a value: tests/test_preferences.py
+COMPARING = {
+    "PreferenceLabels"
+}  # labellings of studies in which nothing is told a value: tests/study/test_comparisons.py
 ACQUISITIONS = {
     "ClassProbability": acquisition.ClassProbability,
     "UpperConfidenceBound": acquisition.UpperConfidenceBound,

@@ -12,6 +12,13 @@ BRANIN = """
 problem: {class_path: deepbore.problems.Branin}
 loop: {n_trials: 14}
 """
+SQUARED_AT_HOME = {
+    "problem": {
+        "class_path": "deepbore.problems.FunctionProblem",
+        "init_args": {"function": "objective_at_home.squared", "space": {"x": {"type": "real", "low": 0, "high": 1}}},
+    },
+    "loop": {"n_trials": 3, "n_initial": 3},
+}
 LAUNCHERS = {
     "lightning": [sys.executable, "-m"],
     "torchrun": [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"],

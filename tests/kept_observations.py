@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from deepbore import Categorical, Condition, Integer, Real, SearchSpace
-from deepbore.data.history import replay
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Observations
+from deepbore.data.replay import replay
 
 KEPT = Path(__file__).parent / "journals"  # written by version 0.1, with what it said of them
 SPACE = SearchSpace(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from deepbore import Budget, Outcome, Real, SearchSpace, Study
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 
 PLANE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 KINDS = ("constraints", "several objectives", "cheap fidelities", "earlier tasks", "preferences", "noise")

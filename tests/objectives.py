@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 
 VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES")  # as CUDA sees it, which looks once
 OPENMP = os.environ.get("OMP_NUM_THREADS")  # as numeric libraries see it, when they are loaded

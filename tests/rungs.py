@@ -1,9 +1,8 @@
 """A search with budgets whose loss falls with the budget."""
 
-from deepbore import Budget, Real, SearchSpace
+from deepbore import Budget
 
 EPOCHS = Budget("epochs", 1, 27)
-LINE = SearchSpace({"x": Real(0, 1)})
 
 
 def loss(params, trial):

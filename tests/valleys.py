@@ -4,10 +4,9 @@ import numpy as np
 import torch
 from scipy.stats import ortho_group
 
-from deepbore import GreedyBatch, LocalSearch, Real, SearchSpace, Study
-from deepbore.classifiers.local_axes import LocalAxes
-from deepbore.classifiers.nearby import NearbyHead, near_rows
-from deepbore.data.repeats import evaluated
+from deepbore import KernelPLS, Real, SearchSpace, Study
+from deepbore.strategies import ModelStrategy
+from deepbore.strategies.near_best import LocalAxes, NearModel, near_rows
 
 BOX = SearchSpace({f"x{i}": Real(-1, 1) for i in range(6)})
 ROTATION = ortho_group.rvs(6, random_state=0)
@@ -54,22 +53,28 @@ def go_on(study, n, objective=valley, q=1):
     return asked
 
 
-def search(nearby):
-    return GreedyBatch(LocalSearch(nearby=nearby))
+def strategy(near):
+    """Settings of a study with the default strategy, or with its model of all rows alone."""
+    return {} if near else {"strategy": ModelStrategy(KernelPLS())}
 
 
 def near_best(study):
     """Points of the good rows of a study, and the rows near the best one."""
-    return near_rows(study._state.data.labelled(), evaluated(study.observations).values)
+    return near_rows(study._state.data.labelled(), study.observations.averaged.values)
 
 
-def head_of(study):
-    """The head that has learned a study's rows near the best one."""
+def near_model_of(study):
+    """The model that has learned a study's rows near the best one."""
     good, rows = near_best(study)
-    head = NearbyHead()
-    head.bind(BOX)
-    head.learn_along(LocalAxes.principal(good), rows)
-    return head
+    model = NearModel(rows=200, iterations=15, prior=True, crashes=True)
+    model.bind(BOX)
+    model.learn_along(LocalAxes.principal(good), rows)
+    return model
+
+
+def around(model):
+    """What a search is told of the axes of a model of near rows."""
+    return {"centre": model.coordinates.centre, "axes": model.coordinates.axes}
 
 
 def with_points(points, values):

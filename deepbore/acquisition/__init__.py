@@ -1,11 +1,17 @@
-"""From the posterior of scores to the value of a point: what candidates are searched by. Nothing here searches."""
+"""Acquisition functions: from the posterior of the scores to the value of a point."""
 
 from deepbore.acquisition.base import Acquisition
-from deepbore.acquisition.bounds import ClassProbability, QuantileBound, TheoremBound, UpperConfidenceBound
+from deepbore.acquisition.bounds import (
+    ClassProbability,
+    ExpectedProbability,
+    PosteriorSample,
+    QuantileBound,
+    TheoremBound,
+    UpperConfidenceBound,
+)
 from deepbore.acquisition.defaults import default_acquisition
 from deepbore.acquisition.hypervolume import LogHypervolumeImprovement
 from deepbore.acquisition.improvement import LogExpectedImprovement
-from deepbore.acquisition.posterior import ExpectedProbability, PosteriorSample
 
 __all__ = [
     "Acquisition",

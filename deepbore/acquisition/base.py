@@ -1,4 +1,4 @@
-"""`Acquisition`: the interface of the room."""
+"""`Acquisition`: the interface of all acquisition functions."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -8,18 +8,18 @@ from torch import Tensor
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import UNCERTAIN, Posterior
+from deepbore.component import Component
 from deepbore.errors import SettingError
-from deepbore.parts import Part
 
 
-class Acquisition(Part, ABC):
+class Acquisition(Component, ABC):
     """A formula from the posterior of the scores to the value of a point; higher is better.
 
     Attributes:
-        links: which scores it is made for.
-        needs: which of `Classifier.capabilities` it uses.
-        heads: which classifiers have what it needs, for the message where one has not.
-        otherwise: what to use where the classifier is another, for the message.
+        links: the links of scores that it is defined for.
+        needs: the `Classifier.capabilities` that it uses.
+        heads: for the error message, the classifiers that have these.
+        otherwise: for the error message, an acquisition for other classifiers.
         takes_front: whether `best` is the labels of a Pareto front, (1 + f) x k (`Labelling.grades_front`).
     """
 
@@ -35,31 +35,31 @@ class Acquisition(Part, ABC):
 
         Args:
             posterior: of the scores at the points.
-            best: the label that improvement is measured against, or those of a front.
+            best: the incumbent label, which improvement is measured against, or those of a front.
         """
 
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
-        """Logarithm of the density to sample batches from, up to a constant (n): see `Link.log_probability`.
+        """Log density that batches are sampled from, up to a constant (n): see `Link.log_probability`.
 
-        An acquisition that is a logarithm already overrides this.
+        An acquisition that is a logarithm itself overrides this.
         """
         return posterior.link.log_probability(self(posterior, best))
 
     def resolved(self, classifier: Classifier) -> "Acquisition":
-        """This acquisition with its open settings filled in for a classifier; most have none."""
+        """This acquisition with the settings that depend on the classifier filled in; most have none."""
         return self
 
     def check(self, classifier: Classifier) -> None:
-        """Raises SettingError unless the classifier has the scores and the capabilities that are needed."""
-        own, head = type(self).__name__, type(classifier).__name__
+        """Raises SettingError unless the classifier has the link and the capabilities that are needed."""
+        own, model = type(self).__name__, type(classifier).__name__
         if classifier.link not in self.links:
             links = " or ".join(sorted(self.links))
             raise SettingError(
-                f"{own} is made for scores with the link {links}, but those of {head} have {classifier.link}. "
+                f"{own} is made for scores with the link {links}, but those of {model} have {classifier.link}. "
                 "Use UpperConfidenceBound or ClassProbability."
             )
         if missing := self.needs - classifier.capabilities:
             raise SettingError(
-                f"{own} needs {' and '.join(sorted(missing))} of the scores, which {head} does not have. "
+                f"{own} needs {' and '.join(sorted(missing))} of the scores, which {model} does not have. "
                 f"Use {self.heads}, or {self.otherwise}."
             )

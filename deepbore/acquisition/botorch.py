@@ -20,18 +20,18 @@ from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import UNCERTAIN
 from deepbore.errors import SettingError, ShapeError
 
-CHUNK = 256  # points whose scores are computed at once
-JITTER, SINGLE_JITTER = 1e-8, 1e-5  # on the diagonal of covariances; in single precision in units of the greatest
-NORMAL_SAMPLES, PRUNING_SAMPLES = 128, 2048  # the latter of what may be the best of the rows
+CHUNK = 256  # points a call of the classifier
+JITTER, SINGLE_JITTER = 1e-8, 1e-5  # on the diagonal of covariances; in single precision relative to its maximum
+NORMAL_SAMPLES, PRUNING_SAMPLES = 128, 2048  # the latter to prune the baseline
 
 
 class BoTorchAcquisition(AcquisitionFunction):
-    """What any of BoTorch's optimisers can maximise: X (b x 1 x d) -> b.
+    """An acquisition of deepbore for BoTorch's optimisers: X (b x 1 x d) -> b.
 
     Args:
         acquisition: the formula.
         classifier: the trained classifier.
-        value: points (b x d) -> values (b), where the formula alone does not say it; by default it does.
+        value: points (b x d) -> values (b), if these are not the formula's alone, as under constraints.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class BoTorchAcquisition(AcquisitionFunction):
 class BoTorchClassifier(Model):
     """A trained classifier as a BoTorch model of its score, for any of BoTorch's acquisitions, with q > 1 too.
 
-    The posterior over q points is joint. For heads with a deviation and without members it is their Gaussian N(mean,
-    covariance). For others it is the ensemble of the members (or posterior samples; a head that gives one score a point
-    is an ensemble of one): draw each of them once with the sampler `EveryMember`. BoTorch's `best_f` is the
-    classifier's `best_label`.
+    The posterior over q points is joint. For classifiers with a standard deviation and without members it is their
+    Gaussian N(mean, covariance). For others it is the ensemble of the members or posterior samples (one score a point
+    is an ensemble of one): the sampler `EveryMember` draws each of them once. BoTorch's `best_f` is the classifier's
+    `best_label`.
 
     Args:
         classifier: the trained classifier.
-        gaussian: whether the posterior is Gaussian; None for what suits the classifier.
+        gaussian: whether the posterior is Gaussian; None to choose by the classifier.
 
     Raises:
-        SettingError: for gaussian=True and a head without a deviation, gaussian=False and one with a deviation but
-            without members; and for a score for each of several columns.
+        SettingError: for gaussian=True and a classifier without a standard deviation; for gaussian=False and one with a
+            standard deviation but without members; and for a score for each of several columns.
 
     Example:
         >>> from botorch.acquisition import qUpperConfidenceBound
@@ -141,26 +141,26 @@ class BoTorchClassifier(Model):
 
 
 def _jitter(covariance: Tensor, kept_as: torch.dtype) -> Tensor | float:
-    """What is added to the diagonal of covariances that are kept, in the end, as numbers of this type."""
+    """The number added to the diagonal of covariances, which are returned in the dtype `kept_as`."""
     if covariance.dtype == kept_as == torch.float64 or not covariance.numel():
         return JITTER
     return SINGLE_JITTER * covariance.detach().diagonal(dim1=-2, dim2=-1).max()
 
 
 def _scores(classifier: Classifier, points: Tensor) -> Tensor:
-    """The members' scores, or the one score as a single member's (m x n)."""
+    """The members' scores (m x n); one score a point as a single member."""
     posterior = classifier.posterior(points)
     return posterior.mean[None] if posterior.members is None else posterior.members
 
 
 class EveryMember(MCSampler):
-    """Takes every member of an `EnsemblePosterior` once, where BoTorch draws members at random, with replacement.
+    """A sampler that takes every member of an `EnsemblePosterior` once; BoTorch's own draws with replacement.
 
-    So Monte Carlo acquisitions are exact means over the members.
+    Monte Carlo acquisitions are then exact means over the members.
     """
 
     def __init__(self) -> None:
-        super().__init__(torch.Size([1]), seed=0)  # neither says anything here; without a seed BoTorch draws one
+        super().__init__(torch.Size([1]), seed=0)  # both are unused; without a seed BoTorch draws one
 
     def forward(self, posterior: EnsemblePosterior) -> Tensor:
         """Samples, m x b x q x 1."""
@@ -173,23 +173,25 @@ def joint_acquisition(
 ) -> AcquisitionFunction:
     """The Monte Carlo acquisition for q points that suits a classifier.
 
-    For Gaussian scores that estimate labels it is expected improvement over the best label, on the scale of logarithms,
-    or, where the head says what labels may be without their noise (`KernelPLS(noisy=True)`), over the best of the
-    baseline without it; for others an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa
-    |score - mean|] (Wilson et al., The reparameterization trick for acquisition functions, 2017).
+    For Gaussian scores that estimate labels it is log expected improvement over the best label, or, if the posterior
+    has scenarios of the labels without noise (`KernelPLS(noisy=True)`), over the best of the noiseless baseline. For
+    others it is an upper confidence bound, E[max over the q points of mean + sqrt(pi / 2) kappa |score - mean|] (Wilson
+    et al., The reparameterization trick for acquisition functions, 2017).
 
     Args:
         classifier: the trained classifier.
         seed: of the quasi-random normal samples of a Gaussian.
         best: the label to improve on (a scalar); None for the best of the data.
-        baseline: points that may be the best without their noise (n x d); None to take no label for luck.
+        baseline: points that may be the best without noise (n x d); None to take labels as noiseless.
     """
     model = BoTorchClassifier(classifier)
     sampler = SobolQMCNormalSampler(torch.Size([NORMAL_SAMPLES]), seed=seed) if model.gaussian else EveryMember()
     if classifier.link is not Link.IDENTITY or not model.gaussian:
         return qUpperConfidenceBound(model, beta=classifier.kappa**2, sampler=sampler)
     if baseline is not None and classifier.posterior(baseline[:1]).noiseless is not None:
-        deciding = SobolQMCNormalSampler(torch.Size([PRUNING_SAMPLES]), seed=seed)  # its own would be drawn globally
+        deciding = SobolQMCNormalSampler(
+            torch.Size([PRUNING_SAMPLES]), seed=seed
+        )  # BoTorch's default draws from the global stream
         kept = prune_inferior_points(model, baseline, sampler=deciding)
         return qLogNoisyExpectedImprovement(model, kept, sampler, prune_baseline=False, cache_root=False)
     goal = float(classifier.best_label if best is None else best)

@@ -9,15 +9,17 @@ from deepbore.classifiers.link import Link
 
 
 def default_acquisition(classifier: Classifier) -> Acquisition:
-    """What is maximised where nobody says otherwise.
+    """The acquisition that a run maximises unless it is given one.
 
-    `LogExpectedImprovement` for scores that estimate labels and whose head is `distance_aware` on any space: of
-    deepbore's own, `KernelPLS`. `UpperConfidenceBound`, with the head's kappa, for others that have a deviation.
-    `ClassProbability` for heads that give one score a point. `LogHypervolumeImprovement` for `PerColumn` over heads
-    that estimate labels.
+    | classifier | acquisition |
+    |---|---|
+    | estimates labels and is `distance_aware` on any space, such as `KernelPLS` | `LogExpectedImprovement` |
+    | any other with a standard deviation | `UpperConfidenceBound` with the classifier's kappa |
+    | one score a point | `ClassProbability` |
+    | `PerColumn` of classifiers that estimate labels | `LogHypervolumeImprovement` |
 
-    It is decided when a run is made, before the head is bound to a space. So it is an upper bound for `DeepPLS`, which
-    is distance-aware on spaces with real parameters only.
+    It is chosen when a run is made, before the classifier is bound to a space. So it is an upper bound for `DeepPLS`,
+    which is distance-aware on spaces with real parameters only.
     """
     if "columns" in classifier.capabilities and classifier.link is Link.IDENTITY:
         return LogHypervolumeImprovement()

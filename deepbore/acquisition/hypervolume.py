@@ -1,4 +1,4 @@
-"""Expected hypervolume improvement: what several objectives gain together."""
+"""Expected hypervolume improvement, for several objectives."""
 
 import math
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from deepbore.acquisition.base import Acquisition
 from deepbore.acquisition.improvement import CERTAIN, log_h, log_improvement
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
-from deepbore.compute.imports import import_quietly
+from deepbore.compute.torch_state import import_quietly
 from deepbore.errors import SettingError
 
-EXACT = 3  # columns up to which the boxes around a front are few
-DRAWN, KEPT = 2**14, 1024  # vectors of thresholds beyond that
-BEYOND = 0.25  # share of them, in each column, that stands for what is better than the best label
+EXACT = 3  # columns up to which the improvement is exact: the boxes around a front are few
+DRAWN, KEPT = 2**14, 1024  # vectors of thresholds for more columns
+BEYOND = 0.25  # share of the thresholds, in each column, that represents labels above the best one
 TINY = 1e-12
 Gain = Callable[[Tensor, Tensor], Tensor]  # means and deviations (n x k each) -> log of the expected gain (n)
 
@@ -37,19 +37,19 @@ class SeveralColumns(Protocol):
 class LogHypervolumeImprovement(Acquisition):
     """log E[the hypervolume that a point's labels add to those of the front], the labels Gaussian and independent.
 
-    The hypervolume is the volume of what some label of the front exceeds in every column, above a reference. So it is
-    the share of all vectors of thresholds, one threshold for each objective, that some trial reaches; and this is the
-    average, over the vectors that none reaches yet, of the probability that the point does: BORE's class probability,
-    for many thresholds of several objectives at once. With one column it is `LogExpectedImprovement`.
+    The hypervolume is the volume of the vectors above a reference that some label of the front exceeds in every column.
+    If these vectors are thresholds, one for each objective, it is the share of them that some trial reaches, and the
+    improvement is the average, over the vectors that no trial reaches yet, of the probability that the point does:
+    BORE's class probability for many thresholds of several objectives. With one column it is `LogExpectedImprovement`.
 
-    For up to three columns it is exact: what is above the reference and below no label of the front falls into boxes
-    (l, u), and
+    For up to three columns it is exact: the region above the reference and below no label of the front is a union of
+    boxes (l, u), and
 
         EHVI(x) = sum over boxes of prod_j (E[max(z_j - l_j, 0)] - E[max(z_j - u_j, 0)])
 
-    Boxes multiply with the number of columns. For more it is the average over some 1024 vectors of thresholds of a
-    quasi-random sequence; what is better than the best label of a column counts by its expected improvement. Either is
-    computed in logarithms, so that there are gradients where the improvement is 0 in floating point.
+    The number of boxes grows fast with the columns. For more than three it is the average over some 1024 vectors of
+    thresholds of a quasi-random sequence; labels above the best one of a column count by their expected improvement.
+    Both are computed in logarithms, which have gradients where the improvement is 0 in floating point.
 
     References:
         Emmerich, Giannakoglou & Naujoks, Single- and multiobjective evolutionary optimization assisted by Gaussian
@@ -64,14 +64,14 @@ class LogHypervolumeImprovement(Acquisition):
     takes_front = True
 
     def __init__(self) -> None:
-        self._latest: tuple[Tensor, Gain] | None = None  # what is asked for many times with the same front
+        self._latest: tuple[Tensor, Gain] | None = None  # a search calls many times with the same front
 
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         """The values of n points.
 
         Args:
             posterior: of the scores at the points, with k columns.
-            best: the label of the reference in each column, then the labels of the front: (1 + f) x k.
+            best: the labels of the reference, then those of the front: (1 + f) x k.
         """
         if not isinstance(posterior, SeveralColumns):
             raise SettingError("LogHypervolumeImprovement needs the scores of PerColumn, one for each objective.")
@@ -85,7 +85,7 @@ class LogHypervolumeImprovement(Acquisition):
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         return self(posterior, best)
 
-    def __getstate__(self) -> dict[str, Any]:  # functions do not go through pickle
+    def __getstate__(self) -> dict[str, Any]:  # closures cannot be pickled
         return {**vars(self), "_latest": None}
 
 
@@ -107,9 +107,9 @@ def over_boxes(reference: Tensor, front: Tensor) -> Gain:
 
 
 def boxes(reference: Tensor, front: Tensor) -> tuple[Tensor, Tensor]:
-    """Lower and upper corners (b x k each) of boxes that fill what lies above the reference and below no row (f x k).
+    """Lower and upper corners (b x k each) of boxes that cover the region above the reference and below no row (f x k).
 
-    By BoTorch, but for one column; infinite where a box has no end.
+    Computed by BoTorch, except for one column; infinite where a box is unbounded.
     """
     if len(reference) == 1:
         best = torch.cat([reference[None], front]).max(0, keepdim=True).values
@@ -126,9 +126,9 @@ def boxes(reference: Tensor, front: Tensor) -> tuple[Tensor, Tensor]:
 def over_thresholds(reference: Tensor, front: Tensor) -> Gain:
     """The gain over a front (f x k) and a reference (k), averaged over vectors of thresholds that no row reaches.
 
-    A coordinate u of a vector is the threshold r + u (b - r) for u < 1, with b the best label of the column. The rest,
-    up to 1 + BEYOND, stands for all thresholds above b, whose share together is E[max(z - b, 0)]. Where no row exceeds
-    the reference all thresholds are above b = r.
+    A coordinate u of a vector is the threshold r + u (b - r) for u < 1, with b the best label of the column. Larger u,
+    up to 1 + BEYOND, represent all thresholds above b, whose total share is E[max(z - b, 0)]. If no row exceeds the
+    reference, all thresholds are above b = r.
     """
     best = torch.cat([reference[None] + TINY, front]).max(0).values
     extent = best - reference

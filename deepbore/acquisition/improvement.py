@@ -9,26 +9,26 @@ from deepbore.acquisition.base import Acquisition
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
 
-CERTAIN = 1e-9  # the least standard deviation: a certain point is ranked by its mean
+CERTAIN = 1e-9  # least standard deviation: a certain point is ranked by its mean
 
 
 class LogExpectedImprovement(Acquisition):
     """log E[max(z - z*, 0)] under the classifier's Gaussian: improvement over the best label z* (`Labels.best`).
 
-    For heads that fit the labels by least squares. A label graded by value is linear in the value up to tau, and the
-    Gaussian goes on beyond z* on the same line. So on such labels this is a Gaussian process's expected improvement
-    over the best value, where the process sees the values up to tau as they are, and beyond as ones that saturate (see
-    docs/theory.md). Nothing is truncated at the best value, as the mean of the labels is. On labels by one threshold,
-    whose best is 1 and stands for all good ones, it is only a measure of how far the score may exceed 1.
+    For classifiers that fit the labels by least squares. A label graded by value is linear in the value up to tau, and
+    the Gaussian extends this line beyond z*. On such labels it is therefore the expected improvement over the best
+    value of a Gaussian process that sees values up to tau as they are and worse values saturated (see docs/theory.md).
+    Unlike the labels' mean, the Gaussian is not truncated at the best value. On labels by one threshold, where all good
+    rows have the best label 1, it only measures how far the score may exceed 1.
 
-    Its logarithm keeps gradients where the improvement itself is 0 in floating point (Ament et al., Unexpected
+    The logarithm has gradients where the improvement itself is 0 in floating point (Ament et al., Unexpected
     improvements to expected improvement for Bayesian optimization, 2023). z* is 1 for labels whose best row has the
     grade 1, but not for every labelling: `ImprovementLabels` stay below 1.
 
-    Where the head says what labels may be without their noise (`KernelPLS(noisy=True)`), it is averaged over that, as
+    If the posterior has scenarios of the labels without noise (`KernelPLS(noisy=True)`), it is averaged over these, as
     noisy expected improvement (Letham et al., Constrained Bayesian optimization with noisy experiments, 2019).
 
-    It is the default of `KernelPLS`, and of heads of your own that are `Classifier.distance_aware`.
+    It is the default of `KernelPLS`, and of your own classifiers that are `Classifier.distance_aware`.
     """
 
     links = frozenset({Link.IDENTITY})

@@ -12,18 +12,17 @@ import torch
 from torch import Tensor
 
 from deepbore.acquisition import Acquisition
-from deepbore.candidates.walk import distinct, fresh_rows, require_room
-from deepbore.checks import of_kind, required
+from deepbore.candidates.selection import distinct, fresh_rows, require_room
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.posterior import UNCERTAIN
+from deepbore.component import Component
 from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
-from deepbore.parts import Part
 from deepbore.space import SearchSpace
-from deepbore.space.permitted import drawn_back
+from deepbore.validation import of_kind, required
 
 CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
 ACCELERATOR_CHUNK = 2**15  # ... where many are as quick as few, and memory alone is the limit
@@ -44,7 +43,10 @@ class Search:
         ranks: the processes that search together.
         ambition: by how much an improvement must exceed the best label to count, >= 0.
         feasibility: how likely points keep the black-box constraints; None where none has been violated.
-        around: rows, best first, whose neighbours are looked at; None for the best of all.
+        centre_rows: rows, best first, whose neighbours are looked at; None for the best of all.
+        centre: the point (d) that is searched around; None for the whole space.
+        axes: the directions of a search around a centre, with how far it reaches along each: d x d, a column an axis.
+        chosen: points (k x d) that are proposed in the same batch already; None for none.
     """
 
     acquisition: Acquisition
@@ -54,7 +56,10 @@ class Search:
     ranks: Ranks = field(default_factory=Ranks)
     ambition: float = 0.0
     feasibility: Feasibility | None = None
-    around: Tensor | None = None
+    centre_rows: Tensor | None = None
+    centre: Tensor | None = None
+    axes: Tensor | None = None
+    chosen: Tensor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "acquisition", self.acquisition.resolved(self.classifier))
@@ -99,7 +104,11 @@ class Search:
 
     def points(self, rows: Tensor) -> Tensor:
         """The points of some rows of the observations (k x d)."""
-        return self.observations.points[rows].to(self.device)
+        return self.located(self.observations.points[rows])
+
+    def located(self, configurations: Tensor) -> Tensor:
+        """Points of the run's space (k x d) as points of this search, on its device."""
+        return configurations.to(self.device)
 
     def sample(self, n: int) -> Tensor:
         """n uniform random points (n x d)."""
@@ -107,7 +116,9 @@ class Search:
 
     def near_best(self, n: int, centres: int) -> Tensor:
         """n random neighbours of so many best observed points (n x d); none where nothing has a value yet."""
-        best = self.points(self.observations.best_rows(centres) if self.around is None else self.around[:centres])
+        best = self.points(
+            self.observations.best_rows(centres) if self.centre_rows is None else self.centre_rows[:centres]
+        )
         return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
 
     def allowed(self, points: Tensor) -> Tensor:
@@ -123,14 +134,14 @@ class Search:
 
     def fresh(self, ranked: Tensor, count: int) -> Tensor:
         """The first `count` points of a ranking (n x d), or fewer, whose configurations are new and differ."""
-        return ranked[fresh_rows(self.configurations(ranked), self.observations, count)]
+        return ranked[fresh_rows(self.configurations(ranked), self.observations, count, self.chosen)]
 
     def landed(self, starts: Tensor, ends: Tensor) -> Tensor:
         """The configurations where climbers from `starts` to `ends` (k x d each) arrive, as snapped points (k x d).
 
         Where constraints forbid the end, they stop on the way.
         """
-        return drawn_back(self.space, starts, ends) if self.space.is_restricted else self.space.snap(ends)
+        return self.space.project_to_feasible(starts, ends)
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -193,20 +204,16 @@ class Search:
         return self.sorted(points, self.values(points))
 
 
-class Candidates(Part, ABC):
+class Candidates(Component, ABC):
     """A way to maximise the acquisition over the search space.
 
     A subclass implements `ranked`. Searches that contain others are checked, saved and restored with them.
 
     Attributes:
         needs: which of `Classifier.capabilities` it uses.
-        nearby: whether every other proposal may be by a head of the rows near the best one (`NearbyHead`).
-        elsewhere: whether every other proposal may leave out the branches that are known in detail (`Elsewhere`).
     """
 
     needs: frozenset[str] = frozenset()
-    nearby: bool = False
-    elsewhere: bool = False
 
     @abstractmethod
     def ranked(self, search: Search, q: int) -> Tensor:
@@ -220,10 +227,11 @@ class Candidates(Part, ABC):
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
-        require_room(search.observations, q)
+        require_room(search.observations, q, search.chosen)
         before = search.generator.get_state()
         try:
-            return search.ranks.agreed(distinct(self.ranked(search, q), search.observations, q, search.stream))
+            ranked = self.ranked(search, q)
+            return search.ranks.agreed(distinct(ranked, search.observations, q, search.stream, search.chosen))
         except BaseException:
             search.generator.set_state(before)
             raise
@@ -254,7 +262,7 @@ class Candidates(Part, ABC):
 
 
 class WrappedSearch(Candidates):
-    """A search that changes what another one finds; the head of the near rows has its turns as there.
+    """A search that changes what another one finds.
 
     Args:
         base: the other search.
@@ -266,7 +274,7 @@ class WrappedSearch(Candidates):
     def __init__(self, base: Candidates):
         required(base=base)
         of_kind(Candidates, base=base)
-        self.base, self.nearby, self.elsewhere = base, base.nearby, base.elsewhere
+        self.base = base
 
 
 def sorted_by_value(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
-from deepbore.candidates.gradient import require_gradients
-from deepbore.candidates.greedy_batch import pending_points
-from deepbore.checks import one_of, whole
+from deepbore.candidates.batches import pending_points
+from deepbore.candidates.relaxed import require_gradients
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.posterior import UNCERTAIN
-from deepbore.compute.imports import import_quietly
+from deepbore.compute.torch_state import import_quietly
 from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
+from deepbore.validation import one_of, whole
 
 if TYPE_CHECKING:
     from botorch.acquisition import AcquisitionFunction

@@ -1,25 +1,20 @@
-"""What learns from labelled points: one file one method."""
+"""Classifiers: models of labelled points and the posteriors of their scores."""
 
-from deepbore.classifiers.at_budgets import AtBudgets
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.calibrated import Calibrated
-from deepbore.classifiers.deep_pls import DeepPLS
-from deepbore.classifiers.ensemble import DeepEnsemble, MLPClassifier
-from deepbore.classifiers.forest import RandomForest
-from deepbore.classifiers.fourier_logistic import FourierLogistic
-from deepbore.classifiers.gp_classifier import GPClassifier
-from deepbore.classifiers.hyper_ensemble import HyperDeepEnsemble
-from deepbore.classifiers.kernel_pls import KernelPLS
-from deepbore.classifiers.laplace import LaplaceGGN
+from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.mc_dropout import MCDropout
-from deepbore.classifiers.network import NetworkClassifier, Training
-from deepbore.classifiers.per_column import ColumnsPosterior, PerColumn
+from deepbore.classifiers.networks.deep_pls import DeepPLS
+from deepbore.classifiers.networks.ensembles import DeepEnsemble, MLPClassifier
+from deepbore.classifiers.networks.hyper_ensemble import HyperDeepEnsemble
+from deepbore.classifiers.networks.laplace import LaplaceGGN
+from deepbore.classifiers.networks.mc_dropout import MCDropout
+from deepbore.classifiers.networks.network import NetworkClassifier, Training
+from deepbore.classifiers.papers.gp_classifier import GPClassifier
+from deepbore.classifiers.papers.logistic import FourierLogistic
+from deepbore.classifiers.papers.relative_ratio import RelativeRatio
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
-from deepbore.classifiers.relative_ratio import RelativeRatio
-from deepbore.classifiers.relaxed import Relaxed
-from deepbore.classifiers.trees import TreeClassifier
-from deepbore.classifiers.xgboost import XGBoost
+from deepbore.classifiers.trees import RandomForest, TreeClassifier, XGBoost
+from deepbore.classifiers.wrappers import AtBudgets, Calibrated, ColumnsPosterior, PerColumn, Relaxed, at_budgets
 
 __all__ = [
     "AtBudgets",
@@ -48,4 +43,5 @@ __all__ = [
     "Training",
     "TreeClassifier",
     "XGBoost",
+    "at_budgets",
 ]

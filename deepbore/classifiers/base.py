@@ -1,56 +1,57 @@
-"""`Classifier`: what every method to learn from labelled points has in common."""
+"""`Classifier`: the interface of all models of labelled points, and what they share."""
 
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
-from deepbore.checks import between, of_kind
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
+from deepbore.component import Component
+from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import leave_apart
-from deepbore.compute.hooks import hook
-from deepbore.compute.linalg import LinAlgError
-from deepbore.compute.threads import one_thread
+from deepbore.compute.numerics import LinAlgError
+from deepbore.compute.torch_state import hook
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, LabelledBatch, Labelling, default_labels
-from deepbore.parts import Part
 from deepbore.space import SearchSpace
+from deepbore.validation import between, of_kind
 
-if TYPE_CHECKING:
-    from deepbore.classifiers.earlier_tasks import EarlierTasks
-
-QUALITY_ROWS = 512
+QUALITY_ROWS = 512  # of the training data, at most, that `Classifier.quality` judges by
+Kept = TypeVar("Kept", bound=torch.optim.Optimizer)
 log = logging.getLogger(__name__)
 
 
 class Diverged(ArithmeticError):
-    """A training that ended with scores that are no numbers."""
+    """Scores that are not finite after training."""
 
 
-class Classifier(Part, LightningModule, ABC):
-    """Learns from one labelled batch an epoch, and says what it knows of the scores of points.
+class Classifier(Component, LightningModule, ABC):
+    """A model that learns one labelled batch per epoch, and predicts the posterior distribution of scores.
 
-    The higher a score, the likelier the point is good. A subclass implements `build`, `fit` and `posterior`, and states
+    A higher score means that a point is more likely to be good. A subclass implements `build`, `fit` and `posterior`,
+    and declares the attributes `link` to `kappa` where they differ from the defaults.
 
     Attributes:
-        link: what its scores are: estimates of the label itself, logits, or probits.
-        capabilities: what its posterior can do beyond the mean: "std" (deviations, covariances and joint samples),
-            "members"; "columns" (a mean and a deviation for each column of the labels).
-        columns: how many columns of labels it learns, each by itself; None where it makes one score of all.
-        differentiable: whether its scores have gradients in the points.
-        distance_aware: whether the deviation grows away from the data, as expected improvement needs; the default
-            acquisition goes by it if it is so before the head knows its space.
-        kappa: standard deviations that an upper bound adds, if nobody says otherwise.
-        generator: the stream of random numbers for weights and minibatches, which classifiers within this one share;
-            the run lends its own.
-        earlier: the earlier tasks of the run, as it lends them; None outside of a run.
+        link: the meaning of the scores: estimates of the label itself, logits, or probits.
+        capabilities: properties of the posterior beyond its mean: "std" (standard deviations, covariances and joint
+            samples), "members", "columns" (a mean and a standard deviation for each column of the labels), "theorem" (a
+            standard deviation that bounds the error; see `TheoremBound`).
+        columns: the number of label columns, each learned separately; None for one score of all columns.
+        differentiable: whether the scores have gradients with respect to the points.
+        distance_aware: whether the standard deviation grows with the distance from the data, as expected improvement
+            needs. The default acquisition depends on its value before `bind`.
+        closed_form: whether `fit` takes no gradient steps, and so needs no Trainer.
+        kappa: the default number of standard deviations of an upper confidence bound.
+        generator: random numbers for weights and minibatches, shared with the classifiers within this one; in a run,
+            the run's own generator.
+        is_in_a_run: whether a run has taken it and not given it back.
         ready: whether the latest training succeeded; if not, the loop explores.
         best_label: the label that improvement is measured against, of the latest batch (a scalar tensor), or those of a
             reference and a front ((1 + f) x k); see `Labels`.
@@ -62,6 +63,7 @@ class Classifier(Part, LightningModule, ABC):
     differentiable: bool = True
     distance_aware: bool = False
     kappa: float = 1.0
+    closed_form: bool = False
 
     best_label: Tensor
 
@@ -69,17 +71,17 @@ class Classifier(Part, LightningModule, ABC):
         super().__init__()
         self.automatic_optimization = False
         self.generator = torch.Generator().manual_seed(0)
-        self._counter = nn.Parameter(torch.zeros(()))  # trained by nobody; DDP wants one that could be
-        self.earlier: EarlierTasks | None = None
+        self._counter = nn.Parameter(torch.zeros(()))  # never trained: DDP requires a parameter that could be
+        self.is_in_a_run = False
         self._optimizer: torch.optim.Optimizer | None = None
         self.space: SearchSpace | None = None
         self.ready = False
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
         self.register_buffer("best_label", torch.ones((), dtype=torch.float64))
 
     @property
     def generator(self) -> torch.Generator:
-        """The stream of random numbers; classifiers within this one draw from the same."""
+        """The source of random numbers, shared with the classifiers within this one."""
         return self._generator
 
     @generator.setter
@@ -91,22 +93,24 @@ class Classifier(Part, LightningModule, ABC):
 
     @property
     def has_learned_in_a_run(self) -> bool:
-        """Whether a run has trained it; its weights would tell another run of trials that are not its own."""
-        return self.space is not None and self.earlier is not None
+        """Whether a run has trained it: in another run its weights would carry over that run's trials."""
+        return self.space is not None and self.is_in_a_run
 
-    # --- what a method must say --------------------------------------------------------------------------------------
+    # --- implemented by each model -----------------------------------------------------------------------------------
 
     @abstractmethod
     def build(self, space: SearchSpace, outputs: int) -> None:
-        """Makes the parameters for a space of d parameters and labels of k columns."""
+        """Creates the parameters for a space of d parameters and labels of k columns."""
 
     @abstractmethod
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        """Fits the batch and returns what to log of it, by name."""
+        """Fits the model to the batch, and returns metrics by name, to be logged."""
 
     @abstractmethod
     def posterior(self, points: Tensor) -> Posterior:
-        """What is known of the scores at points (n x d)."""
+        """The posterior distribution of the scores at points (n x d)."""
+
+    # --- predicting --------------------------------------------------------------------------------------------------
 
     def probability(self, points: Tensor) -> Tensor:
         """Points (n x d) -> expected probability of class 1, or expected label (n); see `Posterior.probability`."""
@@ -115,7 +119,7 @@ class Classifier(Part, LightningModule, ABC):
     def density_ratio(self, points: Tensor, gamma: float) -> Tensor:
         """r_gamma(x) = pi(x) / gamma, the relative density ratio of good to all points, at most 1 / gamma (BORE eq. 8).
 
-        A density ratio it is for labels by one threshold; of graded labels it is their mean, divided by gamma.
+        With labels by one threshold it is a density ratio; with graded labels, the mean label divided by gamma.
 
         Args:
             points: n x d.
@@ -130,10 +134,10 @@ class Classifier(Part, LightningModule, ABC):
     # --- Lightning ---------------------------------------------------------------------------------------------------
 
     def bind(self, space: SearchSpace, outputs: int = 1) -> "Classifier":
-        """Makes the parameters, once; the trainer does it by itself.
+        """Creates the parameters at the first call; a Trainer calls this itself.
 
         Raises:
-            SettingError: if it is bound to another space already.
+            SettingError: if the classifier is bound to another space already.
         """
         if self.space is None:
             self.space = space
@@ -143,93 +147,106 @@ class Classifier(Part, LightningModule, ABC):
         return self
 
     def become(self, other: "Classifier") -> None:
-        """Takes the place of another classifier of its class, such as a copy of what it was before."""
+        """Takes over the whole state of another classifier of its class, such as an earlier copy of itself."""
         vars(self).clear()
         vars(self).update(vars(other))
 
     def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
-        """The labels that it learns where nobody says otherwise; see `deepbore.labels.default_labels`."""
+        """The default labels for this classifier; see `deepbore.labels.default_labels`."""
         return default_labels(self.link is Link.IDENTITY, gamma, objectives, "columns" in self.capabilities)
 
     def configure_model(self) -> None:
-        """Makes the parameters for the trainer's data, and labels that suit, if the data have none."""
+        """Creates the parameters for the trainer's data, and default labels if the data have none."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
         if data.labels is None:
             data.labels = self.default_labels(objectives=data.observations.k)
-        with torch.device("cpu"):  # within this hook Lightning makes tensors on its device, and moves all to it later
+        with torch.device("cpu"):  # in this hook Lightning's default device is the accelerator; it moves all later
             self.bind(data.space, data.labels.outputs)
         leave_apart(self, witness="_counter")
 
     def configure_optimizers(self) -> Any:
-        """An optimizer of nothing, for methods without gradient descent; see `count_step`."""
+        """A placeholder for models without gradient descent, whose steps are only counted; see `count_step`."""
+        return self.keep_optimizer(lambda: torch.optim.SGD([self._counter], lr=0.0))
+
+    def keep_optimizer(self, make: Callable[[], Kept]) -> Kept:
+        """The optimizer that `make` returned at the first call, so that its state lasts over all fits."""
         if self._optimizer is None:
-            self._optimizer = torch.optim.SGD([self._counter], lr=0.0)
-        return self._optimizer
+            self._optimizer = make()
+        return cast(Kept, self._optimizer)
 
     def lightning_optimizer(self) -> Any:
-        """This classifier's own optimizer as Lightning wraps it: the steps of the wrapper are counted."""
+        """This classifier's own optimizer in Lightning's wrapper, which counts the steps."""
         wrapped: Any = self.optimizers()
         every = wrapped if isinstance(wrapped, list) else [wrapped]  # several, where one classifier contains another
         return next(each for each in every if each.optimizer is self._optimizer)
 
     def count_step(self) -> None:
-        """Steps the optimizer; `fit` of a method without gradient descent calls it once.
+        """Counts one step; `fit` of a model without gradient descent calls it once.
 
-        Lightning counts steps, and writes a checkpoint only where the count has grown.
+        Lightning writes a checkpoint only if the number of steps has grown. Without a running Trainer nothing is
+        counted.
         """
-        self.lightning_optimizer().step()
+        if self._trainer is not None and self._trainer.training:
+            self.lightning_optimizer().step()
 
     @hook
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
-        """Learns the epoch's one batch, if there is anything to tell apart; `ready` says whether it did."""
+        """Learns the epoch's one batch, and logs what `learned` measures."""
+        if measured := self.learned(batch):
+            self.log_dict(measured, on_step=False, on_epoch=True, batch_size=batch.n_own)
+
+    def learned(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Learns a batch, if its labels differ; `ready` says whether it did.
+
+        Args:
+            batch: all rows, those of earlier tasks first.
+
+        Returns:
+            What `fit` and `quality` measure, by name; empty where nothing was learned.
+        """
         self.ready = False
         if not batch.separable:
-            self._say_once(logging.INFO, "no value is better than another yet: exploring until one is")
-            return
+            self._log_once(logging.INFO, "no value is better than another yet: exploring until one is")
+            return {}
         try:
             with one_thread():
-                measured = {**self.fit(self._with_earlier(batch)), **self.quality(batch)}
+                measured = {**self.fit(batch), **self.quality(batch.own)}
         except (LinAlgError, Diverged) as error:
-            self._say_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
-            return
+            self._log_once(logging.WARNING, f"{type(self).__name__} could not be fitted, exploring instead: {error}")
+            return {}
         self.keep_best(batch.best)
         self.ready = True
-        self.log_dict(measured, on_step=False, on_epoch=True, batch_size=len(batch))
+        return measured
 
     def keep_best(self, best: float | Tensor) -> None:
-        """Keeps the label that improvement is measured against, or those of a front ((1 + f) x k)."""
+        """Sets `best_label`: a scalar, or the labels of a reference and a front ((1 + f) x k)."""
         self.best_label = torch.as_tensor(best, dtype=self.best_label.dtype, device=self.best_label.device)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """Makes room for a front of another size than the present one."""
+        """Resizes `best_label` before loading: the checkpoint's front may have another size."""
         if (kept := state_dict.get(f"{prefix}best_label")) is not None:
             self.best_label = self.best_label.new_empty(kept.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def _say_once(self, level: int, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
+    def _log_once(self, level: int, message: str) -> None:
+        if message not in self._logged:
+            self._logged.add(message)
             log.log(level, message)
-
-    def _with_earlier(self, batch: LabelledBatch) -> LabelledBatch:
-        """The batch, after rows of earlier tasks, if there are any."""
-        return self.earlier.joined(batch) if self.earlier else batch
 
     @torch.no_grad()
     def quality(self, batch: LabelledBatch) -> dict[str, Tensor]:
-        """Accuracy, calibration error and AUROC on the training data, of up to 512 rows; labels >= 1/2 are class 1.
+        """Accuracy, calibration error and AUROC on up to 512 rows of the training data; labels >= 1/2 are class 1.
 
-        Rows that weigh next to nothing, such as pending trials, are no training data. Where there is one class only,
-        the AUROC is NaN.
+        Rows of negligible weight, such as pending trials, are left out. With one class only, the AUROC is NaN.
 
         Raises:
-            Diverged: for scores that are no finite numbers.
+            Diverged: for scores that are not finite.
         """
         rows = batch.at_even_distances(QUALITY_ROWS)
         good = (rows.z.mean(-1) >= 0.5).long()
         posterior = self.posterior(rows.points)
         if not bool(posterior.mean.isfinite().all()):
-            raise Diverged("its scores are no finite numbers. A smaller learning rate may help.")
+            raise Diverged("its scores are not finite. A smaller learning rate may help.")
         probability, score = posterior.probability, posterior.mean.sigmoid()
         has_both = bool(good.any()) and not bool(good.all())
         return {
@@ -246,20 +263,20 @@ class Classifier(Part, LightningModule, ABC):
 
 
 def optimizers_of(classifiers: Iterable[Classifier]) -> list[torch.optim.Optimizer]:
-    """Those of several classifiers, each of which has one, or a list of those of its parts."""
+    """The optimizers of several classifiers, each of which has one, or a list of those within it."""
     made = [each.configure_optimizers() for each in classifiers]
     return [one for some in made for one in (some if isinstance(some, list) else [some])]
 
 
 def check_base(classifier: Classifier, why: str) -> None:
-    """Refuses as the base of another classifier what is none, or knows a space already.
+    """Checks that the base of another classifier is a classifier, and not bound to a space yet.
 
     Args:
         classifier: the base.
-        why: it must not, as the error begins.
+        why: the reason, with which the message begins.
 
     Raises:
-        SettingError: for such a base.
+        SettingError: for any other base.
     """
     of_kind(Classifier, classifier=classifier)
     if classifier.space is not None:

@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from deepbore.classifiers.kernel_fit import ROWS
-from deepbore.classifiers.kernel_pls import KernelPLS
-from deepbore.compute.correlation import rank_correlation
-from deepbore.compute.linalg import LinAlgError
+from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
+from deepbore.compute.numerics import LinAlgError, rank_correlation
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
-from deepbore.labels.coreset import NEGLIGIBLE
 
 ITERATIONS = 100  # of a task's head, which is fitted once
 DESIGNED = 1000  # points of a Sobol sequence among which the design looks for the best forecast
@@ -137,11 +135,12 @@ class EarlierTasks:
             constraints=grades if grades is None else pad(grades, (0, 0, n_earlier, 0), value=math.nan),
             n_earlier=n_earlier,
             failed=torch.cat([part.failures.to(device) for part in parts]),
+            pending=None if batch.pending is None else pad(batch.pending, (n_earlier, 0), value=False),
         )
 
     def weights(self, batch: LabelledBatch) -> Tensor:
         """What a row of each task weighs beside those of a batch of this run, in [0, 1/2] (T)."""
-        told = batch.weight > NEGLIGIBLE
+        told = batch.learned
         z, forecasts = batch.z[told].double().mean(-1), self.forecasts(batch.points[told])
         rho = torch.stack([rank_correlation(each, z) for each in forecasts.unbind(-1)]).clamp(min=0)
         return SHARE * rho**4 * min(1.0, BEGINNING / max(1, len(z))) ** 2
@@ -163,7 +162,7 @@ class EarlierTasks:
         batch = labelled.coreset(ROWS, stream)
         head = KernelPLS(iterations=ITERATIONS, additive=False)
         head.generator = stream
-        head.bind(self.observations.space.released)
+        head.bind(self.observations.space.without_fixed)
         try:
             head.to(own.points.device).learn(batch)
         except LinAlgError as error:

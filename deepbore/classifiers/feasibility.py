@@ -6,8 +6,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from deepbore.classifiers.kernel_fit import ROWS
-from deepbore.classifiers.kernel_pls import KernelPLS
+from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.labels.constraints import BORDER, some_kept
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace

@@ -1,4 +1,4 @@
-"""`Link`: what a classifier's scores are, and the probability that they stand for."""
+"""`Link`: the map from a classifier's scores to probabilities."""
 
 import math
 from enum import StrEnum
@@ -7,15 +7,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-SHARPNESS = 20.0  # of the smooth floor under estimated labels: below 0 their density falls by e each 1 / 20
-TAIL = -20.0  # below this, log softplus(t) is t to all digits
+SHARPNESS = 20.0  # of the softplus for estimated labels: below 0 the density falls by a factor of e per 1 / 20
+TAIL = -20.0  # below this, log softplus(t) equals t to all digits
 
 
 class Link(StrEnum):
-    """From a score s to a probability: the score itself, sigmoid(s), or Phi(s).
+    """The map from a score s to a probability: the identity, sigmoid(s), or Phi(s).
 
-    `IDENTITY` is for heads that fit the labels by least squares, `LOGIT` for cross-entropy, `PROBIT` for Gaussian
-    process classifiers.
+    | link | models |
+    |---|---|
+    | `IDENTITY` | fits of the labels by least squares |
+    | `LOGIT` | fits by cross-entropy |
+    | `PROBIT` | Gaussian process classifiers |
     """
 
     IDENTITY = "identity"
@@ -23,9 +26,9 @@ class Link(StrEnum):
     PROBIT = "probit"
 
     def probability(self, score: Tensor) -> Tensor:
-        """Scores of any shape -> probabilities, for showing, not for maximising.
+        """Scores of any shape -> probabilities, for display, not for maximisation.
 
-        Estimated labels are clipped to [0, 1] here and only here (Oliveira et al. 2022, eq. 20): a clipped score has no
+        Estimated labels are clipped to [0, 1] here only (Oliveira et al. 2022, eq. 20): a clipped score has no
         gradient.
         """
         if self is Link.IDENTITY:
@@ -33,10 +36,10 @@ class Link(StrEnum):
         return score.sigmoid() if self is Link.LOGIT else torch.special.ndtr(score)
 
     def log_probability(self, score: Tensor) -> Tensor:
-        """Scores of any shape -> logarithm of a density to sample batches from, up to a constant.
+        """Scores of any shape -> log density, up to a constant, from which batches are sampled.
 
-        The density is the class probability, or the bound on it, that the scores stand for (Oliveira et al. 2022,
-        eq. 23); of an estimated label a softplus in place of the clipping to 0 of eq. 20, which has no gradient.
+        The density is the class probability of the scores, or the bound on it (Oliveira et al. 2022, eq. 23). For
+        estimated labels a softplus replaces the clipping at 0 of eq. 20, which has no gradient.
         """
         if self is Link.IDENTITY:
             return log_softplus(SHARPNESS * score)
@@ -53,10 +56,10 @@ class Link(StrEnum):
         return mean / (1 + (math.pi / 8 if self is Link.LOGIT else 1.0) * std.square()).sqrt()
 
     def score_of_mean(self, scores: Tensor, dim: int) -> Tensor:
-        """The logit of the mean probability of scores along a dimension, or their mean label.
+        """The logit of the mean probability of scores along a dimension, or the mean label.
 
-        It never leaves the scale of logarithms, so it keeps values and gradients where a probability is 0 or 1 in
-        floating point. The links are symmetric: log(1 - p(s)) = log p(-s).
+        Computed in logarithms, it keeps values and gradients where a probability is 0 or 1 in floating point. The links
+        are symmetric: log(1 - p(s)) = log p(-s).
         """
         if self is Link.IDENTITY:
             return scores.mean(dim)

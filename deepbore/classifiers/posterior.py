@@ -1,4 +1,4 @@
-"""`Posterior`: what a classifier knows of the scores at n points."""
+"""`Posterior`: the joint distribution of a classifier's scores at n points."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ UNCERTAIN = (
     "DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, DeepPLS, GPClassifier, FourierLogistic or "
     "RandomForest"
 )
-JITTER = 1e-6  # of the variance's scale: among many points close together a covariance has no full rank
+JITTER = 1e-6  # relative to the variance: the covariance of many close points is rank-deficient
 
 
 @dataclass(frozen=True)
 class Noiseless:
-    """What the scores at n points are in s scenarios of what the labels of the rows may be without their noise.
+    """The scores at n points in s scenarios, each a draw of the rows' labels without their noise.
 
     Attributes:
         mean: n x s.
-        std: the same in all, n.
-        shift: how much the best label of a scenario is above the best one that was told, s.
+        std: the same in all scenarios, n.
+        shift: the best label of each scenario minus the best observed one, s.
     """
 
     mean: Tensor
@@ -33,16 +33,16 @@ class Noiseless:
 
 
 class Posterior(ABC):
-    """The joint distribution of the scores at n points, with gradients in the points where the classifier has them.
+    """The joint distribution of the scores at n points, with gradients in the points if the classifier has them.
 
-    What a head cannot do raises `SettingError` and says which head can: never a silent mean. What it can is listed in
-    its `Classifier.capabilities`, which acquisitions and searches are checked against before a run begins.
+    A moment that a classifier does not have raises `SettingError`, with the classifiers that have it. Acquisitions and
+    searches are checked against `Classifier.capabilities` before a run begins.
 
     Attributes:
-        link: what the scores are.
-        members: scores of m members, or of m samples that are the same functions for all points (m x n); None for a
-            head without them.
-        has_exact_moments: whether samples have the mean and the covariance that it states, and not just nearly.
+        link: the meaning of the scores.
+        members: scores of m members, or of m samples that are the same functions for all points (m x n); None for
+            models without members.
+        has_exact_moments: whether samples have exactly the stated mean and covariance.
     """
 
     link: Link
@@ -51,13 +51,13 @@ class Posterior(ABC):
 
     @property
     def noiseless(self) -> Noiseless | None:
-        """Scenarios without the noise of the labels; None for a head that says nothing of it."""
+        """Scenarios without the noise of the labels; None for models without them."""
         return None
 
     @property
     @abstractmethod
     def mean(self) -> Tensor:
-        """n."""
+        """Means, n."""
 
     @property
     @abstractmethod
@@ -75,40 +75,40 @@ class Posterior(ABC):
     @property
     def probability(self) -> Tensor:
         """Expected probability of class 1, or expected label, n."""
-        if self.link is Link.IDENTITY:  # whatever the deviation, which may cost something
+        if self.link is Link.IDENTITY:  # independent of the deviation, which may be costly
             return self.link.probability(self.mean)
         return self.link.probability(self.link.expected_score(self.mean, self.std))
 
 
-class WithoutDeviation(Posterior):
-    """One that says nothing of how sure it is. A subclass says which head can."""
+class MeanOnlyPosterior(Posterior):
+    """A posterior without deviations. A subclass implements `unavailable`, the error that says what to use instead."""
 
     @property
     def std(self) -> Tensor:
-        raise self._refused("standard deviation")
+        raise self.unavailable("standard deviation")
 
     def covariance(self) -> Tensor:
-        raise self._refused("covariance")
+        raise self.unavailable("covariance")
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        raise self._refused("posterior samples")
+        raise self.unavailable("posterior samples")
 
     @abstractmethod
-    def _refused(self, what: str) -> SettingError:
-        """The error for who wants it: why there is none, and what to use instead."""
+    def unavailable(self, what: str) -> SettingError:
+        """The error for a request of what this posterior does not have."""
 
 
-class PointEstimate(WithoutDeviation):
-    """One score a point, and nothing said of how sure it is.
+class PointEstimate(MeanOnlyPosterior):
+    """One score per point, without uncertainty.
 
     Args:
         score: n.
-        link: what the score is.
-        head: name of the classifier, for messages.
+        link: the meaning of the score.
+        model: name of the classifier, for messages.
     """
 
-    def __init__(self, score: Tensor, link: Link, head: str):
-        self.score, self.link, self.head = score, link, head
+    def __init__(self, score: Tensor, link: Link, model: str):
+        self.score, self.link, self.model = score, link, model
 
     @property
     def mean(self) -> Tensor:
@@ -118,16 +118,16 @@ class PointEstimate(WithoutDeviation):
     def probability(self) -> Tensor:
         return self.link.probability(self.score)
 
-    def _refused(self, what: str) -> SettingError:
-        return SettingError(f"{self.head} gives one score a point, so it has no {what}. Use {UNCERTAIN}.")
+    def unavailable(self, what: str) -> SettingError:
+        return SettingError(f"{self.model} gives one score a point, so it has no {what}. Use {UNCERTAIN}.")
 
 
 class MembersPosterior(Posterior):
-    """The scores of m members, or posterior samples, that count equally.
+    """The scores of m equally weighted members or posterior samples.
 
     Args:
         members: m x n.
-        link: what the scores are.
+        link: the meaning of the scores.
     """
 
     members: Tensor
@@ -157,12 +157,12 @@ class MembersPosterior(Posterior):
 
 
 class GaussianPosterior(Posterior):
-    """A Gaussian whose joint form is worked out only when it is asked for. A subclass implements `covariance`.
+    """A Gaussian posterior, its covariance computed on request. A subclass implements `covariance`.
 
     Args:
         mean: n.
-        std: n; None where the subclass works it out when it is asked for.
-        link: what the scores are.
+        std: n; None if the subclass overrides `std`.
+        link: the meaning of the scores.
     """
 
     def __init__(self, mean: Tensor, std: Tensor | None, link: Link):
@@ -179,11 +179,11 @@ class GaussianPosterior(Posterior):
 
     @property
     def scale(self) -> Tensor:
-        """A variance that the rounding errors of the covariance are small to, such as that of the prior (a scalar)."""
+        """A variance of the size of the covariance's entries, such as that of the prior (a scalar)."""
         return self.std.max().square()
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        """Draws by a Cholesky factor of the covariance; the cost grows with n^3."""
+        """Samples by a Cholesky factor of the covariance; the cost grows with n^3."""
         covariance = self.covariance().double()
         jitter = JITTER * self.scale.double().clamp(min=1e-12)
         root = torch.linalg.cholesky(covariance + jitter.expand(len(covariance)).diag())
@@ -193,15 +193,15 @@ class GaussianPosterior(Posterior):
 
 
 class LinearPosterior(GaussianPosterior):
-    """m linear functions of features with Gaussian weights w_i ~ N(mean_i, root_i root_i^T), counting equally.
+    """An equal mixture of m linear functions of features with Gaussian weights w_i ~ N(mean_i, root_i root_i^T).
 
-    Mean and covariance are those of the mixture: the mean of the members' covariances, and the spread of their means.
+    The covariance is the mean of the members' covariances plus the covariance of their means.
 
     Args:
         phi: features of the points in each member, m x n x h.
         mean: of the weights, m x h.
         root: m x h x h.
-        link: what the scores are.
+        link: the meaning of the scores.
     """
 
     def __init__(self, phi: Tensor, mean: Tensor, root: Tensor, link: Link):
@@ -210,7 +210,7 @@ class LinearPosterior(GaussianPosterior):
         super().__init__(self._means.mean(0), None, link)
 
     @cached_property
-    def std(self) -> Tensor:  # computed once, and only if it is asked for
+    def std(self) -> Tensor:  # computed once, on request
         variance = (self.phi @ self.root).square().sum(-1)  # m x n
         return (variance.mean(0) + self._means.var(0, correction=0)).sqrt()
 
@@ -219,7 +219,7 @@ class LinearPosterior(GaussianPosterior):
         return (roots @ roots.mT).mean(0) + covariance_over_members(self._means)
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        """Whole functions: weights of a member drawn at random; the cost grows with n only."""
+        """Samples by weights of members drawn at random; the cost is linear in n."""
         m, h = self.weights.shape
         member = torch.randint(m, (count,), generator=generator, device=generator.device)
         noise = torch.randn(count, h, dtype=self.phi.dtype, generator=generator, device=generator.device)
@@ -231,17 +231,17 @@ class LinearPosterior(GaussianPosterior):
 
 
 def of_members(scores: Tensor, link: Link, name: str) -> Posterior:
-    """The posterior of m >= 1 members that count equally; a single one knows no deviation.
+    """The posterior of m >= 1 equally weighted members; of a single one, a point estimate.
 
     Args:
         scores: m x n.
-        link: what the scores are.
-        name: of the classifier, for the error of who asks for a deviation.
+        link: the meaning of the scores.
+        name: of the classifier, for messages.
     """
     return MembersPosterior(scores, link) if len(scores) > 1 else PointEstimate(scores[0], link, name)
 
 
 def covariance_over_members(scores: Tensor) -> Tensor:
-    """Scores (m x n) -> their covariance between points (n x n), members counting equally."""
+    """Scores of m equally weighted members (m x n) -> their covariance between points (n x n)."""
     deviations = scores - scores.mean(0)
     return deviations.mT @ deviations / len(scores)

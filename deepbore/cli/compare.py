@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from deepbore.cli.run_directory import Run
-from deepbore.data.directions import Direction, sign_of
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record
-from deepbore.data.thresholds import best_among
+from deepbore.component import without_addresses
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import best_among
+from deepbore.data.replay import Record
+from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
-from deepbore.parts import without_addresses
-from deepbore.plots.run_comparison import Curves
+from deepbore.plots.history_chart import Curves
 
 MOMENTS = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 COLUMNS = 4  # moments in a table

@@ -12,21 +12,22 @@ from typing import Any
 
 from jsonargparse import ArgumentError
 
+from deepbore.classifiers import KernelPLS
 from deepbore.cli import fit_help
 from deepbore.cli.misspelt import explained
 from deepbore.cli.run_cli import RunCLI
 from deepbore.cli.run_directory import CONFIG, TIMES, Run
 from deepbore.cli.summary import summary
-from deepbore.data.added import Added
-from deepbore.data.csv_file import EarlierResults, read_csv
-from deepbore.data.lines import JOURNAL
+from deepbore.component import has_default_settings
+from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
+from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.warning import EvaluationWarning
 from deepbore.loop.lightning import quiet
-from deepbore.problems.function import make_working_directory_importable
+from deepbore.problems.base import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
 from deepbore.study.running import Steered, check_objective
@@ -193,8 +194,12 @@ def _loaded(cli: RunCLI) -> Study:
 
 def _parts(cli: RunCLI) -> Parts:
     """The parts of the study that are configured."""
-    parts: Parts = {"classifier": cli.model, "labels": cli.labels, "acquisition": cli.loop.acquisition}
-    return parts | {"candidates": cli.loop.candidates, "n_initial": cli.loop.n_initial}
+    loop = cli.loop
+    parts: Parts = {"labels": cli.labels, "strategy": loop.strategy, "n_initial": loop.n_initial}
+    stands_there_by_default = type(cli.model) is KernelPLS and has_default_settings(cli.model)
+    if loop.strategy is None or not stands_there_by_default:
+        parts |= {"classifier": cli.model}
+    return parts | {"acquisition": loop.acquisition, "candidates": loop.candidates}
 
 
 def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str, EarlierResults]]:
@@ -215,7 +220,7 @@ def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str,
     return missing
 
 
-def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[Added]:
+def _addable(study: Study, earlier: Sequence[tuple[str, EarlierResults]]) -> list[ImportedResults]:
     """Earlier results, read, of which each can be added after those before it, but for those that the run has already,
     as one that died when it had just added them. Adds nothing.
 

@@ -15,7 +15,8 @@ from deepbore.cli.run_directory import Run, journal_of
 from deepbore.data.journal import Journal
 from deepbore.errors import SettingError
 from deepbore.labels import Labelling, default_labels
-from deepbore.loop.recipe import KINDS, default_classifier
+from deepbore.loop.recipe import KINDS
+from deepbore.strategies.defaults import default_classifier
 from deepbore.study import Study
 
 FOREIGN = "%s is not a class of deepbore, so it is not imported. The run is shown with the default."
@@ -46,15 +47,15 @@ def load_run(run: Path) -> Study:
 def _in_place_of_others(described: dict[str, Any], objectives: int) -> dict[str, Any]:
     """Defaults, by their names in a study, for those parts in a header that are not deepbore's, or contain such."""
     foreign = []
-    for name in KINDS:
+    for name in [name for name in KINDS if name in described]:
         if others := [path for path in _class_paths(described[name]) if not path.startswith("deepbore.")]:
             foreign.append(name)
             log.warning(FOREIGN, others[0])
-    if "classifier" in foreign:
+    if {"classifier", "strategy"} & set(foreign):
         classifier = default_classifier(objectives, None)
         labels = classifier.default_labels(objectives=objectives)
         return {"classifier": classifier, "labels": labels, "acquisition": default_acquisition(classifier)}
-    per_column = any(path.endswith(".PerColumn") for path in _class_paths(described["classifier"]))
+    per_column = any(path.endswith(".PerColumn") for path in _class_paths(described))
     defaults = {
         "labels": default_labels(True, None, objectives, per_column),
         "acquisition": LogHypervolumeImprovement() if per_column else ClassProbability(),

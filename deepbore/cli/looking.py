@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from deepbore.cli.run_directory import Run, ago, runs_in
 from deepbore.cli.summary import summary
-from deepbore.data.outcomes import Status
-from deepbore.data.record import front
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import front
 from deepbore.errors import DeepBoreError, JournalError, SettingError
 
 EVERY = 5.0  # seconds between two looks at a run
@@ -26,7 +26,7 @@ def plot(args: Sequence[str]) -> None:
     """`deepbore plot RUN`."""
     run = _run(_Parser("plot", "a picture of a run: RUN/history.png"), args)
     record = run.record
-    from deepbore.plots.optimization_history import history  # matplotlib takes its time
+    from deepbore.plots.history_chart import history
 
     target = run.beside("history.png")
     history(record, title=run.name, path=target)
@@ -40,7 +40,7 @@ def compare(args: Sequence[str]) -> None:
     parser.add_argument("--output", default="comparison.png", metavar="FILE", help="the picture (comparison.png)")
     given = parser.parse_args(list(args))
     from deepbore.cli.compare import grouped, table
-    from deepbore.plots.run_comparison import comparison
+    from deepbore.plots.history_chart import comparison
 
     runs = [Run(Path(each)) for each in given.runs]
     groups, direction = grouped(runs), runs[0].record.direction

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepbore.cli.run_directory import Run
-from deepbore.data.files import refuse_link, replace_file
-from deepbore.plots.html_report import report
+from deepbore.data.journal import refuse_link, replace_file
+from deepbore.plots.page.page import report
 
 if TYPE_CHECKING:
-    from deepbore.data.record import Record
+    from deepbore.data.replay import Record
     from deepbore.study import Study
 
 SOON = 3.0  # seconds after which a page that is open looks for the classifier's part

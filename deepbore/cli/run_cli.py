@@ -6,25 +6,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import Namespace
+from jsonargparse import ArgumentError, Namespace
 from lightning.pytorch import LightningDataModule, Trainer
-from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
 
+from deepbore import problems
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import above, required, whole
 from deepbore.classifiers import Classifier
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.cli.yaml_file import MODE, dump_yaml, load_yaml, with_texts
-from deepbore.data.budget import Budget
-from deepbore.data.files import replace_file
+from deepbore.data.journal import replace_file
+from deepbore.data.trial import Budget
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
+from deepbore.strategies import Strategy
 from deepbore.study.running import MAX_FAILURES, refuse_steps
+from deepbore.validation import above, required, whole
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class LoopSettings:
 
     Args:
         n_trials: evaluations, those of a resumed run included, earlier results not; None to let the trainer decide.
+        strategy: what proposes, in the place of model, acquisition and candidates; default: see `deepbore.strategies`.
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
         candidates: how it is maximised; default `GreedyBatch()` over `LocalSearch()`.
         n_initial: trials of a Sobol design before the classifier is asked; default 10.
@@ -45,6 +48,7 @@ class LoopSettings:
     """
 
     n_trials: int | None = N_TRIALS
+    strategy: Strategy | None = None
     acquisition: Acquisition | None = None
     candidates: Candidates | None = None
     n_initial: int | None = None
@@ -138,6 +142,15 @@ class RunCLI(LightningCLI):
         parser = super().init_parser(**kwargs)
         parser.dump = partial(dumped, parser.dump)  # `save` and --print_config call it
         return parser
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
+        """Parses the command line; imports the benchmarks if that fails, since `--problem Branin` names no module."""
+        try:
+            super().parse_arguments(parser, args)
+        except ArgumentError:
+            for name in dir(problems):
+                getattr(problems, name)
+            super().parse_arguments(parser, args)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Adds the problem, the loop, the labels, the evaluator and the run directory."""

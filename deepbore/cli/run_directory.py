@@ -11,10 +11,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from deepbore.data.files import refuse_link
-from deepbore.data.lines import JOURNAL, parsed
-from deepbore.data.outcomes import Status
-from deepbore.data.record import Record, read_record
+from deepbore.data.journal import refuse_link
+from deepbore.data.journal_format import JOURNAL, parsed
+from deepbore.data.outcome import Status
+from deepbore.data.replay import Record, read_record
 from deepbore.errors import JournalError, SettingError
 
 RUNS = Path("runs")

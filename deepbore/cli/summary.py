@@ -4,10 +4,9 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from deepbore.data.directions import Direction
-from deepbore.data.outcomes import Status
-from deepbore.data.record import front
-from deepbore.data.trial import Trial
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import front
+from deepbore.data.trial import Direction, Trial
 
 FRONT = 10  # trials of several values that are shown
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, get_args
 
-from deepbore.checks import one_of
 from deepbore.cli.run_directory import CONFIG, Run, new_run
-from deepbore.data.directions import Direction
+from deepbore.data.trial import Direction
 from deepbore.errors import SettingError
+from deepbore.validation import one_of
 
 TRIALS = "trials"  # folder of a run
 PROBLEM = "deepbore.problems.LightningCLIProblem"

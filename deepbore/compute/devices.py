@@ -1,4 +1,4 @@
-"""The device that a run computes on, and random numbers there."""
+"""The device that a run computes on, its random numbers, and the number of threads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ Device = torch.device | str
 
 
 def as_device(device: Device) -> torch.device:
-    """The device of this name; "auto" is the first accelerator, or else the CPU.
+    """The device of this name; "auto" is the first accelerator, or the CPU.
 
     Raises:
         SettingError: for a name that torch does not know, or a device that is not there.
@@ -30,11 +30,11 @@ def as_device(device: Device) -> torch.device:
 
 
 def generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:
-    """A stream of random numbers on a device: the same one if it lives there, else one that is seeded from it.
+    """A generator on a device: the given one if it is there, else a new one seeded from it.
 
     Args:
-        device: where the numbers are wanted.
-        generator: the run's stream, which moves on by one draw if the device is another.
+        device: the device of the generator.
+        generator: the run's stream; a new generator costs it one draw.
     """
     if generator.device.type == device.type and device.index in (None, generator.device.index):
         return generator
@@ -44,17 +44,32 @@ def generator_on(device: torch.device, generator: torch.Generator) -> torch.Gene
 
 @contextmanager
 def global_streams_seeded(generator: torch.Generator, device: torch.device) -> Iterator[None]:
-    """Within it torch's own streams follow a generator, which moves on by one draw; then they are as they were.
+    """A context in which torch's global streams are seeded from a generator; they are restored at the end.
 
     Args:
-        generator: the run's stream.
-        device: whose stream it is about, beside that of the CPU.
+        generator: the run's stream, from which one number is drawn.
+        device: the device whose stream is seeded, beside that of the CPU.
     """
     seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
     cuda = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
-        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed every GPU as well
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed every GPU
         for each in cuda:
             with torch.cuda.device(each):
                 torch.cuda.manual_seed(seed)
         yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which torch computes on one thread.
+
+    Layers and kernels this small gain nothing from more threads, and become a hundred times slower where the threads
+    wait for busy cores. One thread also makes a run the same, bit for bit, on any number of cores.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

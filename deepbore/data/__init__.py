@@ -1,5 +1,5 @@
 """What a run knows: configurations and their outcomes, in memory and in files."""
 
-from deepbore.data.budget import Budget
+from deepbore.data.trial import Budget
 
 __all__ = ["Budget"]

@@ -1,25 +1,37 @@
-"""`Journal`: the append-only file that a run is kept in, one strict JSON record a line."""
+"""`Journal`: the append-only file of a run, one strict JSON record a line; and the write-ahead log over it.
+
+An event is on the disk before memory changes. Files beside a journal are written whole or not at all, and links are
+not followed.
+"""
 
 import contextlib
 import logging
 import os
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
-from deepbore.data import lines
-from deepbore.data.lines import VERSION, Event
-from deepbore.data.survey import Survey, events, holds_anything, identity, survey
+from deepbore.data.journal_format import VERSION, Event, checksum, left, parsed, written
 from deepbore.errors import JournalError
 
-__all__ = ["VERSION", "Event", "Journal"]
+__all__ = [
+    "VERSION",
+    "Event",
+    "Journal",
+    "WriteAheadLog",
+    "holds_anything",
+    "refuse_link",
+    "replace_file",
+    "scan_journal",
+]
 
 CHUNK = 2**20  # bytes that are written at once
-PATIENCE = 0.2  # seconds: who only looks at a run holds its lock for a moment
+PATIENCE = 0.2  # seconds: a command that only looks at a run holds its lock for a moment
+_CREATED = b'{"event": "created"'  # a journal begins so
 _ONE_WRITER = (
     "One process writes a journal; to evaluate in several, give one run ProcessEvaluator(objective, workers=n), "
     "ExecutorEvaluator, or, on several machines, DDP or Suggester."
@@ -28,13 +40,181 @@ _WAY_OUT = "Nothing was written. Close the study and load the journal again to g
 log = logging.getLogger(__name__)
 
 
+# --- files beside a journal ------------------------------------------------------------------------------------------
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file under a temporary name, then moves it into place: whole or not at all; a link is replaced.
+
+    Raises:
+        JournalError: if the folder can't be written, or a folder stands there.
+    """
+    half = path.parent / f".{path.name}.{uuid.uuid4().hex}"
+    try:
+        with half.open("xb") as file:  # refuses whatever is there already, a link as well
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(path)
+    except OSError as error:
+        raise JournalError(f"{path} can't be written ({error}). Free the place, or name another file.") from error
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def refuse_link(path: Path) -> Path:
+    """The path itself, unless it is a link: one in a run that was received may point at any file.
+
+    Raises:
+        JournalError: for a link.
+    """
+    if path.is_symlink():
+        raise JournalError(f"{path} is a link, and looking at a run follows none. Name the file that it stands for.")
+    return path
+
+
+# --- scanning a journal ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JournalScan:
+    """The whole lines of a journal's file: where they end, and how the next one continues them.
+
+    Attributes:
+        file: its device and inode.
+        run_id: what the first line calls the run; None in version 0.1.
+        version: of the format.
+        size: bytes of the whole lines.
+        crc: checksum that the next line continues.
+        torn: bytes after the whole lines, left by a crash.
+    """
+
+    file: tuple[int, int]
+    run_id: str | None
+    version: int = VERSION
+    size: int = 0
+    crc: int = 0
+    torn: int = 0
+
+
+def scan_journal(path: Path) -> JournalScan:
+    """Checks all lines of a journal, and warns of half a line that a crash has left at its end.
+
+    Raises:
+        JournalError: for a missing or empty file, a damaged line or an unknown version.
+    """
+    try:
+        with path.open("rb") as file:
+            return _scan(path, file)
+    except (OSError, ValueError) as error:
+        raise JournalError(f"the journal {path} can't be read ({error}).") from error
+
+
+def holds_anything(path: Path) -> bool:
+    """Whether a file is there with more in it than half of the first line of a journal, as a crash may have left it.
+
+    Raises:
+        JournalError: if the file can't be read.
+    """
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            first = file.readline()
+    except (OSError, ValueError) as error:
+        raise JournalError(f"the journal {str(path)!r} can't be read ({error}). Name another file.") from error
+    return not (_CREATED.startswith(first) or (first.startswith(_CREATED) and not first.endswith(b"\n")))
+
+
+def events_in(path: Path, found: JournalScan) -> Iterator[Event]:
+    """The events in the whole lines.
+
+    Raises:
+        JournalError: for a line that is no event.
+    """
+    position = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            position += len(line)
+            if position > found.size:
+                return
+            yield _event(path, number, line)
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """Device and inode of a file."""
+    return status.st_dev, status.st_ino
+
+
+def _scan(path: Path, file: BinaryIO) -> JournalScan:
+    status = os.fstat(file.fileno())
+    found = _begun(path, file.readline(), identity(status))
+    file.seek(0)
+    position, crc = 0, 0
+    for number, line in enumerate(file, 1):
+        if not line.endswith(b"\n"):
+            _check_torn(path, number, line, crc, found.version)
+            break
+        crc = _checked(path, number, line, crc, found.version)
+        position += len(line)
+        if not left(line):  # what was added at once counts when all of it is there
+            found = replace(found, size=position, crc=crc)
+        if position >= status.st_size:  # another may be writing the next line just now
+            break
+    found = replace(found, torn=max(0, status.st_size - found.size))
+    if found.torn:
+        file.seek(found.size)
+        log.warning("the end of %s is torn, as by a crash, and is passed over: %.80r", path, file.read(80))
+    return found
+
+
+def _begun(path: Path, line: bytes, file: tuple[int, int]) -> JournalScan:
+    """The scan after the first line."""
+    if not line.endswith(b"\n"):
+        raise JournalError(f"the journal {path} holds no run: its first line is missing, or torn as by a crash.")
+    created = _event(path, 1, line)
+    version, run_id = created.get("version"), created.get("id")
+    known = isinstance(run_id, str) if version == VERSION else version == 1
+    if created["event"] != "created" or not known or isinstance(version, bool):
+        raise JournalError(f"{path} must begin with the event 'created', version 1 or {VERSION}, not {line[:80]!r}.")
+    return JournalScan(file, run_id, int(version or 0))
+
+
+def _checked(path: Path, number: int, line: bytes, crc: int, version: int) -> int:
+    """The checksum of a line."""
+    if version == 1:
+        return crc
+    found = checksum(line[:-1], crc)
+    if found is None:
+        raise JournalError(
+            f"line {number} of {path} is damaged, or one before it was lost: its checksum does not fit: {line[:80]!r}."
+        )
+    return found
+
+
+def _check_torn(path: Path, number: int, line: bytes, crc: int, version: int) -> None:
+    """Raises JournalError for a last line that is whole, but for the end of line."""
+    if version > 1 and checksum(line[:-1], crc) is not None:
+        raise JournalError(f"line {number} of {path} is damaged: it ends in {line[-1:]!r}.")
+
+
+def _event(path: Path, number: int, line: bytes) -> Event:
+    event = parsed(line)
+    if event is None:
+        raise JournalError(f"line {number} of {path} must be a JSON object with an event, but is {line[:80]!r}.")
+    return event
+
+
+# --- the journal -----------------------------------------------------------------------------------------------------
+
+
 class Journal:
     """An append-only file of events. Each is on the disk (fsync) before `write` returns, or not at all.
 
     The first line is the event "created", with the version of the format, the id of the run and what the writer adds
     (the space, the directions, ...); then come "asked", "told", "failed", "preferred", "added", "enqueued",
-    "annotated" and "fixed". Each line has a checksum (see `deepbore.data.lines`). A journal of version 0.1 has none,
-    and is continued without.
+    "annotated" and "fixed". Each line has a checksum (see `deepbore.data.journal_format`). A journal of version 0.1
+    has none, and is continued without.
 
     There is one writer at a time: the first event takes a lock (a file beside the journal: run.jsonl.lock), which
     `close` or the death of the process releases. Reading needs no lock.
@@ -57,7 +237,7 @@ class Journal:
         self._lock = FileLock(f"{self.path}.lock", thread_local=False)
         self._locked_file: tuple[int, int] | None = None
         self._file: BinaryIO | None = None  # open as long as the lock is held, so that no other file gets its inode
-        self._known: Survey | None = None
+        self._known: JournalScan | None = None
         self._is_dirty = False  # whether there may be bytes beyond the known size that must go
 
     def __getstate__(self) -> object:
@@ -130,7 +310,7 @@ class Journal:
         try:
             self._take_lock()
             if self._known is None:
-                self._known = survey(self.path)
+                self._known = scan_journal(self.path)
                 self.run_id = self._known.run_id
             self._file = self.path.open("rb+", buffering=0)
             self._check(self._file, self._known, "since it was read")
@@ -185,7 +365,7 @@ class Journal:
             self.path.touch()
             self._file = self.path.open("rb+", buffering=0)
             _cut(self._file, 0)  # of half a first line that a crash has left
-            self._known = Survey(identity(os.fstat(self._file.fileno())), created["id"])
+            self._known = JournalScan(identity(os.fstat(self._file.fileno())), created["id"])
         except OSError as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
         self.run_id = created["id"]
@@ -216,14 +396,16 @@ class Journal:
             self._is_dirty = False
             raise
 
-    def _written(self, file: BinaryIO, events: Iterable[Event], known: Survey, started: list[bytes]) -> Survey:
+    def _written(
+        self, file: BinaryIO, events: Iterable[Event], known: JournalScan, started: list[bytes]
+    ) -> JournalScan:
         """Writes events after the whole lines; what is known of the file then."""
         size, crc = known.size, known.crc
         file.seek(size)
         buffer = bytearray()
         for event in events:
             try:
-                line, crc = lines.written(event, known.version, crc)
+                line, crc = written(event, known.version, crc)
             except (TypeError, ValueError) as error:
                 raise JournalError(f"a journal takes plain JSON data, but got {event!r:.200}: {error}.") from error
             started[:] = started or [line]
@@ -235,7 +417,7 @@ class Journal:
         _write_whole(file, buffer)
         return replace(known, size=size, crc=crc)
 
-    def _check(self, file: BinaryIO, known: Survey, when: str) -> None:
+    def _check(self, file: BinaryIO, known: JournalScan, when: str) -> None:
         """Raises JournalError if the file, or its lock, is not the one it was, or has changed."""
         status = os.fstat(file.fileno())
         if not identity(status) == identity(os.stat(self.path)) == known.file:
@@ -262,11 +444,11 @@ class Journal:
         Raises:
             JournalError: for a missing or empty file, a damaged line or an unknown version.
         """
-        found = survey(self.path)
+        found = scan_journal(self.path)
         self.run_id = found.run_id
         if not self._lock.is_locked:
             self._known = found
-        return events(self.path, found)
+        return events_in(self.path, found)
 
 
 def _write_whole(file: BinaryIO, data: bytes | bytearray) -> None:
@@ -288,3 +470,45 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+# --- write-ahead log -------------------------------------------------------------------------------------------------
+
+
+class WriteAheadLog:
+    """A journal, or none, to which an event is written before memory changes; an interrupt leaves both or none.
+
+    Args:
+        journal: where events are written; None for nowhere.
+    """
+
+    def __init__(self, journal: Journal | None):
+        self.journal = journal
+        self._pending: tuple[Callable[[], None], int | None] | None = None  # an effect, and where the journal ended
+
+    def commit(self, events: Iterable[Event], effect: Callable[[], None]) -> None:
+        """Writes events to the journal, then changes memory; an interrupt leaves both or none.
+
+        Args:
+            events: what to write.
+            effect: assignments that may be done twice.
+        """
+        if self.journal is not None:
+            self.journal.open()
+        try:
+            self._pending = effect, None if self.journal is None else self.journal.position
+            if self.journal is not None:
+                self.journal.write_all(events)
+            self.complete_pending_write()
+        except BaseException:
+            self.complete_pending_write()
+            raise
+
+    def complete_pending_write(self) -> None:
+        """Completes an interrupted change whose events are in the journal; drops one whose events are not."""
+        if self._pending is None:
+            return
+        effect, before = self._pending
+        if self.journal is None or self.journal.position != before:
+            effect()
+        self._pending = None

@@ -1,32 +1,67 @@
-"""`Observations`: every configuration asked for or reported so far, with its outcome or what became of it."""
+"""`Observations`: every configuration asked for or reported so far, with its outcome."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any, SupportsFloat
+from typing import Any, Generic, Self, SupportsFloat, TypeVar, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.data import writing
-from deepbore.data.adding import AddedTrials
-from deepbore.data.budget import Budget
-from deepbore.data.counts import check_counts, with_own_budget
-from deepbore.data.directions import Direction, checked_directions
-from deepbore.data.journal import Journal
-from deepbore.data.outcomes import Outcome, Status, as_attributes, as_budget, as_outcome
-from deepbore.data.preferences import check_told
-from deepbore.data.repeats import first_rows
-from deepbore.data.trial import Trial
+from deepbore.data.comparisons import Comparisons
+from deepbore.data.imported import ImportedResults, differing_budgets
+from deepbore.data.journal import Event, Journal, WriteAheadLog
+from deepbore.data.journal_format import Pair, annotated, asked, fixed, preferred, told
+from deepbore.data.outcome import (
+    Outcome,
+    as_attributes,
+    as_budget,
+    as_outcome,
+    check_counts,
+    check_told,
+    with_own_budget,
+)
+from deepbore.data.ranking import Ranking, in_order
+from deepbore.data.replicates import AveragedValues, Replicates
+from deepbore.data.table import Table, as_numbers
+from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
 from deepbore.errors import TrialError
 from deepbore.space import SearchSpace
 
 __all__ = ["Direction", "Observations", "Status", "Trial"]
+T = TypeVar("T")
 
 
-class Observations(AddedTrials):
-    """n rows that are only ever appended to and told; their buffers grow by doubling.
+class _From(Generic[T]):
+    """An attribute that is read from a collaborator, which has it under the same name.
+
+    Args:
+        part: attribute of the collaborator; a dotted one for a part of it.
+    """
+
+    def __init__(self, part: str):
+        self.path = part.split(".")
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.path.append(name)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        if instance is None:
+            return self
+        found: Any = instance
+        for name in self.path:
+            found = getattr(found, name)
+        return found  # type: ignore[no-any-return]
+
+
+class Observations:
+    """n rows that are only ever appended to and told.
 
     A row has values, constraints, a budget, a task, a status, and perhaps attributes and the reason of a failure. A
     change is written to the journal before it takes effect, and an interrupt leaves both or none.
@@ -34,10 +69,25 @@ class Observations(AddedTrials):
     Args:
         space: the search space.
         directions: "minimize" or "maximize" for each of the k >= 1 objective values; a single one may stand alone.
-            Values are turned at the door and minimised within.
+            Values of maximised objectives are negated on input.
         journal: where each event is written before it takes effect; None for nowhere.
         budget: cheap fidelities: every row has a rung's budget, and configurations come again on larger ones.
         by_preference: whether trials are compared (`prefer`), and have utilities for values, to be maximised.
+
+    Attributes:
+        table: the rows as columns (`deepbore.data.table.Table`). Its columns and counts are attributes here, too.
+        ranking: what is best among the rows; found when asked for (`deepbore.data.ranking.Ranking`).
+        replicates: means over the evaluations of each configuration (`deepbore.data.replicates.Replicates`).
+        comparisons: preferred pairs (`deepbore.data.comparisons.Comparisons`).
+        write_ahead_log: the journal, written before the table changes (`deepbore.data.journal.WriteAheadLog`).
+        n_asked: how many rows were reserved, told since or not.
+        n_failed: how many trials have failed.
+        n_complete: how many trials have a value.
+        n_earlier: how many rows are of earlier tasks.
+        task_names: names of the earlier tasks, number 1 first.
+        n_beaten: how many trials without a row here count as equal to the worst value when a threshold is found.
+        n_since_best: how many trials were told, failures included, since a better one was, or results were added.
+        sorted_values: first values to minimise of this run's complete trials, ascending.
 
     Raises:
         SettingError: for another direction, or none; or for preferences with other directions than "maximize".
@@ -50,6 +100,44 @@ class Observations(AddedTrials):
         ({'x': 0.5}, 3.0, [[-1.0], [-3.0]])
     """
 
+    space = _From[SearchSpace]("table")
+    directions = _From[tuple[Direction, ...]]("table")
+    budget = _From[Budget | None]("table")
+    by_preference = _From[bool]("table")
+    k = _From[int]("table")
+    points = _From[Tensor]("table")
+    values = _From[Tensor]("table")
+    user_values = _From[Tensor]("table")
+    constraints = _From[Tensor]("table")
+    budgets = _From[Tensor]("table")
+    tasks = _From[Tensor]("table")
+    noise = _From[Tensor | None]("table")
+    first_rows = _From[Tensor]("table")
+    status = _From[Tensor]("table")
+    feasible = _From[Tensor]("table")
+    pending = _From[Tensor]("table")
+    finished_rows = _From[Tensor]("table")
+    pending_rows = _From[Tensor]("table")
+    has_repeats = _From[bool]("table")
+    n_left = _From[float]("table")
+    resumed = _From[Mapping[int, int]]("table")
+    to_user = _From[Callable[..., Any]]("table")
+    unseen = _From[Callable[[Tensor], list[bool]]]("table")
+    trials = _From[Callable[..., list[Trial]]]("table")
+    row_of = _From[Callable[[int | Trial], int]]("table")
+    n_asked = _From[int]("table.statistics")
+    n_failed = _From[int]("table.statistics")
+    n_complete = _From[int]("table.statistics")
+    n_earlier = _From[int]("table.statistics")
+    task_names = _From[tuple[str, ...]]("table.statistics")
+    n_beaten = _From[int]("table.statistics")
+    n_since_best = _From[int]("ranking")
+    best_rows = _From[Callable[[int], Tensor]]("ranking")
+    best_first = _From[Callable[[Tensor], Tensor]]("ranking")
+    sorted_values = _From[np.ndarray]("replicates")
+    commit = _From[Callable[[Iterable[Event], Callable[[], None]], None]]("write_ahead_log")
+    complete_pending_write = _From[Callable[[], None]]("write_ahead_log")
+
     def __init__(
         self,
         space: SearchSpace,
@@ -58,7 +146,120 @@ class Observations(AddedTrials):
         budget: Budget | None = None,
         by_preference: bool = False,
     ):
-        super().__init__(space, checked_directions(directions), journal, budget, by_preference)
+        self.write_ahead_log = WriteAheadLog(journal)
+        self._hold(Table(space, checked_directions(directions, by_preference), budget, by_preference))
+
+    def _hold(self, table: Table, sorted_values: np.ndarray | None = None) -> None:
+        self.table, self.ranking = table, Ranking(table)
+        self.replicates, self.comparisons = Replicates(table, sorted_values), Comparisons(table)
+
+    def __len__(self) -> int:
+        """n, pending and failed rows included."""
+        return len(self.table)
+
+    # --- what is read ------------------------------------------------------------------------------------------------
+
+    @property
+    def journal(self) -> Journal | None:
+        """Where events are written; None for nowhere."""
+        return self.write_ahead_log.journal
+
+    @journal.setter
+    def journal(self, journal: Journal | None) -> None:
+        self.write_ahead_log.journal = journal
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the first value."""
+        return self.directions[0]
+
+    @property
+    def n_distinct(self) -> int:
+        """How many distinct configurations stand in the rows of this run."""
+        return len(self.table.first_with)
+
+    @property
+    def preferences(self) -> tuple[Pair, ...]:
+        """The comparisons in the order of telling: rows of the preferred trial and of the other one."""
+        return self.comparisons.pairs
+
+    @property
+    def best(self) -> Trial | None:
+        """The first feasible trial of this run with the best value, at the largest budget that has any; or None.
+
+        Raises:
+            SettingError: with several objectives.
+        """
+        row = self.ranking.best_row
+        return None if row is None else self.trial(row)
+
+    @property
+    def front(self) -> list[Trial]:
+        """The feasible trials of this run that no other beats in one value without being worse in another.
+
+        They stand in the order of the first value, best first; of trials with equal values there is the first.
+        """
+        return list(in_order(self.trials(self.ranking.front_rows().tolist()), self.directions).values())
+
+    @property
+    def averaged(self) -> AveragedValues:
+        """The first values, those of replicates averaged; see `deepbore.data.replicates.Replicates`."""
+        return self.replicates.average()
+
+    def trial(self, row: int) -> Trial:
+        """The record of one row.
+
+        Raises:
+            TrialError: if there is no such row.
+        """
+        (trial,) = self.trials([self.table.checked(row)])
+        return trial
+
+    def attributes_of(self, row: int) -> Mapping[str, Any]:
+        """What else the outcome of a row has brought, by name."""
+        return self.table.attributes.get(row, {})
+
+    def reason_of(self, row: int) -> str | None:
+        """Why a row has no value, where that was told."""
+        return self.table.reasons.get(row)
+
+    def latest(self, row: int) -> int:
+        """The row that continues a trial last; its own, if none does."""
+        continued = {earlier: later for later, earlier in self.resumed.items()}
+        while row in continued:
+            row = continued[row]
+        return row
+
+    def of_task(self, task: int) -> "Observations":
+        """The rows of one task alone, as observations that know of no other: to look at, not to change.
+
+        Task 0 is this run, t the one named `task_names[t - 1]`. Where no task is known, these observations as such.
+        """
+        if not self.task_names:
+            return self
+        rows = (self.tasks == task).nonzero().squeeze(-1)
+        if task:
+            return self._of(self.table.take(rows))
+        table = self.table.take(rows, self.table.first_with, n_asked=self.n_asked)
+        return self._of(table, self.sorted_values)
+
+    def part(self, rows: Tensor, n_beaten: int = 0) -> "Observations":
+        """Some rows as observations that know of no others: to label or to look at, not to change.
+
+        Args:
+            rows: numbers of m rows, ascending, all of this run or all of one earlier task.
+            n_beaten: how many trials that are not among them thresholds count as equal to the worst value.
+        """
+        return self._of(self.table.take(rows, n_beaten=n_beaten))
+
+    def _of(self, table: Table, sorted_values: np.ndarray | None = None) -> "Observations":
+        """Observations of a part of the table."""
+        part, pairs = copy(self), self.comparisons.pairs
+        part._hold(table, sorted_values)
+        part.comparisons.pairs = pairs
+        return part
+
+    # --- what changes them -------------------------------------------------------------------------------------------
 
     def reserve(
         self,
@@ -78,35 +279,29 @@ class Observations(AddedTrials):
             SettingError: for a budget that is no rung.
             TrialError: for an unknown row to continue.
         """
-        self.settle()
+        self.complete_pending_write()
         params = self.space.decode(points)
         points = self.space.encode(params)
-        start, end = len(self), len(self) + len(points)
+        new = range(len(self), len(self) + len(points))
         spent = self._to_spend(budget, len(points))
-        resumed = {start + i: self._checked(row) for i, row in enumerate(resume_from or ())}
-        identities = self.identities(points)
-        seen, firsts = first_rows(self._seen, identities, start)
-        self._rows.write(
-            points=points,
-            values=math.nan,
-            constraints=math.nan,
-            tasks=0,
-            status=int(Status.PENDING),
+        resumed = {new[i]: self.table.checked(row) for i, row in enumerate(resume_from or ())}
+        effect = self.table.stage_rows(
+            points,
+            self.table.statistics.after_asking(np.arange(new.start, new.stop)),
+            status=Status.PENDING,
             budgets=torch.tensor([math.nan if each is None else each for each in spent], dtype=torch.float64),
-            noise=math.nan,
-            first=torch.tensor(firsts),
+            resumed=resumed,
         )
-        tally = self._tally.after_asking(np.arange(start, end))
-        rows = zip(range(start, end), params, spent, strict=True)
-        asked = (writing.asked(row, each, spends, resumed.get(row)) for row, each, spends in rows)
+        rows = zip(new, params, spent, strict=True)
+        self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in rows), effect)
+        return list(new)
 
-        def effect() -> None:
-            self._seen.update(seen)
-            self.resumed.update(resumed)
-            self._tally, self._rows.n = tally, end
-
-        self.commit(asked, effect)
-        return list(range(start, end))
+    def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat] | None, q: int) -> list[float | None]:
+        """The budget of each of q rows: a rung, where there are rungs; None where none is given."""
+        if budget is None:
+            return [None if self.budget is None else self.budget.low] * q
+        each = [as_budget(one) for one in (budget if isinstance(budget, Sequence) else [budget] * q)]
+        return [one if self.budget is None else self.budget.rungs[self.budget.rung_of(one)] for one in each]
 
     def tell(
         self,
@@ -128,9 +323,9 @@ class Observations(AddedTrials):
             TrialError: for an unknown trial, one told before, or one of another run.
             ValueTypeError: for a value that is no number, or not as many values or constraints as there must be.
         """
-        self.settle()
+        self.complete_pending_write()
         row, given = self.tellable(row, outcome, failed=failed, reason=reason)
-        self.commit([writing.told(row, given)], self._effect_of(row, given))
+        self.commit([told(row, given)], self.table.stage_outcome(row, given))
 
     def tellable(
         self,
@@ -143,8 +338,10 @@ class Observations(AddedTrials):
         """The row and its outcome as they are told; raises errors as `tell` does, and changes nothing."""
         row = self.row_of(row)
         if self.status[row] != Status.PENDING:
-            told = self.trial(row)
-            raise TrialError(f"a trial is told once, but trial {row} is {told.status.name.lower()} with {told.value}.")
+            known = self.trial(row)
+            raise TrialError(
+                f"a trial is told once, but trial {row} is {known.status.name.lower()} with {known.value}."
+            )
         given = Outcome.failure(reason) if failed else as_outcome(outcome)
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
@@ -153,72 +350,115 @@ class Observations(AddedTrials):
             check_told(row, given)
         return row, with_own_budget(self.budget, row, float(self.budgets[row]), given)
 
+    def prefer(self, pairs: Iterable[tuple[int | Trial, int | Trial]]) -> None:
+        """Takes in comparisons, the preferred trial of each first; contradictory ones, too.
+
+        All rows that have been compared have their utility for a value, fitted anew. A pending row is complete with its
+        first comparison.
+
+        Raises:
+            TrialError: for an unknown trial, one that has failed, one of another run, or one compared with itself.
+            SettingError: for a run of values.
+        """
+        self.complete_pending_write()
+        rows = self.comparisons.checked(pairs)
+        if rows:
+            self.commit(map(preferred, rows), self.comparisons.stage(rows))
+
+    def add(
+        self,
+        columns: Mapping[str, Any],
+        values: Any,
+        *,
+        constraints: Any = None,
+        budgets: Any = None,
+        task: str | None = None,
+        noise: Any = None,
+    ) -> None:
+        """Appends earlier results, one or a million at once.
+
+        Args:
+            columns: name -> n native values (a dict of columns or a DataFrame); or one configuration.
+            values: n values in the user's sign (n x k for several objectives; one, or k, for one configuration). NaN
+                and infinite ones count as failed.
+            constraints: n x c (c for one configuration); NaN in rows that have none.
+            budgets: n, or one for all; NaN in rows that have none, which stands for the highest rung, if there are any.
+            task: name of the earlier task that they are of. Its values are not compared with this run's, and its
+                configurations may come again. None for this run.
+            noise: standard deviations of the values, n, or one for all; NaN in rows that have none. Of one objective.
+
+        Raises:
+            PointError: for configurations outside the space.
+            ShapeError: if there is not one value for each row.
+            ValueTypeError: for what should be a number and is none, or another number of constraints than before.
+            SettingError: for a budget that is no rung of this run, or a task beside budgets.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace
+            >>> from deepbore.data.observations import Observations
+            >>> observations = Observations(SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}))
+            >>> observations.add({"x": 0.5, "y": 0.1}, 2.0)
+            >>> observations.add({"x": [0.1, 0.2], "y": [0.3, 0.4]}, [1.0, float("nan")], task="last year")
+            >>> observations.tasks.tolist(), observations.n_failed, observations.best.value
+            ([0, 1, 1], 1, 2.0)
+        """
+        self.append(ImportedResults.read(self.space, self.k, columns, values, constraints, budgets, task, noise))
+
+    def append(self, results: ImportedResults) -> None:
+        """Appends results that `ImportedResults.read` has checked."""
+        if not len(results):
+            return
+        self.complete_pending_write()
+        results = self.appendable(results)
+        self.commit(results.events(self.space), results.stage(self.table))
+
+    def appendable(self, results: ImportedResults) -> ImportedResults:
+        """Earlier results with exact budgets; raises errors as `add` does, and changes nothing."""
+        return results.checked(self.table)
+
+    def has(self, results: ImportedResults) -> bool:
+        """Whether rows of this run have the configurations and values of earlier results, one after the other."""
+        return results.stand_in(self.table)
+
     def annotate(self, row: int | Trial, attributes: Mapping[str, Any]) -> None:
-        """Notes attributes of a row, whatever its status; they join, and replace, those that it has.
+        """Adds attributes to a row, whatever its status; they replace those of the same names.
 
         Raises:
             TrialError: for an unknown trial, or one of another run.
             ValueTypeError: for anything but plain JSON data by name.
         """
-        self.settle()
+        self.complete_pending_write()
         row = self.row_of(row)
         noted = as_attributes(attributes)
-        together = {**self._attributes.get(row, {}), **noted}
+        together = {**self.attributes_of(row), **noted}
         if noted:
-            self.commit([writing.annotated(row, noted)], lambda: self._attributes.update({row: together}))
+            self.commit([annotated(row, noted)], lambda: self.table.attributes.update({row: together}))
 
     def fix(self, params: Mapping[str, Any]) -> None:
-        """Lets parameters stand still in what is proposed from now on, and no others; see `SearchSpace.with_fixed`."""
-        self.settle()
+        """Fixes parameters in later proposals; replaces earlier fixes. See `SearchSpace.with_fixed`."""
+        self.complete_pending_write()
         space = self.space.with_fixed(params)
 
         def effect() -> None:
-            self.space = space
+            self.table.space = space
 
-        self.commit([writing.fixed(space.fixed)], effect)
+        self.commit([fixed(space.fixed)], effect)
 
     def to(self, device: torch.device | str) -> "Observations":
-        """Moves the buffers to a device, for good."""
-        self.settle()
-        self._rows.to(device)
+        """Moves the columns to a device, for good."""
+        self.complete_pending_write()
+        self.table.to(device)
         return self
 
-    # --- within ------------------------------------------------------------------------------------------------------
 
-    def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat] | None, q: int) -> list[float | None]:
-        """What each of q rows may spend: a rung, where there are rungs; None where nothing is said."""
-        if budget is None:
-            return [None if self.budget is None else self.budget.low] * q
-        each = [as_budget(one) for one in (budget if isinstance(budget, Sequence) else [budget] * q)]
-        return [one if self.budget is None else self.budget.rungs[self.budget.rung_of(one)] for one in each]
+def several_budgets(budgets: Any, known: Observations | None = None) -> str | None:
+    """The complaint about budgets in a study without, where they differ; else None.
 
-    def _effect_of(self, row: int, outcome: Outcome) -> Callable[[], None]:
-        """What telling an outcome changes: plain assignments, so that doing it twice is doing it once."""
-        values = [value * sign for value, sign in zip(outcome.values, self._signs, strict=False)]
-        constraints = outcome.constraints if all(map(math.isfinite, outcome.constraints)) else ()
-        wide = self._rows.wide("constraints", len(constraints))
-        noisy = self._rows.wide("noise", 0 if outcome.noise is None else 1)
-        failed, feasible = outcome.has_failed, outcome.is_feasible
-        attributes = {**self._attributes.get(row, {}), **outcome.attributes}
-        rung = 0 if self.budget is None else self.budget.rung_of(float(self.budgets[row]))
-        tally = self._tally.after_failing(row) if failed else self._tally.after_telling(row, values[0], feasible, rung)
-
-        def effect() -> None:
-            if constraints:
-                wide[row] = wide.new_tensor(constraints)
-                self._rows.replace("constraints", wide)
-            if outcome.budget is not None:
-                self.budgets[row] = outcome.budget
-            if outcome.noise is not None:
-                noisy[row] = outcome.noise
-                self._rows.replace("noise", noisy)
-            if outcome.attributes:
-                self._attributes[row] = attributes
-            if outcome.reason:
-                self._reasons[row] = outcome.reason
-            if not failed:
-                self.values[row] = self.values.new_tensor(values)
-            self.status[row] = int(outcome.status)
-            self._tally = tally
-
-        return effect
+    Args:
+        budgets: of new results: n, or one, NaN where none is known.
+        known: results whose budgets count, too, but for those of earlier tasks.
+    """
+    given = np.atleast_1d(as_numbers([] if budgets is None else budgets, "budgets"))
+    if known is not None and not np.isnan(given).all():
+        given = np.append(given, known.budgets[known.tasks == 0].cpu().numpy())
+    return differing_budgets(given)

@@ -1,10 +1,140 @@
-"""`Trial`: one configuration and what became of it. Light to import."""
+"""`Trial`: one configuration and its outcome; `Status`, `Direction` and `Budget`. Light to import."""
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from itertools import count, takewhile
+from typing import Any, Literal, get_args
 
-from deepbore.data.outcomes import Status
+from deepbore.component import plain_number
+from deepbore.errors import SettingError
+from deepbore.validation import above, one_of, required
+
+
+class Status(IntEnum):
+    """The state of a trial."""
+
+    COMPLETE = 0
+    FAILED = 1
+    PENDING = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+Direction = Literal["minimize", "maximize"]
+EXACT = 2**53  # up to which floating-point numbers hold every whole one
+ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much
+
+
+def sign_of(direction: Direction) -> float:
+    """The factor between a value and one to be minimised: 1, or -1 where it is maximised."""
+    return 1.0 if direction == "minimize" else -1.0
+
+
+def checked_directions(
+    directions: Sequence[Direction] | Direction, by_preference: bool = False
+) -> tuple[Direction, ...]:
+    """The direction of each of k >= 1 values; a single one may stand alone.
+
+    Args:
+        directions: "minimize" or "maximize" for each value.
+        by_preference: whether the one value is a utility, which is maximised.
+
+    Raises:
+        SettingError: for another direction, or none; or utilities with other directions than "maximize".
+    """
+    if not isinstance(directions, (str, Sequence)):
+        raise SettingError(f'directions must be a list, as in ["minimize", "maximize"], but got {directions!r:.100}.')
+    checked = (directions,) if isinstance(directions, str) else tuple(directions)
+    if not checked:
+        raise SettingError('at least one direction is needed, such as "minimize", but got none.')
+    for direction in checked:
+        one_of(get_args(Direction), direction=direction)
+    if by_preference and checked != ("maximize",):
+        raise SettingError(
+            f"preferences say what is better, and have no directions, but got {', '.join(checked)}. Leave it out."
+        )
+    return checked
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Cheap fidelities: the budgets of trials, from a small one for all to the largest for the best.
+
+    The budgets are the rungs low * factor^k, k = 0, 1, ..., up to high: 1, 3, 9, 27, 81 epochs for
+    `Budget("epochs", 1, 81)`. New configurations begin at the lowest; of the results of a rung the best 1 / factor are
+    promoted to the next.
+
+    Args:
+        unit: of the budgets, such as "epochs"; for display.
+        low: the smallest budget, > 0.
+        high: the largest budget; above all rungs if it is none of them.
+        factor: between two rungs, > 1.
+
+    Raises:
+        SettingError: for a setting outside its range, or a `high` that leaves a single rung.
+
+    Example:
+        >>> Budget("epochs", 1, 100).rungs
+        (1, 3, 9, 27, 81)
+
+    References:
+        Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020 (ASHA).
+    """
+
+    unit: str
+    low: float
+    high: float
+    factor: float = 3
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.unit, str) and self.unit):
+            raise SettingError(f"unit must name what is spent, as 'epochs', but got unit={self.unit!r:.100}.")
+        required(low=self.low, high=self.high, factor=self.factor)
+        above(0, low=self.low)
+        above(1, factor=self.factor)
+        above(self.low, high=self.high)
+        for name in ("low", "high", "factor"):  # NumPy's can't be written down
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
+        if not math.isfinite(self.high) or len(self.rungs) < 2:
+            raise SettingError(
+                f"low * factor <= high must hold, high finite, so that there are two rungs, but got low={self.low}, "
+                f"high={self.high} and factor={self.factor}."
+            )
+
+    @cached_property
+    def rungs(self) -> tuple[float, ...]:
+        """The budgets, ascending; those that are whole numbers as integers, which a command line may ask for."""
+        rungs: Iterator[float] = (self.low * self.factor**k for k in count())
+        spent = takewhile(lambda rung: rung <= self.high * (1 + ROUNDING), rungs)
+        return tuple(int(rung) if rung < EXACT and float(rung).is_integer() else float(rung) for rung in spent)
+
+    @property
+    def top(self) -> float:
+        """The largest of the rungs."""
+        return self.rungs[-1]
+
+    def rung_of(self, budget: float | None) -> int:
+        """The number of the rung with this budget, counted from 0, the lowest.
+
+        Raises:
+            SettingError: for anything but a rung.
+        """
+        for number, rung in enumerate(self.rungs):
+            if budget is not None and math.isclose(rung, budget, rel_tol=ROUNDING):
+                return number
+        raise SettingError(f"a budget must be one of {', '.join(map(str, self.rungs))} {self.unit}, but got {budget}.")
+
+    def plain(self, budget: float) -> float:
+        """A budget as it was declared: a whole number of epochs stays one."""
+        return self.rungs[self.rung_of(budget)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for the header of a journal: `Budget(**data)` is the same again."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -23,9 +153,9 @@ class Trial:
         resume_from: the trial of the same configuration, on a smaller budget, that it continues: its `attributes` may
             say where a checkpoint lies. None for one that begins anew.
         task: name of the earlier task that it belongs to; None for this run's own.
-        attributes: what else the outcome has brought, by name.
+        attributes: further data of the outcome, by name.
         reason: why there is no value; None if there is one, or none was given.
-        identity: what tells its configuration from others, even if `params` are changed; None if made by hand.
+        identity: a key of its configuration, even if `params` are changed; None if made by hand.
         noise: standard deviation of the value; None where none was told.
     """
 

@@ -3,7 +3,7 @@
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from uuid import uuid4
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import check_objective

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deepbore.data.outcomes import LostWorker, Outcome
+from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError
 from deepbore.evaluators.base import Evaluator, Finished, check_settings

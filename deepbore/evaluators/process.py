@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from time import monotonic, sleep
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.evaluators.base import check_objective

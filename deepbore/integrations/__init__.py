@@ -1,1 +1,1 @@
-"""Deepbore within other tools: import the module you need, each of which rests on a package of its own."""
+"""deepbore inside other tools, a module for each; a module needs the package of its tool."""

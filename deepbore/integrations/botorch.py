@@ -1,4 +1,4 @@
-"""A classifier inside BoTorch: its acquisitions, for one point or several, and its optimisers."""
+"""A classifier inside BoTorch, for BoTorch's acquisitions and optimisers."""
 
 from deepbore.acquisition.botorch import BoTorchAcquisition, BoTorchClassifier, EveryMember, joint_acquisition
 

@@ -1,12 +1,11 @@
-"""`Sweep`: what Hydra's `hydra/sweeper: deepbore` does. The class that Hydra finds is in hydra_plugins/."""
+"""`Sweep`: the sweeper of Hydra's `hydra/sweeper: deepbore`; the plugin class is in hydra_plugins/."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from deepbore.checks import whole
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import JournalError, MissingPackage, SettingError, SpaceError
 from deepbore.evaluators import Evaluator
@@ -15,6 +14,7 @@ from deepbore.space import Categorical, Integer, Ordinal, Params, Real, SearchSp
 from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
 from deepbore.study.opening import holds_run
+from deepbore.validation import whole
 from deepbore.worker.objective import in_words, read
 
 try:
@@ -31,23 +31,23 @@ LOG, ORDINAL, CATEGORICAL = "log", "ordinal", "categorical"  # tags
 
 
 class Sweep:
-    """A sweep of Hydra's as a run of deepbore: each trial is a job, whose function returns the value.
+    """A Hydra sweep as a run of deepbore: each trial is a job, whose function returns the value.
 
-    In the folder of the sweep are the jobs' folders, each named by the number of its trial; journal.jsonl, for
-    `deepbore best`, `plot` and `report`; and, at the end, optimization_results.yaml. An interrupted sweep goes on
-    where its journal ends, if it is started again with the same hydra.sweep.dir and the same overrides, but for those
-    of `hydra` itself. A job that raises is a failed trial.
+    The folder of the sweep has the jobs' folders, named by trial number; journal.jsonl, for `deepbore best`, `plot` and
+    `report`; and, at the end, optimization_results.yaml. An interrupted sweep continues from its journal if it is
+    started again with the same hydra.sweep.dir and the same overrides, except those of `hydra` itself. A job that
+    raises is a failed trial.
 
     Args:
-        sweeper: Hydra's side: its config, launcher and context.
-        n_trials: how many jobs in all.
-        batch_size: jobs handed to the launcher at once.
+        sweeper: Hydra's sweeper, with its config, launcher and context.
+        n_trials: total number of jobs.
+        batch_size: jobs launched at once.
         direction: "minimize" or "maximize".
         seed: of everything random.
-        n_initial: jobs before the classifier is asked; None as in `Study`.
+        n_initial: jobs before the classifier proposes; None as in `Study`.
         max_failures: ends a sweep whose jobs have failed so many times and never succeeded; None for never.
-        journal: file that keeps the run, with its overrides in a multirun.yaml of its own beside it; None for
-            journal.jsonl in the folder of the sweep.
+        journal: file of the run, with its overrides in a multirun.yaml beside it; None for journal.jsonl in the folder
+            of the sweep.
         parts: classifier, acquisition, candidates, labels of `Study`; None for the default.
 
     Raises:
@@ -72,7 +72,7 @@ class Sweep:
         self.sweeper, self.n_trials, self.batch_size, self.max_failures = sweeper, n_trials, batch_size, max_failures
         self.folder = Path(sweeper.config.hydra.sweep.dir)
         self.journal = self.folder / JOURNAL if journal is None else Path(journal)
-        self.config = self.folder / CONFIG if journal is None else Path(f"{journal}.{CONFIG}")  # of the run in it
+        self.config = self.folder / CONFIG if journal is None else Path(f"{journal}.{CONFIG}")  # of this run
         self.study_settings: dict[str, Any] = {"direction": direction, "seed": seed, "n_initial": n_initial, **parts}
 
     def run(self, arguments: Sequence[str]) -> Result:
@@ -87,7 +87,7 @@ class Sweep:
             self._check_fixed(plan, parser)
         study = Study(plan.space, journal=self.journal, if_exists="load", **self.study_settings)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for config in {self.folder / CONFIG, self.config}:  # now that the sweep is the one that it was
+        for config in {self.folder / CONFIG, self.config}:  # after the sweep was checked to be the same
             OmegaConf.save(self.sweeper.config, config)
         left = max(0, self.n_trials - study.observations.n_asked)
         jobs = HydraJobs(self.sweeper, plan, self.batch_size)
@@ -97,7 +97,7 @@ class Sweep:
         return result
 
     def _check_fixed(self, plan: "Plan", parser: OverridesParser) -> None:
-        """Raises JournalError unless the sweep in the journal had the same fixed overrides, so far as is known."""
+        """Raises JournalError if the sweep in the journal is known to have other fixed overrides."""
         if not (kept := _arguments_in(self.config)):
             return
         before, now = set(Plan.of(parser.parse_overrides(kept)).fixed), set(plan.fixed)
@@ -110,7 +110,7 @@ class Sweep:
 
 
 def _arguments_in(config: Path) -> list[str]:
-    """The overrides of the sweep that a multirun.yaml is of; none where there is no such file, or it says none."""
+    """The overrides in a multirun.yaml; empty if there is no such file, or none in it."""
     if not config.exists():
         return []
     kept = OmegaConf.load(config)
@@ -123,9 +123,9 @@ class HydraJobs(Evaluator):
     """Trials as jobs of Hydra's launcher.
 
     Args:
-        sweeper: Hydra's side.
+        sweeper: Hydra's sweeper.
         plan: from configurations to overrides.
-        workers: jobs handed to the launcher at once.
+        workers: jobs launched at once.
     """
 
     def __init__(self, sweeper: Sweeper, plan: "Plan", workers: int):
@@ -142,7 +142,7 @@ class HydraJobs(Evaluator):
         return finished
 
     def _launched(self, trials: list[Trial]) -> list[Finished]:
-        """What a batch of jobs gives; where one ends its process, which ends the batch, what each gives by itself."""
+        """The outcomes of a batch of jobs; if a job ends the process, and so the batch, each job is launched alone."""
         batch = [self.plan.overrides(trial.params) for trial in trials]
         self.sweeper.validate_batch_is_legal(batch)
         try:
@@ -154,7 +154,7 @@ class HydraJobs(Evaluator):
         return [Finished(trial, outcome_of(job)) for trial, job in zip(trials, jobs, strict=True)]
 
     def _next(self) -> list[Trial]:
-        """The next trials whose numbers follow one another: Hydra numbers the jobs of a batch."""
+        """The next trials with consecutive numbers: Hydra numbers the jobs of a batch."""
         first = self._queue[: self.workers]
         return [trial for k, trial in enumerate(first) if trial.id == first[0].id + k]
 
@@ -171,7 +171,7 @@ class HydraJobs(Evaluator):
 
 
 def outcome_of(job: JobReturn) -> Outcome:
-    """What a job gave: what its function has returned, or a failure."""
+    """The outcome of a job: the value that its function has returned, or a failure."""
     try:
         returned = job.return_value
     except Exception as error:
@@ -184,11 +184,11 @@ def outcome_of(job: JobReturn) -> Outcome:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep's overrides say.
+    """The overrides of a sweep.
 
     Attributes:
-        space: of those that sweep, each named as on the command line.
-        fixed: the others.
+        space: of the overrides that sweep, with their names on the command line.
+        fixed: the other overrides.
     """
 
     space: SearchSpace
@@ -196,10 +196,10 @@ class Plan:
 
     @classmethod
     def of(cls, overrides: Sequence[Override]) -> "Plan":
-        """The plan of a command line; of several overrides of one key the last counts, and one that may add it adds it.
+        """The plan of a command line; the last override of a key counts, and still adds the key if an earlier one does.
 
         Raises:
-            SettingError: if none sweeps, or one says what deepbore can't sweep over.
+            SettingError: if none sweeps, or deepbore cannot sweep over one.
         """
         last: dict[tuple[str, str | None], Override] = {}
         for override in overrides:
@@ -220,7 +220,7 @@ class Plan:
 
 
 def _after(first: Override, then: Override) -> Override:
-    """The later one of two overrides of one key, which still adds the key if the first does."""
+    """The later of two overrides of a key, which still adds the key if the first one does."""
     if then.type != OverrideType.CHANGE or not (first.is_add() or first.is_force_add()):
         return then
     added = replace(then, type=first.type)
@@ -228,7 +228,7 @@ def _after(first: Override, then: Override) -> Override:
 
 
 def parameter_of(override: Override) -> Parameter | str:
-    """The parameter that an override sweeps over; the override itself where there is one value only.
+    """The parameter that an override sweeps over; the override itself if it has a single value.
 
         interval(a, b)                            Real; Integer for int(interval(a, b)); both ends are included
         range(a, b, step) of whole numbers        Integer, without b, as in Hydra
@@ -237,7 +237,7 @@ def parameter_of(override: Override) -> Parameter | str:
         tag(ordinal, ...), tag(categorical, ...)  choices with or without an order
 
     Raises:
-        SettingError: for what makes no parameter, or an unknown tag.
+        SettingError: for an override that makes no parameter, or an unknown tag.
     """
     if not override.is_sweep_override():
         return str(override.input_line)
@@ -264,9 +264,9 @@ def _integer(numbers: range, log: bool) -> Integer:
 
 
 def _choice(override: Override, tags: set[str]) -> Parameter | str:
-    """Choices by their text on a command line: what Hydra makes of it may be a list, a group or a number."""
+    """Choices by their text on the command line; their values may be lists, groups or numbers."""
     swept = override.value()
-    if getattr(swept, "shuffle", False):  # the order in which a grid is walked, at random, is of no use here
+    if getattr(swept, "shuffle", False):  # a random order of choices has no meaning here
         override = replace(override, _value=replace(swept, shuffle=False))
     texts, values = list(override.sweep_string_iterator()), list(override.sweep_iterator())
     if len(texts) == 1:

@@ -1,7 +1,6 @@
-"""`KeepTrial`: the callback by which a LightningCLI program tells `LightningCLIProblem` what it has found.
+"""`KeepTrial`: the callback that reports the metric of a LightningCLI program to `LightningCLIProblem`.
 
-It is named on the program's command line, so the program itself need not know of deepbore. Light to import: it loads no
-more of deepbore than this file.
+It is named on the command line, so the program needs no code for deepbore. It imports no other module of deepbore.
 """
 
 import json
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer
-elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:  # Lightning goes by two names, and
-    from pytorch_lightning import Callback, LightningModule, Trainer  # a Trainer takes callbacks of its own name only
+elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:  # Lightning has two names, and
+    from pytorch_lightning import Callback, LightningModule, Trainer  # a Trainer accepts callbacks of its own name only
 else:
     from lightning.pytorch import Callback, LightningModule, Trainer
 
@@ -21,16 +20,16 @@ METRICS, CONFIG, CHECKPOINT = "metrics.json", "config.yaml", "continue.ckpt"
 
 
 class KeepTrial(Callback):
-    """Keeps the whole configuration of a training run and the values of one metric, in a folder.
+    """A callback that writes the configuration of a training run and the values of one metric into a folder.
 
-    Writes config.yaml when the run starts, and metrics.json when it has ended well: the metric's `history`, a number
-    for each validation, and for each epoch that ends with another, and all `final` metrics. The history goes on with a
-    training that goes on from a checkpoint.
+    It writes config.yaml when the run starts, and metrics.json when it ends without an error: the metric's `history`, a
+    number for each validation and for each epoch whose end gives another, and all `final` metrics. A training that
+    continues from a checkpoint continues the history.
 
     Args:
         folder: an existing one.
         metric: name of a logged metric.
-        checkpoint: whether a checkpoint to go on from is written, continue.ckpt.
+        checkpoint: whether to write a checkpoint to continue from, continue.ckpt.
     """
 
     def __init__(self, folder: str, metric: str, checkpoint: bool = False):
@@ -39,40 +38,40 @@ class KeepTrial(Callback):
         self._has_validated = False  # since the last epoch began
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Begins anew, before what a checkpoint has of an earlier training is taken up."""
+        """Empties the history, before a checkpoint restores that of an earlier training."""
         if stage == "fit":
             self.history = []
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The history, for a checkpoint."""
         return {"history": self.history}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes up the history of a checkpoint."""
+        """Restores the history of a checkpoint."""
         self.history = list(state_dict["history"])
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Keeps the configuration, once LightningCLI has kept it where the program wants it."""
+        """Saves the configuration, after LightningCLI has saved it where the program wants it."""
         callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]  # Lightning's types don't have it
         savers = [each for each in callbacks if type(each).__name__ == "SaveConfigCallback"]
         for saver in savers if trainer.is_global_zero else []:
             self._save(saver)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Notes what the validation has logged."""
+        """Appends the metric of a validation."""
         if not trainer.sanity_checking:
             self._note(trainer)
             self._has_validated = True
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Notes what was logged at the end of the epoch before, if that is not its last validation's."""
+        """Appends the metric at the end of the previous epoch, if it is not that of its last validation."""
         self._note_epoch(trainer)
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Notes what is left and writes it all down."""
+        """Appends the last metric and writes the files."""
         self._note_epoch(trainer)
         if self.checkpoint:
-            trainer.save_checkpoint(self.folder / CHECKPOINT)  # on all ranks: each may hold a part
+            trainer.save_checkpoint(self.folder / CHECKPOINT)  # on all ranks: each may hold a shard
         if trainer.is_global_zero:
             final = {name: float(value) for name, value in trainer.callback_metrics.items()}
             kept = json.dumps({"history": self.history, "final": final})
@@ -89,7 +88,7 @@ class KeepTrial(Callback):
             self.history.append(float(trainer.callback_metrics[self.metric]))
 
     def _save(self, saver: Any) -> None:
-        """Writes the configuration without this callback, so that it runs by itself."""
+        """Writes the configuration without this callback, so that it can be run again."""
         config = saver.config.clone()
         config.trainer.callbacks = [each for each in config.trainer.callbacks if not self._is_this(each)] or None
         saver.parser.save(config, self.folder / CONFIG, skip_none=False, overwrite=True, multifile=False)

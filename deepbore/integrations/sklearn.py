@@ -1,4 +1,4 @@
-"""`DeepBoreSearchCV`: hyperparameter search for scikit-learn's estimators, in the place of `RandomizedSearchCV`."""
+"""`DeepBoreSearchCV`: hyperparameter search for scikit-learn's estimators, in place of `RandomizedSearchCV`."""
 
 import numbers
 from collections.abc import Callable, Mapping
@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.candidates.walk import as_many
-from deepbore.checks import whole
+from deepbore.candidates.selection import as_many
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import SearchSpace
 from deepbore.study import Study
+from deepbore.validation import whole
 
 try:
     from sklearn.base import BaseEstimator
@@ -20,36 +20,37 @@ except ImportError:
     raise MissingPackage("DeepBoreSearchCV needs scikit-learn: pip install 'deepbore[trees]'.") from None
 
 Results = Mapping[str, Any]
-ALL_FAILED = "fits failed"  # what scikit-learn says, and ends a search, when no fit of a batch has worked
+ALL_FAILED = "fits failed"  # in scikit-learn's error if all fits of a batch fail, which ends a search
 
 
 class DeepBoreSearchCV(BaseSearchCV):
-    """Cross-validated search by deepbore, with everything that scikit-learn's own searches have.
+    """Cross-validated search by deepbore, with the interface of scikit-learn's own searches.
 
-    `fit`, `predict`, `best_params_`, `best_estimator_`, `cv_results_`, `n_jobs`, pipelines (`"svc__C"`) and parameters
-    that depend on others are as there; the study behind it is `study_`. Choices are what a journal can keep: strings,
-    numbers, booleans and None. For others, such as steps of a pipeline or tuples, give the estimator a parameter that
-    names them. A configuration whose fits raise is a failed trial (with `error_score=np.nan`, the default); of a batch
-    where all do, `cv_results_` has no rows.
+    `fit`, `predict`, `best_params_`, `best_estimator_`, `cv_results_`, `n_jobs` and pipelines (`"svc__C"`) are as
+    there; parameters may be conditional, and `study_` is the study. Choices are strings, numbers, booleans and None,
+    which a journal can keep; for others, such as steps of a pipeline or tuples, give the estimator a parameter that
+    names them. A configuration whose fits raise is a failed trial (with `error_score=np.nan`, the default); a batch in
+    which all fits raise has no rows in `cv_results_`.
 
     Args:
-        estimator: what is tuned.
+        estimator: the estimator to tune.
         space: parameter name -> `Real`, `Integer`, ...; or a `SearchSpace`.
-        n_iter: configurations that are tried, >= 1.
-        batch_size: of them proposed at once, >= 1, and evaluated in parallel by `n_jobs`.
-        random_state: seed of the search: an integer; None for another one each time; or NumPy's `RandomState`, of which
-            each `fit` takes the next number.
-        scoring: as all that follow, see scikit-learn's `RandomizedSearchCV`.
+        n_iter: number of configurations, >= 1.
+        batch_size: configurations proposed at once, >= 1, and evaluated in parallel by `n_jobs`.
+        random_state: seed of the search: an integer; None for a random one; or NumPy's `RandomState`, from which each
+            `fit` draws a seed.
+        scoring: this and the following as in scikit-learn's `RandomizedSearchCV`.
         n_jobs: fits at the same time.
-        refit: whether the best is fitted again on all data; the name of the score to maximise, if there are several.
-        cv: how data are split.
-        verbose: how much scikit-learn prints.
-        pre_dispatch: fits handed to the workers in advance.
+        refit: whether the best estimator is fitted again on all data; of several scores the name of the one to
+            maximise.
+        cv: the splits.
+        verbose: verbosity of scikit-learn.
+        pre_dispatch: fits dispatched to the workers in advance.
         error_score: score of a fit that raises; "raise" to end the search.
         return_train_score: whether `cv_results_` has scores on the training data.
 
     Raises:
-        SettingError: from `fit`, for counts below 1, several scores and no `refit` that names one, or what is no
+        SettingError: from `fit`, for counts below 1, several scores without a `refit` that names one, or an invalid
             `random_state`.
 
     Example:
@@ -92,9 +93,9 @@ class DeepBoreSearchCV(BaseSearchCV):
         self.space, self.n_iter, self.batch_size, self.random_state = space, n_iter, batch_size, random_state
 
     def _run_search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Results]) -> None:
-        """Asks, has scikit-learn cross-validate, and tells; `fit` calls it."""
+        """Asks, cross-validates by scikit-learn, and tells; called by `fit`."""
         whole(1, n_iter=self.n_iter, batch_size=self.batch_size)
-        if isinstance(self.scoring, (list, tuple, set, dict)):  # what a function returns is known after the first fits
+        if isinstance(self.scoring, (list, tuple, set, dict)):  # a function names its scores later
             self._check_refit()
         space = self.space if isinstance(self.space, SearchSpace) else SearchSpace(self.space)
         self.study_ = Study(space, direction="maximize", seed=_seed(self.random_state))
@@ -113,7 +114,7 @@ class DeepBoreSearchCV(BaseSearchCV):
                 self.study_.tell(trial, score)
 
     def _scores(self, results: Results) -> np.ndarray:
-        """The mean scores of all configurations so far, of the metric that counts."""
+        """The mean scores of all configurations so far, by the metric to maximise."""
         if "mean_test_score" in results:
             return np.asarray(results["mean_test_score"])
         self._check_refit()
@@ -129,7 +130,7 @@ class DeepBoreSearchCV(BaseSearchCV):
 
 
 def _seed(random_state: Any) -> int:
-    """The seed of a study, from what scikit-learn takes for one."""
+    """The seed of a study from a `random_state` of scikit-learn."""
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
     try:

@@ -1,7 +1,7 @@
 """From outcomes to labels: what the classifier learns.
 
-A *labelling* turns the observations into `Labels(z, weight, best)` with z in [0, 1]. Failed trials are class 0, and so
-are pending ones, which weigh next to nothing.
+A *labelling* turns the observations into `Labels(z, weight, pending, best)` with z in [0, 1]. Failed trials are
+class 0, and so are pending ones, which weigh next to nothing.
 
 - `ThresholdLabels`: z = [y <= tau], the labels of BORE.
 - `ImprovementLabels`: the same, positives weighted by their improvement, as in LFBO (Song et al., 2022).
@@ -15,17 +15,13 @@ are pending ones, which weigh next to nothing.
 """
 
 from deepbore.labels.base import Labelling, Labels
-from deepbore.labels.changes import EmphasiseChanges, changed_rows
-from deepbore.labels.datamodule import LabelledBatch, LabelledObservations
+from deepbore.labels.datamodule import EmphasiseChanges, LabelledBatch, LabelledObservations, changed_rows
 from deepbore.labels.defaults import default_labels
-from deepbore.labels.gamma import DecayingGamma, Gamma
 from deepbore.labels.graded import RankGradedLabels, ValueGradedLabels
-from deepbore.labels.improvement import ImprovementLabels
-from deepbore.labels.objectives import ObjectiveLabels, front_rows, own_complete
+from deepbore.labels.objectives import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, front_rows, own_complete
 from deepbore.labels.preferences import PreferenceLabels
 from deepbore.labels.rungs import RungLabels
-from deepbore.labels.scalarised import ChebyshevLabels, NonDominationLabels
-from deepbore.labels.threshold import SeveralThresholds, ThresholdLabels
+from deepbore.labels.threshold import DecayingGamma, Gamma, ImprovementLabels, SeveralThresholds, ThresholdLabels
 
 __all__ = [
     "ChebyshevLabels",

@@ -1,4 +1,4 @@
-"""`Labelling`: from outcomes of any kind to labels. The interface of the room."""
+"""`Labelling`: from outcomes of any kind to `Labels`. The interface of the room."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind, required
+from deepbore.component import Component
 from deepbore.data.observations import Observations
 from deepbore.labels.coreset import NEXT_TO_NOTHING
-from deepbore.parts import Part
+from deepbore.validation import of_kind, required
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Labels:
 
     Attributes:
         z: labels in [0, 1], n x k: the better the outcome the greater; failed and pending rows have 0.
-        weight: weights in the loss, n, positive.
+        weight: weights in the loss, n, positive; next to nothing for pending rows, and for replicates beside the row
+            that stands for their configuration.
         best: the label that improvement is measured against; of a labelling that grades a front (`grades_front`) the
             labels of the reference values, and then of the front, (1 + f) x k.
         separable: whether there is anything to tell apart; if not, explore.
@@ -28,6 +29,7 @@ class Labels:
         constraints: grades of the black-box constraints in [0, 1], n x c: 1/2 on the border, above 1/2 where one is
             kept, NaN where nothing is known. Then `best` is the best label of a feasible row. None where there are no
             constraints, or the labels have taken care of them.
+        pending: which rows are not told yet, n booleans; None where the weights alone say what is to be learned.
     """
 
     z: Tensor
@@ -36,20 +38,21 @@ class Labels:
     separable: bool = True
     metrics: Mapping[str, float] = field(default_factory=dict)
     constraints: Tensor | None = None
+    pending: Tensor | None = None
 
     @classmethod
     def none(cls, observations: Observations, outputs: int = 1) -> "Labels":
-        """Of observations that nothing can be told from: class 0 for all; pending ones weigh next to nothing."""
+        """Labels of observations without any value: class 0 for all."""
         z = torch.zeros(len(observations), outputs, device=observations.points.device)
-        return cls(z, lighten_pending(torch.ones_like(z[:, 0]), observations), separable=False)
+        weight = lighten_pending(torch.ones_like(z[:, 0]), observations)
+        return cls(z, weight, separable=False, pending=observations.pending)
 
 
-class Labelling(Part, ABC):
+class Labelling(Component, ABC):
     """Turns observations into labels z in [0, 1]: the better an outcome, the greater its label.
 
-    What values are good is the labelling's business alone. Beside its labels the others see grades of the black-box
-    constraints, and budgets and earlier tasks where a run has some; heads that take turns with the classifier grade
-    values anew by the labelling of the run, or among those near the best one.
+    Only the labelling decides which values are good. Classifiers, acquisitions and candidates see its labels, grades of
+    the black-box constraints, and budgets and earlier tasks where a run has them.
 
     Attributes:
         outputs: the number of columns of z.
@@ -100,13 +103,12 @@ class WrappedLabels(Labelling):
 def weights_by_worth(weight: Tensor, worth: Tensor | None) -> Tensor:
     """Weights (n) times the evaluations that each row is worth; next to nothing where another row stands for it.
 
-    So a configuration that was evaluated several times, whose rows have one label, is learned as one row: as several
-    equal ones it would teach that there is no noise.
+    So replicates, which have one label, are merged: their identical labels would bias the noise estimate to zero.
     """
     return weight if worth is None else (weight * worth).clamp_(min=NEXT_TO_NOTHING)
 
 
 def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:
-    """Weights (n) with next to nothing for the trials that are still to be told."""
+    """Weights (n) with next to nothing for pending rows, for learners that take all rows."""
     pending = observations.pending_rows
     return weight.index_copy(0, pending, weight[pending] * NEXT_TO_NOTHING) if len(pending) else weight

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from deepbore.compute.large import largest
+from deepbore.compute.numerics import largest
 
-NEGLIGIBLE = 1e-3  # the weight up to which nothing is learned from a row
-NEXT_TO_NOTHING = 1e-6  # that of rows which only show where somebody is, such as pending ones, and of repeats
+NEGLIGIBLE = 1e-3  # the weight up to which nothing is learned from a row; see `LabelledBatch.light`
+NEXT_TO_NOTHING = 1e-6  # the weight of pending rows, and of replicates beside the row that stands for them
 LEAST_WEIGHT = 1e-2  # of rows chosen by label: among very many rows they still show where it is good
 
 

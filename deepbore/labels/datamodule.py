@@ -1,7 +1,7 @@
-"""`LabelledObservations`: the data module that relabels all observations for every epoch."""
+"""`LabelledObservations`: relabels all observations for every epoch; `EmphasiseChanges`: weighs what has changed."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -10,13 +10,14 @@ import torch
 from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
-from deepbore.compute.large import up_to
+from deepbore.compute.numerics import up_to
 from deepbore.data.observations import Observations, Status
-from deepbore.labels.base import Labelling
+from deepbore.labels.base import Labelling, Labels, WrappedLabels
 from deepbore.labels.constraints import BORDER
 from deepbore.labels.coreset import NEGLIGIBLE, coreset
 from deepbore.labels.defaults import default_labels
 from deepbore.space import SearchSpace
+from deepbore.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class LabelledBatch:
         budgets: what the trials may spend, n; None where there are no budgets.
         n_earlier: how many rows of earlier tasks stand before those of this run.
         failed: which trials have failed, n booleans; None where none has.
+        pending: which trials are not told yet, n booleans; None where the weights alone say what is to be learned.
     """
 
     points: Tensor
@@ -46,6 +48,7 @@ class LabelledBatch:
     budgets: Tensor | None = None
     n_earlier: int = 0
     failed: Tensor | None = None
+    pending: Tensor | None = None
 
     @classmethod
     def of(cls, observations: Observations, labelling: Labelling) -> "LabelledBatch":
@@ -59,13 +62,23 @@ class LabelledBatch:
 
     @cached_property
     def light(self) -> Tensor:
-        """Numbers of the rows that nothing is learned from, such as pending ones, ascending."""
-        return up_to(self.weight, NEGLIGIBLE)
+        """Numbers of the rows that nothing is learned from, ascending: pending ones, and those of next to no weight."""
+        return up_to(self.weight if self.pending is None else self.weight.masked_fill(self.pending, 0.0), NEGLIGIBLE)
+
+    @property
+    def learned(self) -> Tensor:
+        """Which rows there is something to learn from, n booleans."""
+        return torch.ones_like(self.weight, dtype=torch.bool).index_fill_(0, self.light, False)
 
     @property
     def n_own(self) -> int:
         """How many rows are of this run: the last ones."""
         return len(self) - self.n_earlier
+
+    @property
+    def own(self) -> "LabelledBatch":
+        """The batch of the rows of this run."""
+        return self.take(torch.arange(self.n_earlier, len(self), device=self.points.device)) if self.n_earlier else self
 
     @property
     def n_told(self) -> int:
@@ -93,8 +106,8 @@ class LabelledBatch:
 
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows only, given by number."""
-        optional = {"constraints": self.constraints, "budgets": self.budgets, "failed": self.failed}
-        taken: dict[str, Any] = {name: each[rows] for name, each in optional.items() if each is not None}
+        names = ("constraints", "budgets", "failed", "pending")
+        taken: dict[str, Any] = {name: each[rows] for name in names if (each := getattr(self, name)) is not None}
         taken |= {"n_earlier": int((rows < self.n_earlier).sum())} if self.n_earlier else {}
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)
 
@@ -109,8 +122,8 @@ class LabelledBatch:
         """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
 
         So what a suggestion costs need not grow with n. Rows chosen by label weigh less than those drawn at random, so
-        that an estimate of the label at a point does not move; see `deepbore.labels.coreset`. Rows of next to no weight
-        take nobody's place.
+        that an estimate of the label at a point does not move; see `deepbore.labels.coreset`. Rows that nothing is
+        learned from take no place.
 
         Args:
             size: of the coreset, >= 1.
@@ -134,9 +147,10 @@ class LabelledObservations(LightningDataModule):
         observations: the rows to label.
         labels: how values become labels; None for what suits the classifier that is trained first
             (`deepbore.labels.default_labels`).
+        joined: adds rows of earlier tasks to the labelled rows of this run; None for none.
 
     Attributes:
-        latest: the latest batch; None before the first.
+        latest: the latest labelled rows of this run; None before the first labelling.
 
     Example:
         >>> from deepbore import Real, SearchSpace
@@ -147,8 +161,14 @@ class LabelledObservations(LightningDataModule):
         [0.111, 1.0, 0.333]
     """
 
-    def __init__(self, observations: Observations, labels: Labelling | None = None):
+    def __init__(
+        self,
+        observations: Observations,
+        labels: Labelling | None = None,
+        joined: Callable[[LabelledBatch], LabelledBatch] | None = None,
+    ):
         super().__init__()
+        self.joined = joined
         self.observations = observations
         self.labels = labels
         self.latest: LabelledBatch | None = None
@@ -158,8 +178,8 @@ class LabelledObservations(LightningDataModule):
 
     @property
     def space(self) -> SearchSpace:
-        """The search space; a classifier learns all of it, whatever stands still."""
-        return self.observations.space.released
+        """The search space; a classifier learns all of it, fixed parameters, too."""
+        return self.observations.space.without_fixed
 
     def labelled(self) -> LabelledBatch:
         """All rows of this run with their labels as of now; those of earlier tasks are learned apart."""
@@ -167,6 +187,11 @@ class LabelledObservations(LightningDataModule):
             self.observations.of_task(0), self.labels or default_labels(estimates_labels=True)
         )
         return self.latest
+
+    def batch(self) -> LabelledBatch:
+        """The one batch of an epoch: the rows of this run with fresh labels, after those of earlier tasks."""
+        labelled = self.labelled()
+        return labelled if self.joined is None else self.joined(labelled)
 
     def setup(self, stage: str) -> None:
         """Moves the rows to the trainer's device."""
@@ -192,4 +217,63 @@ class _FreshLabels:
         return 1
 
     def __iter__(self) -> Iterator[LabelledBatch]:
-        yield self.data.labelled()
+        yield self.data.batch()
+
+
+# --- what has changed since the last epoch ---------------------------------------------------------------------------
+
+
+class EmphasiseChanges(WrappedLabels):
+    """Another labelling, with more weight on rows that were told, or whose class has changed, since the last time.
+
+    The class changes where a label crosses 1/2, or comes to or from 0, as a label of improvement does at tau.
+
+    BORE appendix F, strategy (i): between iterations the data change little, so learn from what did change.
+
+    Args:
+        base: the labelling that makes the labels.
+        boost: what the weights of new and changed rows are multiplied with, >= 1.
+
+    Raises:
+        SettingError: for boost < 1.
+    """
+
+    def __init__(self, base: Labelling, boost: float = 2.0):
+        super().__init__(base)
+        at_least(1, boost=boost)
+        self.boost = boost
+        self.previous = torch.empty(0, base.outputs)
+
+    def __call__(self, observations: Observations) -> Labels:
+        """The base's labels, re-weighted."""
+        labels = self.base(observations)
+        told = ~observations.pending.to(labels.z.device)
+        changed = told & told_or_changed(self.previous.to(labels.z), labels.z)
+        self.previous = labels.z.masked_fill(~told[:, None], math.nan)
+        return replace(labels, weight=torch.where(changed, labels.weight * self.boost, labels.weight))
+
+    def forget(self) -> None:
+        self.previous = self.previous[:0]
+        super().forget()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"previous": self.previous.cpu(), "base": self.base.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.previous = state["previous"]
+        self.base.load_state_dict(state["base"])
+
+
+def told_or_changed(before: Tensor, after: Tensor) -> Tensor:
+    """Which rows of `after` (n x k) are new, had no label before, or changed their class (n)."""
+    known = after[: len(before)]
+    changed = changed_rows(before, after)
+    changed[: len(before)] |= ((before > 0) != (known > 0)).any(-1) | before.isnan().any(-1)
+    return changed
+
+
+def changed_rows(before: Tensor, after: Tensor) -> Tensor:
+    """Which rows of `after` (n x k) are new, or crossed 1/2 in some column, since `before` (m x k, m <= n): n."""
+    changed = torch.ones(len(after), dtype=torch.bool, device=after.device)
+    changed[: len(before)] = ((before >= 0.5) != (after[: len(before)] >= 0.5)).any(-1)
+    return changed

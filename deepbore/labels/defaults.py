@@ -1,12 +1,11 @@
 """The default labelling of a classifier."""
 
 from deepbore.errors import SettingError
-from deepbore.labels.base import Labelling
-from deepbore.labels.gamma import Gamma
+from deepbore.labels.base import Labelling, WrappedLabels
 from deepbore.labels.graded import ValueGradedLabels
-from deepbore.labels.objectives import ObjectiveLabels
-from deepbore.labels.scalarised import ChebyshevLabels
-from deepbore.labels.threshold import ThresholdFamily, ThresholdLabels
+from deepbore.labels.objectives import ChebyshevLabels, ObjectiveLabels
+from deepbore.labels.rungs import RungLabels
+from deepbore.labels.threshold import Gamma, ThresholdFamily, ThresholdLabels
 
 
 def default_labels(
@@ -34,6 +33,15 @@ def default_labels(
     if objectives > 1:
         return ChebyshevLabels(_of_one(estimates_labels, gamma))
     return _of_one(estimates_labels, gamma)
+
+
+def rung_labels(labels: Labelling) -> Labelling:
+    """Labels in `RungLabels`, unless they, or any that they are made of, grade each rung by itself already."""
+    return labels if _grades_rungs(labels) else RungLabels(labels)
+
+
+def _grades_rungs(labels: Labelling) -> bool:
+    return isinstance(labels, RungLabels) or (isinstance(labels, WrappedLabels) and _grades_rungs(labels.base))
 
 
 def _of_one(estimates_labels: bool, gamma: Gamma | None) -> ThresholdFamily:

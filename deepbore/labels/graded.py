@@ -6,10 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import within
-from deepbore.labels.gamma import Gamma
 from deepbore.labels.grade import graded_by_value
-from deepbore.labels.threshold import ThresholdFamily
+from deepbore.labels.threshold import Gamma, ThresholdFamily
+from deepbore.validation import within
 
 
 class ValueGradedLabels(ThresholdFamily):

@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import of_kind
-from deepbore.data.bradley_terry import SCALE, compared_rows, fitted_utilities
+from deepbore.data.comparisons import SCALE, compared_rows, fitted_utilities
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels
 from deepbore.labels.coreset import NEXT_TO_NOTHING
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
-from deepbore.space.coordinates import Coordinates, squared_distances
+from deepbore.space.features import Coordinates, squared_distances
+from deepbore.validation import of_kind
 
 LENGTH_SCALE = math.exp(-1.5)  # times sqrt(d), in units of a parameter's range: half of where `KernelPLS` begins, as
 # utilities smoothed by more leave it nothing uncertain, and it goes on in tiny steps
@@ -30,7 +30,7 @@ class PreferenceLabels(Labelling):
 
     K is a Matern 5/2 kernel of the configurations, so that neighbours have similar utilities: where each trial is
     compared once or twice, independent ones would tell winners from losers and no more. The utility that a trial shows
-    for a value is that of the comparisons alone (`deepbore.data.bradley_terry`). Beyond 1000 comparisons the latest
+    for a value is that of the comparisons alone (`deepbore.data.comparisons`). Beyond 1000 comparisons the latest
     count; nothing is learned from a trial that stands in none of them.
 
     Args:

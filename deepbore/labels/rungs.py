@@ -67,6 +67,7 @@ class RungLabels(WrappedLabels):
             separable=any(part.separable for part in parts),
             metrics=told[-1].metrics if told else {},  # those of the largest budget that has values
             constraints=graded_constraints(observations) if any(p.constraints is not None for p in parts) else None,
+            pending=observations.pending if all(p.pending is not None for p in parts) else None,
         )
 
 

@@ -1,32 +1,79 @@
-"""Labels by thresholds of one objective value: BORE's one threshold, and several at once.
+"""Labels by thresholds of one value: one threshold (BORE), several, or weighted by improvement (LFBO); and gamma.
 
 The threshold tau is the smallest value that at least a proportion gamma of the values reach, tau = Phi^-1(gamma)
 (BORE, Algorithm 1), so for distinct values and a fixed gamma one new observation flips at most one label of an older
 one (BORE section 3.1 and appendix F).
 """
 
+import math
+import numbers
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.checks import between, required
+from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations, Status
-from deepbore.data.repeats import evaluated
-from deepbore.data.thresholds import threshold
 from deepbore.errors import SettingError
 from deepbore.labels.base import Labelling, Labels, lighten_pending, weights_by_worth
 from deepbore.labels.constraints import best_feasible, graded_constraints
-from deepbore.labels.gamma import DecayingGamma, Gamma, checked_gamma
+from deepbore.validation import above, between, required
+
+
+@dataclass(frozen=True)
+class DecayingGamma:
+    """A proportion that falls from `start` towards `floor`: floor + (start - floor) * 2^(-n / half_life).
+
+    BORE section 3.1 suggests to begin with balanced classes and to focus as the optimisation goes on.
+
+    Args:
+        start: gamma at n = 0, in (0, 1).
+        floor: gamma in the limit, in (0, start].
+        half_life: after how many observations half of the way is gone, > 0.
+
+    Example:
+        >>> round(DecayingGamma(start=0.5, floor=0.1, half_life=50)(50), 6)
+        0.3
+    """
+
+    start: float = 0.5
+    floor: float = 0.1
+    half_life: float = 50.0
+
+    def __post_init__(self) -> None:
+        required(start=self.start, floor=self.floor, half_life=self.half_life)
+        between(0, 1, start=self.start, floor=self.floor)
+        above(0, half_life=self.half_life)
+        if self.floor > self.start:
+            raise SettingError(f"0 < floor <= start < 1 and half_life > 0 must hold, but got {self}.")
+
+    def __call__(self, n: int) -> float:
+        """Gamma for n observations."""
+        return self.floor + (self.start - self.floor) * math.exp2(-n / self.half_life)
+
+
+Gamma = float | DecayingGamma
+
+
+def checked_gamma(gamma: Gamma) -> Gamma:
+    """The proportion itself, if it is in (0, 1) or a schedule.
+
+    Raises:
+        SettingError: otherwise.
+    """
+    if isinstance(gamma, DecayingGamma) or (isinstance(gamma, numbers.Real) and 0 < gamma < 1):
+        return gamma
+    raise SettingError(f"0 < gamma < 1 must hold, but got gamma={gamma!r:.100}. Typical values are 0.1 to 0.5.")
 
 
 class ThresholdFamily(Labelling):
-    """What labellings by thresholds of one value share: gamma, tau, and class 0 for what has no value.
+    """Base of labellings by thresholds of one value: gamma, tau, and class 0 for rows without a value.
 
     Evaluations of one configuration have one label, that of their mean; where values came with their noise, the less
-    of it the more a row weighs (`deepbore.data.repeats.evaluated`).
+    of it the more a row weighs (`deepbore.data.replicates.Replicates`).
 
     With black-box constraints the label is that of the value, feasible or not, and each constraint has a grade of its
     own (`deepbore.labels.constraints`): one label of both has a jump at the border that no head learns as well.
@@ -39,7 +86,7 @@ class ThresholdFamily(Labelling):
         self.gamma = checked_gamma(gamma)
 
     def __call__(self, observations: Observations) -> Labels:
-        told = evaluated(observations)
+        told = observations.averaged
         if not len(told.ranked):
             return Labels.none(observations, self.outputs)
         return self.labelled(told.values, told.ranked, observations, told.worth)
@@ -57,7 +104,7 @@ class ThresholdFamily(Labelling):
             values: to minimise, n.
             ranked: those of them that tau is found among, ascending, at least one.
             observations: the rows.
-            worth: evaluations that each row is worth, as of `Evaluated`.
+            worth: evaluations that each row is worth, as of `AveragedValues`.
         """
         tau = threshold(ranked, self.proportion(len(ranked)))
         z, weight = self.label(values, ranked, tau)
@@ -69,6 +116,7 @@ class ThresholdFamily(Labelling):
             separable=bool(ranked[-1] > tau) or bool((observations.status == Status.FAILED).any()),
             metrics={"tau": observations.to_user(tau)},
             constraints=graded_constraints(observations),
+            pending=observations.pending,
         )
 
     def proportion(self, n: int) -> float:
@@ -126,3 +174,42 @@ class SeveralThresholds(ThresholdFamily):
     def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
         thresholds = values.new_tensor([threshold(ranked, gamma) for gamma in self.gammas])
         return (values[:, None] <= thresholds).to(values), torch.ones_like(values, dtype=torch.float)
+
+
+def improvement_labels(values: Tensor, tau: float, ranked: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Soft labels and weights that give LFBO's loss for expected improvement (Song et al. 2022, eq. 9).
+
+    That loss counts each observation once as a negative, and once as a positive with weight
+    u = (tau - y)_+ / mean of it over the positives. One soft label u / (1 + u) of weight 1 + u is the same. The loss is
+    least at E[u | x] / (1 + E[u | x]), which ranks points exactly by expected improvement over tau.
+
+    Args:
+        values: n; NaN counts as no improvement.
+        tau: the threshold.
+        ranked: the values that set the scale, the least first, if not all: no gain is greater than that of the least.
+
+    Returns:
+        z and weight, each n.
+    """
+    gain = torch.nan_to_num(tau - values, nan=0.0).clamp(min=0)
+    trusted = gain if ranked is None else (tau - ranked).clamp(min=0)
+    if not bool((trusted > 0).any()):
+        u = (values <= tau).to(values)
+    else:
+        greatest = trusted.max()  # in units of it no sum overflows
+        u = gain.clamp(max=greatest) / greatest / (trusted[trusted > 0] / greatest).mean()
+    return u / (1 + u), 1 + u
+
+
+class ImprovementLabels(ThresholdFamily):
+    """Threshold labels with positives weighted by their improvement (LFBO; see `improvement_labels`).
+
+    Args:
+        gamma: proportion of good observations, in (0, 1), or a schedule.
+    """
+
+    def __init__(self, gamma: Gamma = 1 / 3):
+        super().__init__(gamma)
+
+    def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
+        return improvement_labels(values, tau, torch.from_numpy(ranked).to(values))

@@ -7,25 +7,24 @@ import logging
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeVar
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from torch import Tensor
 
-from deepbore.candidates.walk import as_many
-from deepbore.checks import whole
+from deepbore.candidates.selection import as_many
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.hooks import hook
-from deepbore.compute.neutral import as_usual
+from deepbore.compute.torch_state import clean_torch_state, hook
 from deepbore.evaluators import Evaluator
 from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine
 from deepbore.loop.metrics import exact, progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
-from deepbore.loop.steering import Steering
+from deepbore.loop.stopping import Steering
+from deepbore.validation import whole
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class LoopController(Callback):
@@ -168,25 +167,26 @@ class LoopController(Callback):
 
     def _reserve_proposed(self, trainer: Trainer) -> list[int]:
         """Rows of the classifier's proposals, reserved; none if they are not worth it, or the time is over."""
-        with as_usual():
-            points = self._new(trainer, self.engine.propose, self.runner.room)
-            if points is None:
+        with clean_torch_state():
+            proposal = self._new(trainer, self.engine.propose, self.runner.room)
+            if proposal is None:
                 return []
-            self.steering.proposed(points)  # the snapshot knows of it
+            points = proposal.points
+            self.steering.proposed(proposal)  # the snapshot knows of it
             if self._stop_if_over(trainer):
                 return []
             expected = self.engine.expected_labels(points) if self.logs else None
             with self.state.metrics.forecast(len(self.state.observations), expected):  # which the snapshot knows
                 return self.engine.reserve(points)  # last: what is reserved is evaluated, whatever interrupts
 
-    def _new(self, trainer: Trainer, find: Callable[[int], Tensor], q: int) -> Tensor | None:
+    def _new(self, trainer: Trainer, find: Callable[[int], T], q: int) -> T | None:
         """Up to q new points; None, and the end of the run, where a space that counts as infinite has hardly any."""
-        points = as_many(find, q)
-        if points is None:
+        found = as_many(find, q)
+        if found is None:
             seen = self.state.observations.n_distinct
             log.warning("the run ends: of many random configurations none is new beside the %d that it has", seen)
             trainer.should_stop = True
-        return points
+        return found
 
     def _stop_if_over(self, trainer: Trainer) -> bool:
         """Stops the trainer when all trials are done, or the space is exhausted; whether it is stopped."""

@@ -1,60 +1,141 @@
-"""`Engine`: what happens to the state of a run: design, propose, reserve, record."""
+"""The steps of a run: design, propose, reserve, record; and `TrialAllocator`, which finds the next trials."""
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from typing import TypeVar
 
 import torch
+from lightning.pytorch import Trainer
 from torch import Tensor
 
-from deepbore.candidates import Search, distinct
-from deepbore.candidates.walk import fresh_rows, require_room
-from deepbore.classifiers import KernelPLS
+from deepbore.candidates import distinct
+from deepbore.candidates.selection import fresh_rows, require_room
+from deepbore.classifiers.feasibility import Feasibility
+from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.linalg import LinAlgError
-from deepbore.compute.threads import one_thread
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome, Status, WrongReturn
-from deepbore.data.repeats import evaluated
+from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
-from deepbore.labels import ValueGradedLabels
+from deepbore.loop.lightning import new_trainer, run_and_then
 from deepbore.loop.promotions import Promotion, Promotions
-from deepbore.loop.snapshot import save
-from deepbore.loop.state import RunState
+from deepbore.loop.state import RunState, save
+from deepbore.strategies import Proposal, View
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class Engine:
-    """The steps of an iteration. It knows nothing of Trainers: between two proposals somebody trains the classifier.
+    """The steps of an iteration, as functions of the state of a run: design, propose, reserve, record.
 
-    Under several ranks all hold the same state and take the same steps; each searches its share of the candidates, and
-    the first keeps the journal. The same seed and number of ranks give the same run.
+    The caller trains the models of the strategy between two proposals.
+
+    All ranks hold the same state and take the same steps; each searches its share of the candidates, and the first one
+    keeps the journal. The same seed and number of ranks give the same run.
 
     Args:
         state: of the run.
         ranks: the processes that take the steps together.
-
-    Attributes:
-        is_others_turn: whether the latest proposal was none of the classifier's, but of a second kernel in its turn.
     """
 
     def __init__(self, state: RunState, ranks: Ranks | None = None):
         self.state, self.ranks = state, ranks or Ranks()
-        self.is_others_turn = False
         self._found: tuple[tuple[object, ...], Promotions] | None = None  # at so many trials, and pending ones
         if not self.ranks.is_first:
             state.observations.journal = None
 
-    # --- what to try next --------------------------------------------------------------------------------------------
+    # --- what to evaluate next ---------------------------------------------------------------------------------------
+
+    def design(self, q: int) -> Tensor:
+        """The next q new points of the run's Sobol sequence (q x d).
+
+        In ten or more real parameters the first point is the centre of the ranges: the expected squared distance to a
+        uniform target is d/6 from a random point, and d/12 from the centre. With earlier tasks every second point, the
+        first among them, is one of those that their models rank best.
+        """
+        state, own = self.state, self.state.own
+        if not state.has_earlier_tasks:
+            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_begun)
+            if not state.n_begun and state.space.is_high_dimensional:
+                sobol[:1] = state.space.in_the_middle(sobol[:1])
+            return distinct(sobol.to(own.points.device), own, q, state.generator)
+        with one_thread():
+            promising = state.earlier.promising(q)
+            promising = promising[fresh_rows(promising, own, q)]
+        sobol = state.space.sobol(4 * q, state.seed, skip=len(own) // 2).to(own.points.device)
+        return distinct(alternating(promising, sobol, len(own) % 2), own, q, state.generator)
+
+    def propose(self, q: int) -> Proposal:
+        """q distinct new points by the strategy (q x d), or more of the design while it is not ready.
+
+        While no known trial keeps the black-box constraints, only the model of these counts, whether the strategy is
+        ready or not.
+
+        Raises:
+            SpaceExhausted: if a finite space has fewer than q configurations left.
+            RankError: if a rank has died.
+        """
+        strategy = self.state.strategy
+        with one_thread():
+            view = self.view()
+            constraints_known = self._learn_constraints(view)
+            view = replace(view, feasibility=self._feasibility)
+            ready = view.agreed(lambda: strategy.fit(view), "the strategy could not learn, exploring instead: %s")
+            seeks_feasible = view.feasibility is not None and view.feasibility.is_alone
+            if constraints_known and (ready or seeks_feasible):
+                return strategy.propose(view, q)
+        return Proposal(self.design(q))
+
+    def view(self) -> View:
+        """What the strategy may look at now."""
+        state = self.state
+        return View(
+            state.own,
+            state.data.latest,
+            state.recipe.labels,
+            state.generator,
+            self.ranks,
+            has_earlier_tasks=state.has_earlier_tasks,
+        )
+
+    def _learn_constraints(self, view: View) -> bool:
+        """Fits the models of the black-box constraints, if there are any; whether that was possible on all ranks."""
+        state, batch = self.state, view.batch
+        if batch is None or batch.constraints is None:
+            return True
+
+        def learn() -> bool:
+            state.feasibility.fit(batch, state.space.without_fixed, state.generator)
+            return True
+
+        return view.agreed(learn, "the constraints could not be learned, exploring instead: %s")
+
+    @property
+    def _feasibility(self) -> Feasibility | None:
+        """The model of the black-box constraints; None while none is known to be violated."""
+        has_constraints = bool(self.state.observations.constraints.shape[1])
+        return self.state.feasibility if has_constraints and self.state.feasibility.is_needed else None
+
+    def expected_labels(self, points: Tensor) -> Tensor | None:
+        """The label that the classifier predicts for each of q points (q); None while it is not ready.
+
+        None with budgets, too: the prediction is for the highest budget, and a trial begins on a lower one.
+        """
+        classifier = self.state.classifier
+        if not classifier.ready or self.state.observations.budget is not None:
+            return None
+        with torch.no_grad(), one_thread():
+            return classifier.probability(points.to(classifier.device))
+
+    # --- how much is left --------------------------------------------------------------------------------------------
 
     @property
     def n_left(self) -> float:
-        """How many trials could be asked for now: those of the queue, promotions, and new configurations."""
+        """How many trials could be asked for now: queued ones, promotions, and new configurations."""
         return self._n_known + max(0, self.state.observations.n_left - self._n_new_in_queue)
 
     def require_room(self, q: int) -> None:
@@ -64,12 +145,14 @@ class Engine:
 
     @property
     def _n_known(self) -> int:
-        """How many trials need no new configuration: they are enqueued, or promotions."""
+        """How many trials need no new configuration: queued ones and promotions."""
+        if self.state.observations.budget is None:
+            return len(self.state.queue)
         return len(self.state.queue) + max(len(self.state.promised), len(self._promotions))
 
     @property
     def _promotions(self) -> Promotions:
-        """Those of now: they change where a trial is asked for, told or added, or parameters are fixed."""
+        """The promotions of now: they change when a trial is asked for, told or added, or parameters are fixed."""
         observations = self.state.observations
         now = len(observations), len(observations.pending_rows), observations.space.fixed
         if self._found is None or self._found[0] != now:
@@ -86,122 +169,13 @@ class Engine:
         points = points[space.permitted(points) & torch.tensor(self.state.observations.unseen(points))]
         return len(set(space.identify(points)))
 
-    def design(self, q: int) -> Tensor:
-        """The next q new points of the run's Sobol sequence (q x d).
-
-        In a wide space, of ten real parameters or more, the first point is the middle of the ranges: a random point is,
-        squared, d/6 of a range from a place that may be anywhere, the middle d/12, and few points are as good as one.
-        Where there are earlier tasks every other one, the first among them, is one of which they forecast the best.
-        """
-        state, own = self.state, self.state.own
-        if not state.earlier:
-            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_begun)
-            if not state.n_begun and state.space.is_wide:
-                sobol[:1] = state.space.in_the_middle(sobol[:1])
-            return distinct(sobol.to(own.points.device), own, q, state.generator)
-        with one_thread():
-            promising = state.earlier.promising(q)
-            promising = promising[fresh_rows(promising, own, q)]
-        sobol = state.space.sobol(4 * q, state.seed, skip=len(own) // 2).to(own.points.device)
-        return distinct(taking_turns(promising, sobol, len(own) % 2), own, q, state.generator)
-
-    def propose(self, q: int) -> Tensor:
-        """q distinct new points by the trained classifier (q x d), or more of the design if it is not ready.
-
-        Black-box constraints are learned first, from the labels that the classifier has learned from. While nothing is
-        feasible they are all that counts, whether the classifier is ready or not.
-
-        Raises:
-            SpaceExhausted: if a finite space has fewer than q configurations left.
-            RankError: if a rank has died.
-        """
-        state, recipe = self.state, self.state.recipe
-        self.is_others_turn = False
-        ready, learned = all(self.ranks.gather(state.classifier.ready)), self._learn_feasibility()
-        if not learned or not (ready or state.feasibility.is_alone):
-            return self.design(q)
-        search = Search(
-            recipe.acquisition,
-            state.classifier,
-            state.own,
-            state.generator,
-            self.ranks,
-            feasibility=state.feasibility if state.feasibility.is_needed else None,
-        )
-        other = self._in_turn(search, q)
-        self.is_others_turn = other is not None and q == 1
-        with one_thread():
-            if other is None:
-                return recipe.candidates.propose(search, q)
-            half = recipe.candidates.propose(other, math.ceil(q / 2))
-            rest = recipe.candidates.propose(search, q) if q > 1 else half[:0]
-            return distinct(torch.cat([half, rest]), search.observations, q, state.generator)
-
-    def _learn_feasibility(self) -> bool:
-        """Lets the state learn the constraints of the latest labels, if any; whether that was possible on all ranks."""
-        state, labelled = self.state, self.state.data.latest
-        if labelled is None or labelled.constraints is None:
-            return True
-
-        def learn() -> bool:
-            state.feasibility.fit(labelled, state.space.released, state.generator)
-            return True
-
-        return self._on_all_ranks(learn, "the constraints could not be learned, exploring instead: %s")
-
-    def _in_turn(self, search: Search, q: int) -> Search | None:
-        """Another search than the classifier's if the next point, or half of the next q, is by it; else None."""
-        state, labelled, classifier = self.state, self.state.data.latest, self.state.classifier
-        if labelled is None or not isinstance(classifier, KernelPLS):
-            return None
-
-        def nearby() -> bool:
-            values = evaluated(search.observations).values[: len(labelled)]  # a trial may have been asked for since
-            return state.nearby.take_turn(labelled, values, q) and state.nearby.knows(labelled, values, classifier)
-
-        def elsewhere() -> bool:
-            labels = state.recipe.labels
-            assert isinstance(labels, ValueGradedLabels)  # or it may not look elsewhere
-            return state.elsewhere.take_turn(labelled, search.observations, labels, classifier, q)
-
-        failure = "the rows %s could not be learned, going on without them: %%s"
-        if state.may_look_nearby and self._on_all_ranks(nearby, failure % "near the best one"):
-            assert state.nearby.head is not None
-            return replace(search, classifier=state.nearby.head)
-        if state.may_look_elsewhere and self._on_all_ranks(elsewhere, failure % "of other branches"):
-            assert state.elsewhere.head is not None
-            assert state.elsewhere.rest is not None
-            return replace(search, classifier=state.elsewhere.head, around=state.elsewhere.rest.ranked)
-        return None
-
-    def _on_all_ranks(self, learn: Callable[[], bool], failure: str) -> bool:
-        """Whether learning says yes on all ranks; where a matrix has no factor, there is a warning, and no."""
-        try:
-            with one_thread():
-                learned = learn()
-        except LinAlgError as error:
-            log.warning(failure, error)
-            learned = False
-        return all(self.ranks.gather(learned))
-
-    def expected_labels(self, points: Tensor) -> Tensor | None:
-        """The label that the classifier forecasts of each of q points (q); None while it is not ready.
-
-        None, too, where there are budgets: what it forecasts is at the highest, and a trial's first label is not.
-        """
-        classifier = self.state.classifier
-        if not classifier.ready or self.state.observations.budget is not None:
-            return None
-        with torch.no_grad(), one_thread():
-            return classifier.probability(points.to(classifier.device))
-
-    # --- bookkeeping -------------------------------------------------------------------------------------------------
+    # --- reserving and recording -------------------------------------------------------------------------------------
 
     def reserve(self, points: Tensor) -> list[int]:
         """Makes points (q x d) pending trials and returns their rows.
 
-        The snapshot comes first, and knows the points: wherever the process dies, a run that is resumed asks for those
-        that the journal does not have.
+        The snapshot is written first and holds the points: wherever the process dies, the resumed run asks for those
+        points that the journal does not have.
         """
         state, journal = self.state, self.state.observations.journal
         if journal is not None:
@@ -211,26 +185,28 @@ class Engine:
 
     def reserve_queued(self, q: int) -> list[int]:
         """Makes up to q points of the queue pending trials and returns their rows."""
-        self.state.observations.settle()  # what was enqueued last may still have to get there
+        self.state.observations.complete_pending_write()  # the latest enqueued point may still be unwritten
         with self._taken(self.state.queue, q) as points:
             return self.reserve(torch.stack(points)) if points else []
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
-        """Lets up to q trials go on with more to spend (see `deepbore.loop.promotions`), and returns their new rows.
+        """Promotes up to q trials to a larger budget (see `deepbore.loop.promotions`), and returns their new rows.
 
         Args:
             q: how many.
-            of: the row of the only trial that may; None for any.
+            of: the row of the only trial that may be promoted; None for any.
         """
         q = max(0, q)
-        if self.state.promised and of is None:  # alone: what else is promoted may hang on what comes of them
+        if self.state.observations.budget is None:
+            return []
+        if self.state.promised and of is None:  # alone: further promotions depend on their results
             with self._taken(self.state.promised, q) as promised:
                 return self._reserve_again([Promotion(*each) for each in promised])
         return self._reserve_again(self._promotions.first(q, of))
 
     @contextmanager
     def _taken(self, waiting: list[T], q: int) -> Iterator[list[T]]:
-        """Up to q of what waits, taken out at the front, and put back if they were not reserved within."""
+        """The first q items of a waiting list, taken out, and put back if they were not reserved within."""
         n, first = len(self.state.observations), waiting[:q]
         del waiting[:q]
         try:
@@ -241,7 +217,7 @@ class Engine:
             raise
 
     def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
-        """Makes pending trials of those that go on; the snapshot comes first, as in `reserve`."""
+        """Makes pending trials of promotions; the snapshot is written first, as in `reserve`."""
         observations, journal = self.state.observations, self.state.observations.journal
         if not chosen:
             return []
@@ -253,10 +229,10 @@ class Engine:
         return observations.reserve(points, [each.budget for each in chosen], resume_from=rows)
 
     def record(self, trial: Trial, outcome: Outcome) -> Outcome:
-        """Gives a pending trial its outcome: a failure, where it has another number of values than the run.
+        """Gives a pending trial its outcome; one with another number of values than the run's is a failure.
 
         Returns:
-            What has been recorded; where the trial was told by somebody else meanwhile, that.
+            The recorded outcome; that of an earlier `tell` if the trial was told meanwhile.
         """
         known = self.state.observations.trial(trial.id)
         if known.status is not Status.PENDING:
@@ -274,15 +250,84 @@ class Engine:
 
 
 def _outcome_of(trial: Trial) -> Outcome:
-    """What a trial was told."""
+    """The outcome that a trial was told."""
     if trial.status is Status.FAILED:
         return Outcome.failure(trial.reason)
     return Outcome(trial.values, constraints=trial.constraints or ())
 
 
-def taking_turns(one: Tensor, other: Tensor, begun: int) -> Tensor:
-    """Rows of two tensors in turns, the other's first where `begun` is 1; then the rest of the longer one."""
+def alternating(one: Tensor, other: Tensor, begun: int) -> Tensor:
+    """Alternating rows of two tensors, the other's first if `begun` is 1; then the rest of the longer one."""
     first, second = (other, one) if begun else (one, other)
     both = min(len(first), len(second))
     turns = torch.stack([first[:both], second[:both]], dim=1).flatten(0, 1)
     return torch.cat([turns, first[both:], second[both:]])
+
+
+class TrialAllocator:
+    """Allocates trials by ask and tell: queued, promoted, designed or proposed. A failed `ask` changes nothing.
+
+    Args:
+        engine: the steps of the run.
+        device: where the models are trained.
+    """
+
+    def __init__(self, engine: Engine, device: torch.device):
+        self.engine, self.state, self.device = engine, engine.state, device
+        self._trainer: Trainer | None = None
+
+    def ask(self, q: int) -> list[int]:
+        """The rows of q >= 1 reserved trials: first those of an earlier call that failed, then queued ones.
+
+        Raises:
+            SpaceExhausted: if a finite space has fewer than q configurations left.
+        """
+        state = self.state
+        state.unclaimed = self.engine.still_pending(state.unclaimed)  # they are in `Study.pending`, and can be told
+        # before anything is reserved, so that no trial is left pending that was never returned
+        self.engine.require_room(q - len(state.unclaimed))
+        for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
+            n = len(state.observations)
+            try:
+                reserve(max(0, q - len(state.unclaimed)))
+            finally:  # whatever interrupts
+                state.unclaimed += range(n, len(state.observations))
+        rows, state.unclaimed = state.unclaimed[:q], state.unclaimed[q:]
+        return rows
+
+    def _reserve_new(self, q: int) -> None:
+        """Reserves q new points; if that fails, the state is restored, except for trials in the journal."""
+        state, n = self.state, len(self.state.observations)
+        if not q:
+            return
+        if not state.n_missing:
+            state.bind()  # before the copy: a model can't be unbound
+        before = deepcopy(state.state_dict())
+        try:
+            self.engine.reserve(self._points(q))
+        except BaseException:
+            if len(state.observations) == n:
+                state.load_state_dict(before)
+            raise
+
+    def _points(self, q: int) -> Tensor:
+        state = self.state
+        if state.n_missing:
+            return self.engine.design(q)
+        epochs, state.rehearsals = 1 + state.rehearsals, 0
+        if all(model.closed_form for model in state.strategy.models):
+            return self._points_without_a_trainer(q, epochs)
+        self._trainer, trainer = None, self._trainer or new_trainer(self.device)
+        points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+        self._trainer = trainer  # a trainer that was interrupted is not used again
+        return points
+
+    def _points_without_a_trainer(self, q: int, epochs: int) -> Tensor:
+        """The next q points by models that are fitted in closed form."""
+        state = self.state
+        state.observations.to(self.device)
+        for _ in range(epochs):
+            batch = state.data.batch()
+            for model in state.strategy.models:
+                model.to(self.device).learned(batch)
+        return self.engine.propose(q).points

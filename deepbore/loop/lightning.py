@@ -1,6 +1,6 @@
 """The border with Lightning: whatever relies on more than its documented interface stands here, and nowhere else.
 
-Each of these has a test in `tests/test_border.py` that says what is relied on:
+Each of these has a test in `tests/loop/test_lightning.py` that says what is relied on:
 
 - `trainer.fit_loop.max_epochs` may be set between two fits, so that one Trainer runs some epochs at a time;
 - a `fit` that Ctrl-C ends leaves by `SystemExit`, or by an error of its own, with the `KeyboardInterrupt` among the
@@ -15,18 +15,21 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint, LambdaCallback, ModelSummary, ProgressBar
+from torch import nn
 
 from deepbore.classifiers import Classifier
-from deepbore.compute.neutral import as_found
-from deepbore.labels import LabelledObservations
+from deepbore.classifiers.base import optimizers_of
+from deepbore.compute.distributed import leave_apart
+from deepbore.compute.torch_state import caller_torch_state
+from deepbore.labels import LabelledBatch, LabelledObservations
 
 T = TypeVar("T")
 LAUNCHER = "lightning.fabric.strategies.launchers.subprocess_script"
@@ -52,6 +55,41 @@ with warnings.catch_warnings():
     IGNORED: Any = warnings.filters[0]
 
 
+class Models(LightningModule):
+    """Several classifiers that learn the same batches side by side.
+
+    What they measure is logged, that of the first by its name, that of the second as name_2, and so on.
+
+    Args:
+        models: two or more.
+    """
+
+    def __init__(self, models: Sequence[Classifier]):
+        super().__init__()
+        self.automatic_optimization = False
+        self.classifiers = list(models)
+        for number, model in enumerate(models, 1):  # not in a ModuleList: Lightning hands its trainer to children only
+            self.add_module(f"model{number}", model)
+        self.witness = nn.Parameter(torch.zeros(()))  # DDP needs a parameter that could be trained
+
+    def configure_model(self) -> None:
+        """Makes the parameters of all."""
+        for model in self.classifiers:
+            model.configure_model()
+        leave_apart(self, witness="witness")
+
+    def configure_optimizers(self) -> Any:
+        """Those of all."""
+        return optimizers_of(self.classifiers)
+
+    def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
+        """All learn the epoch's one batch."""
+        for number, model in enumerate(self.classifiers, 1):
+            measured = model.learned(batch)
+            named = measured if number == 1 else {f"{name}_{number}": value for name, value in measured.items()}
+            self.log_dict(named, on_step=False, on_epoch=True, batch_size=batch.n_own)
+
+
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
     """A trainer on one device that only trains: without logger, checkpoints or bars."""
     device = torch.device(device)
@@ -67,7 +105,7 @@ def new_trainer(device: torch.device | str = "cpu") -> Trainer:
         )
 
 
-def run(trainer: Trainer, classifier: Classifier, data: LabelledObservations, epochs: int | None = None) -> None:
+def run(trainer: Trainer, module: Classifier | Models, data: LabelledObservations, epochs: int | None = None) -> None:
     """One `fit`: so many more epochs, or as many as the trainer itself allows: no thousand, where it says nothing.
 
     Raises:
@@ -79,11 +117,11 @@ def run(trainer: Trainer, classifier: Classifier, data: LabelledObservations, ep
     elif trainer.fit_loop.max_epochs is None:
         trainer.fit_loop.max_epochs = -1
     with quiet(), _interruptible():
-        trainer.fit(classifier, datamodule=data)
+        trainer.fit(module, datamodule=data)
 
 
 def run_and_then(
-    trainer: Trainer, classifier: Classifier, data: LabelledObservations, epochs: int, then: Callable[[], T]
+    trainer: Trainer, module: Classifier | Models, data: LabelledObservations, epochs: int, then: Callable[[], T]
 ) -> T:
     """So many epochs, and then a function, called while the classifier is still on the trainer's device.
 
@@ -93,7 +131,7 @@ def run_and_then(
     results: list[T] = []
     callback = LambdaCallback(on_train_end=lambda *_: results.append(then()))
     with listening(trainer, callback):
-        run(trainer, classifier, data, epochs)
+        run(trainer, module, data, epochs)
     return results[0]
 
 
@@ -163,7 +201,7 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def as_called() -> Iterator[None]:
     """Within a run, the program as it was when the run began: for an objective, which may train, too, and callbacks."""
-    with as_found():
+    with caller_torch_state():
         if not HUSHED:
             yield
             return

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from deepbore.data.array_ranking import hypervolume
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Status
-from deepbore.data.pareto import hypervolume
+from deepbore.data.outcome import Status
 from deepbore.labels import LabelledBatch, changed_rows, front_rows
 
 ROWS = 512  # the labels that are compared: all of them, or so many spread evenly

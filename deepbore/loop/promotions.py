@@ -13,10 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from deepbore.data.budget import Budget
-from deepbore.data.merit import best_first
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
+from deepbore.data.trial import Budget
 
 
 class Promotion(NamedTuple):
@@ -86,4 +85,4 @@ def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Ten
     there = observations.budgets == rung
     n = int((there & (observations.status != Status.PENDING)).sum())
     rows = (there & (observations.status == Status.COMPLETE)).nonzero().squeeze(-1)
-    return best_first(observations, rows)[: math.floor(n / budget.factor + 1e-9)]
+    return observations.best_first(rows)[: math.floor(n / budget.factor + 1e-9)]

@@ -1,27 +1,25 @@
 """`Recipe`: the parts of a run, resolved once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deepbore.acquisition import Acquisition, default_acquisition
-from deepbore.candidates import Candidates, GreedyBatch
-from deepbore.checks import of_kind, whole
-from deepbore.classifiers import AtBudgets, Classifier, KernelPLS, PerColumn
-from deepbore.data.budget import Budget
+from deepbore.acquisition import Acquisition
+from deepbore.candidates import Candidates
+from deepbore.classifiers import Classifier, at_budgets
+from deepbore.component import alike, class_name, describe, make
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
-from deepbore.labels import Gamma, Labelling, PreferenceLabels, RungLabels
-from deepbore.labels.base import WrappedLabels
-from deepbore.parts import alike, class_name, describe, make
+from deepbore.labels import Gamma, Labelling, PreferenceLabels
+from deepbore.labels.defaults import rung_labels
 from deepbore.space import SearchSpace
+from deepbore.strategies import ModelStrategy, Strategy, Turns
+from deepbore.strategies.defaults import default_classifier, default_strategy
+from deepbore.validation import of_kind, whole
 
 N_INITIAL = 10
-KINDS: dict[str, type] = {
-    "labels": Labelling,
-    "classifier": Classifier,
-    "acquisition": Acquisition,
-    "candidates": Candidates,
-}
+SHORT_FORM: dict[str, type] = {"classifier": Classifier, "acquisition": Acquisition, "candidates": Candidates}
+KINDS: dict[str, type] = {"labels": Labelling, "strategy": Strategy, **SHORT_FORM}
 
 
 @dataclass(frozen=True)
@@ -30,19 +28,36 @@ class Recipe:
 
     Attributes:
         labels: how outcomes become labels.
-        classifier: what learns.
-        acquisition: what is maximised.
-        candidates: how it is maximised.
-        n_initial: trials of a Sobol design before the classifier is asked.
-        given: names of the parts that are not the defaults of the classifier.
+        strategy: what proposes.
+        n_initial: trials of a Sobol design before the strategy is asked.
+        given: names of the settings that the user gave.
     """
 
     labels: Labelling
-    classifier: Classifier
-    acquisition: Acquisition
-    candidates: Candidates
+    strategy: Strategy
     n_initial: int
     given: frozenset[str] = frozenset()
+
+    @property
+    def classifier(self) -> Classifier:
+        """The first model of the strategy."""
+        return self.strategy.models[0]
+
+    @property
+    def acquisition(self) -> Acquisition | None:
+        """What the first strategy maximises; None where it is no `ModelStrategy`."""
+        return None if self.first is None else self.first.acquisition
+
+    @property
+    def candidates(self) -> Candidates | None:
+        """How the first strategy maximises it; None where it is no `ModelStrategy`."""
+        return None if self.first is None else self.first.candidates
+
+    @property
+    def first(self) -> ModelStrategy | None:
+        """What classifier, acquisition and candidates are short for; None where the strategy has no such part."""
+        first = self.strategy.first if isinstance(self.strategy, Turns) else self.strategy
+        return first if isinstance(first, ModelStrategy) else None
 
     @classmethod
     def resolve(
@@ -52,12 +67,14 @@ class Recipe:
         *,
         labels: Labelling | None = None,
         gamma: Gamma | None = None,
+        strategy: Strategy | None = None,
         classifier: Classifier | None = None,
         acquisition: Acquisition | None = None,
         candidates: Candidates | None = None,
         n_initial: int | None = None,
         budget: Budget | None = None,
         by_preference: bool = False,
+        turns: Sequence[Strategy] | None = None,
     ) -> "Recipe":
         """The recipe with defaults for what is not given, checked: parts that do not go together are refused here.
 
@@ -66,37 +83,39 @@ class Recipe:
             objectives: k >= 1, how many values an outcome has.
             labels: see `Study`, as all that follow.
             by_preference: whether trials are compared, so that the default labels are those of utilities.
+            turns: strategies that take turns with the model that classifier, acquisition and candidates describe; None
+                for the default of the space.
 
         Raises:
             SettingError: for a part of the wrong kind, parts that do not go together, or a number outside its range.
         """
         if labels is not None and gamma is not None:
             raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
-        given = {"labels": labels, "classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+        short = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+        given = {"labels": labels, "strategy": strategy, **short}
         for name, part in given.items():
             of_kind(KINDS[name], **{name: part})
         whole(1, n_initial=n_initial)
-        classifier = classifier or default_classifier(objectives, labels)
+        check_budget(budget, objectives)
+        if strategy is None:
+            classifier = classifier or default_classifier(objectives, labels)
+            model = classifier
+        else:
+            refuse_both(short)
+            model = first_model(strategy)
         if labels is None:
-            labels = classifier.default_labels(gamma, objectives)
+            labels = model.default_labels(gamma, objectives)
             labels = PreferenceLabels(labels) if by_preference else labels  # type: ignore[arg-type]  # of one objective
         if budget is not None:
-            check_budget(budget, objectives)
-            labels = labels if _grades_rungs(labels) else RungLabels(labels)
-            classifier = classifier if isinstance(classifier, AtBudgets) else AtBudgets(classifier, budget)
-            if classifier.budget != budget:
-                raise SettingError(
-                    f"the classifier is of {classifier.budget}, but the study has {budget}. Give the classifier alone: "
-                    "it is wrapped in AtBudgets by itself."
-                )
-        recipe = cls(
-            labels,
-            classifier,
-            (acquisition or default_acquisition(classifier)).resolved(classifier),
-            candidates or GreedyBatch(),
-            N_INITIAL if n_initial is None else int(n_initial),
-            given_names({**given, "gamma": gamma}),
-        )
+            labels = rung_labels(labels)
+        if strategy is not None:
+            strategy = strategy if budget is None else strategy.at_budgets(budget)
+        else:
+            assert classifier is not None
+            classifier = classifier if budget is None else at_budgets(classifier, budget)
+            strategy = short_form(space, labels, classifier, acquisition, candidates, turns)
+        n = N_INITIAL if n_initial is None else int(n_initial)
+        recipe = cls(labels, strategy, n, given_names({**given, "gamma": gamma}))
         recipe.check(space, objectives)
         return recipe
 
@@ -126,7 +145,11 @@ class Recipe:
         recipe = cls.resolve(
             space, objectives, **parts_of(described, changed), budget=budget, by_preference=by_preference
         )
-        return replace(recipe, given=given_names(changed) & KINDS.keys() | set(described.get("given", ())))
+        names = given_names(changed) & KINDS.keys()
+        kept = set(described.get("given", ()))
+        kept -= {"strategy"} if names & SHORT_FORM.keys() else set()
+        kept -= SHORT_FORM.keys() if "strategy" in names else set()
+        return replace(recipe, given=names | kept)
 
     def check(self, space: SearchSpace, objectives: int) -> None:
         """Raises SettingError unless the parts go together, on this space and with so many objectives."""
@@ -135,53 +158,62 @@ class Recipe:
                 f"{type(self.labels).__name__} grades outcomes of {self.labels.objectives} value(s), but the study has "
                 f"{objectives} direction(s). Give labels= that grade several values."
             )
-        _check_columns(self.labels, self.classifier, self.acquisition)
-        self.acquisition.check(self.classifier)
-        self.candidates.check(space, self.classifier)
+        self.strategy.check(space, self.labels)
 
     def describe(self) -> dict[str, Any]:
-        """The recipe as plain JSON data, for the header of a journal."""
-        parts = {name: describe(getattr(self, name)) for name in KINDS}
-        return {**parts, "n_initial": self.n_initial, "given": sorted(self.given)}
+        """The recipe as plain JSON data, for the header of a journal.
+
+        A strategy that was not given stands there by its short form, and the strategies that take turns with it.
+        """
+        shared = {"n_initial": self.n_initial, "given": sorted(self.given)}
+        first = self.first
+        if first is None or "strategy" in self.given:
+            return {"labels": describe(self.labels), "strategy": describe(self.strategy), **shared}
+        parts = {"labels": self.labels, **{name: getattr(first, name) for name in SHORT_FORM}}
+        turns = self.strategy.others if isinstance(self.strategy, Turns) else []
+        described = {name: describe(part) for name, part in parts.items()}
+        return {**described, "turns": [describe(each) for each in turns], **shared}
 
     def differences(self, described: Mapping[str, Any]) -> list[str]:
         """What is other than in a header, in words."""
         own = self.describe()
-        other = [name for name in own if name != "given" and not alike(own[name], described.get(name))]
+        passed_over = {"given"} if "turns" in described else {"given", "turns"}  # which version 0.2 did not write
+        other = [name for name in own if name not in passed_over and not alike(own[name], described.get(name))]
         return [f"{name} is {shown(own[name])}, was {shown(described.get(name))}" for name in other]
 
 
-def default_classifier(objectives: int, labels: Labelling | None) -> Classifier:
-    """What learns where nobody says otherwise: `KernelPLS`, one for each column where labels grade a front.
-
-    Args:
-        objectives: k.
-        labels: those that are given; None for the default.
-    """
-    if objectives > 1 if labels is None else labels.grades_front:
-        return PerColumn(KernelPLS(alike=False), objectives if labels is None else labels.outputs)
-    return KernelPLS()
-
-
-def _grades_rungs(labels: Labelling) -> bool:
-    """Whether these labels, or any that they are made of, grade each rung by itself."""
-    return isinstance(labels, RungLabels) or (isinstance(labels, WrappedLabels) and _grades_rungs(labels.base))
+def short_form(
+    space: SearchSpace,
+    labels: Labelling,
+    classifier: Classifier,
+    acquisition: Acquisition | None,
+    candidates: Candidates | None,
+    turns: Sequence[Strategy] | None = None,
+) -> Strategy:
+    """What classifier, acquisition and candidates are the short form of, with the turns given or the default ones."""
+    if turns is None:
+        return default_strategy(space, labels, classifier, acquisition, candidates)
+    first = ModelStrategy(classifier, acquisition, candidates)
+    return Turns([first, *turns]) if turns else first
 
 
-def _check_columns(labels: Labelling, classifier: Classifier, acquisition: Acquisition) -> None:
-    """Raises SettingError unless all three mean columns by themselves, or none does, and as many of them."""
-    if labels.grades_front != acquisition.takes_front:
-        one, other = (labels, acquisition) if labels.grades_front else (acquisition, labels)
+def refuse_both(short: Mapping[str, Any]) -> None:
+    """Raises SettingError where a part is given beside the strategy that has it."""
+    if beside := [name for name, part in short.items() if part is not None]:
         raise SettingError(
-            f"{type(one).__name__} is about a front of several objectives, which {type(other).__name__} knows nothing "
-            "of. LogHypervolumeImprovement goes with ObjectiveLabels and PerColumn, and other acquisitions with "
-            "ChebyshevLabels and any classifier. Leave out one of them for the default."
+            f"give either strategy or {', '.join(beside)}, not both: a strategy has them. "
+            "Give strategy=ModelStrategy(classifier, acquisition, candidates)."
         )
-    if classifier.columns not in (None, labels.outputs):
+
+
+def first_model(strategy: Strategy) -> Classifier:
+    """The first model of a strategy. Raises SettingError for one without any, which has no `Study.classifier`."""
+    if not strategy.models:
         raise SettingError(
-            f"{type(classifier).__name__} has {classifier.columns} column(s), but {type(labels).__name__} has "
-            f"{labels.outputs}. Give PerColumn(..., columns={labels.outputs})."
+            f"a strategy needs a model that the run trains, but {type(strategy).__name__} has none. Give it one in "
+            "`models`, or put it into Turns([ModelStrategy(KernelPLS()), ...])."
         )
+    return strategy.models[0]
 
 
 def check_budget(budget: Budget | None, objectives: int = 1) -> None:
@@ -206,14 +238,26 @@ def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     """The settings for `Recipe.resolve`: what is given, and the rest as a header describes it (see `Recipe.again`)."""
     settings = {name: part for name, part in given.items() if part is not None}
     passed_over = given_names(given) | {"given"}
+    if settings.keys() & SHORT_FORM.keys():  # the strategies beside the model of the header may not suit this one
+        passed_over |= {"strategy", "turns"}
+    if "strategy" in settings:
+        passed_over |= SHORT_FORM.keys() | {"turns"}
+    if settings.keys() & {"labels", "gamma"}:  # the turns follow from the labels
+        passed_over |= {"turns"}
     if "classifier" in settings:  # what suited the classifier of the header may not suit this one
         passed_over |= KINDS.keys() - set(described.get("given", ()))
     for name in described.keys() - passed_over:
         try:
-            settings[name] = make(described[name], KINDS[name]) if name in KINDS else described[name]
+            settings[name] = _made(name, described[name])
         except SettingError as error:
             raise SettingError(f"the journal's {name} can't be made again: {error} Here: {name}=...") from None
     return settings
+
+
+def _made(name: str, described: Any) -> Any:
+    if name == "turns":
+        return [make(each, KINDS["strategy"]) for each in described]
+    return make(described, KINDS[name]) if name in KINDS else described
 
 
 def shown(described: Any) -> str:
@@ -221,4 +265,6 @@ def shown(described: Any) -> str:
     if isinstance(described, Mapping) and "class_path" in described:
         settings = ", ".join(f"{name}={shown(value)}" for name, value in described["init_args"].items())
         return f"{class_name(described)}({settings})"
+    if isinstance(described, list):
+        return f"[{', '.join(map(shown, described))}]"
     return repr(described)

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers import Classifier
-from deepbore.compute.threads import one_thread
+from deepbore.compute.devices import one_thread
 from deepbore.data.observations import Observations
-from deepbore.data.repeats import distinct_rows, evaluated
+from deepbore.data.table import distinct_rows
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
 from deepbore.loop.lightning import detached, new_trainer, run_and_then
@@ -52,10 +52,8 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
     Returns:
         For each configuration its best row, the first of equal ones, in the order of the means of configurations.
     """
-    values, means = observations.values[:, 0], evaluated(observations).values
-    own = observations.feasible & (observations.tasks == 0)
-    if observations.budget is not None and observations.best is not None:
-        own &= observations.budgets == observations.best.budget
+    values, means = observations.values[:, 0], observations.averaged.values
+    own = observations.ranking.may_be_best
     ranked = torch.where(own, means, math.inf)
     best = ranked.topk(min(most, len(ranked)), largest=False).indices
     rows = torch.cat([best[own[best]], own.nonzero().squeeze(-1)[-most:]]).unique()  # ascending
@@ -96,4 +94,4 @@ def _copies(state: RunState) -> tuple[Classifier, LabelledObservations]:
             f"a recommendation needs a copy of the classifier and the labels, but {type(parts[0]).__name__} and "
             f"{type(parts[1]).__name__} can't be copied: {error} See `copy.deepcopy`."
         ) from error
-    return classifier, LabelledObservations(state.observations, labels)
+    return classifier, LabelledObservations(state.observations, labels, state.with_earlier_tasks)

@@ -2,14 +2,13 @@
 
 import math
 
-from deepbore.data.outcomes import LostWorker
-from deepbore.data.reading import trials_of
+from deepbore.data.outcome import LostWorker
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.shared import SharedEvaluator
 from deepbore.evaluators.warning import warn
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import as_called
-from deepbore.loop.steering import Steering
+from deepbore.loop.stopping import Steering
 
 
 class TrialRunner:
@@ -44,7 +43,7 @@ class TrialRunner:
         trials, or, at the end of the run, until all are done.
         """
         with self.steering.interrupts.gently():
-            for trial in trials_of(self.engine.state.observations, rows):
+            for trial in self.engine.state.observations.trials(rows):
                 self.evaluator.submit(trial)
             while self._must_wait:
                 self._collect()

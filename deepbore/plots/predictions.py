@@ -1,32 +1,40 @@
-"""What the classifier and the labels of a study say, as numbers to draw."""
+"""What the classifier and the labels of a study say, as numbers to draw: pi, values, predictions of unseen trials."""
 
 import copy
+import inspect
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from deepbore.classifiers import Classifier
 from deepbore.classifiers.link import Link
-from deepbore.data.directions import sign_of
+from deepbore.component import Component
 from deepbore.data.observations import Observations
+from deepbore.data.outcome import Status
+from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
-from deepbore.labels import EmphasiseChanges, Labelling, Labels
+from deepbore.labels import EmphasiseChanges, LabelledObservations, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily
-from deepbore.plots.style import require_study
+from deepbore.loop.lightning import train
+from deepbore.plots.sources import require_study
+from deepbore.plots.style import UNIT, ValueAxis
 from deepbore.space.parameters import Parameter
+from deepbore.validation import whole
 
 if TYPE_CHECKING:
     from deepbore.study import Study
 
-MANY = 1000  # so many observations a picture shows at most
+MANY = 1000  # observations that a picture shows at most
 CHUNK = 512  # points that are scored at once
 
 
 def nothing_learned(study: "Study") -> str | None:
-    """Why the classifier has nothing to show; None if it has.
+    """The reason why the classifier has nothing to show; None if it has something.
 
     Raises:
         SettingError: if it has never been trained, though there is something to learn.
@@ -43,24 +51,18 @@ def nothing_learned(study: "Study") -> str | None:
     return "The classifier could not be trained, or not since there is something to learn: call study.fit()."
 
 
+# --- labels and values of the trials ---------------------------------------------------------------------------------
+
+
 def labels_of(study: "Study") -> Labels:
-    """The labels of all rows as of now; by a copy, as some labellings remember what they have labelled."""
+    """The current labels of all rows; by a copy, as some labellings keep a memory of their calls."""
     return copy.deepcopy(study.labels)(study.observations)
 
 
-def own_rows(observations: Observations) -> Tensor:
-    """This run's finished trials, on the CPU."""
-    rows = observations.finished_rows
-    return rows[observations.tasks[rows] == 0].cpu()
-
-
-def judged_rows(observations: Observations, most: int) -> Tensor:
-    """Up to so many of them that the classifier's word is about: where there are budgets, those of the largest."""
-    rows = own_rows(observations)
-    if observations.budget is not None and len(rows):
-        spent = observations.budgets.cpu()[rows]
-        rows = rows[spent == spent.max()]
-    return thinned(rows, most)
+def mean_labels(study: "Study") -> np.ndarray:
+    """The label of each trial, averaged over the classifier's outputs (n)."""
+    labels: np.ndarray = labels_of(study).z.mean(-1).cpu().double().numpy()
+    return labels
 
 
 def tau_of(labels: Labels) -> float:
@@ -76,7 +78,7 @@ def thresholds_of(labelling: Labelling) -> ThresholdFamily | None:
 
 
 def is_good(study: "Study", labels: Labels) -> np.ndarray:
-    """Which trials reach the threshold tau, or have a label above 0 where there is no threshold (n)."""
+    """Whether each trial reaches the threshold tau, or has a label above 0 where there is no threshold (n)."""
     tau = tau_of(labels)
     if math.isnan(tau):
         above: np.ndarray = (labels.z.mean(-1) > 0).cpu().numpy()
@@ -91,8 +93,51 @@ def values_of(study: "Study") -> np.ndarray:
     return values
 
 
+# --- which trials ----------------------------------------------------------------------------------------------------
+
+
+def is_own(study: "Study") -> np.ndarray:
+    """Whether each trial is of this run, not of an earlier task, whose values may be on another scale (n)."""
+    own: np.ndarray = (study.observations.tasks == 0).cpu().numpy()
+    return own
+
+
+def own_rows(observations: Observations) -> Tensor:
+    """This run's finished trials, on the CPU."""
+    rows = observations.finished_rows
+    return rows[observations.tasks[rows] == 0].cpu()
+
+
+def judged_rows(observations: Observations, most: int) -> Tensor:
+    """At most so many finished trials that the classifier predicts: where there are budgets, those of the largest."""
+    rows = own_rows(observations)
+    if observations.budget is not None and len(rows):
+        spent = observations.budgets.cpu()[rows]
+        rows = rows[spent == spent.max()]
+    return evenly(rows, most)
+
+
+def shown_rows(study: "Study", most: int = MANY) -> Tensor:
+    """This run's finished rows to draw, in order; of too many, half the best and half others evenly."""
+    rows = own_rows(study.observations)
+    if len(rows) <= most:
+        return rows
+    best = study.observations.best_rows(most // 2).cpu()
+    own = best[study.observations.tasks.cpu()[best] == 0]
+    both: Tensor = torch.cat([own, evenly(rows, most // 2)]).unique()
+    return both
+
+
+def evenly(rows: Tensor, most: int) -> Tensor:
+    """The rows, or evenly chosen ones of too many."""
+    return rows if len(rows) <= most else rows[torch.linspace(0, len(rows) - 1, most).long()]
+
+
+# --- what the classifier says ----------------------------------------------------------------------------------------
+
+
 def name_of_pi(study: "Study") -> str:
-    """What the classifier's pi is."""
+    """The meaning of the classifier's pi."""
     return "expected label" if study.classifier.link is Link.IDENTITY else "class probability"
 
 
@@ -105,7 +150,7 @@ def probability(study: "Study", points: Tensor) -> np.ndarray:
 
 
 def has_deviation(study: "Study") -> bool:
-    """Whether the classifier says how sure it is of its scores."""
+    """Whether the classifier has a standard deviation of its scores."""
     return "std" in study.classifier.capabilities
 
 
@@ -130,27 +175,14 @@ def _moments(study: "Study", points: Tensor) -> tuple[Tensor, Tensor]:
     return mean.cpu().double(), std.cpu().double()
 
 
-def thinned(rows: Tensor, most: int) -> Tensor:
-    """The rows, or so many of them evenly."""
-    return rows if len(rows) <= most else rows[torch.linspace(0, len(rows) - 1, most).long()]
-
-
-def shown_rows(study: "Study", most: int = MANY) -> Tensor:
-    """This run's finished rows to draw, in order; of too many, half the best and half others evenly."""
-    rows = own_rows(study.observations)
-    if len(rows) <= most:
-        return rows
-    best = study.observations.best_rows(most // 2).cpu()
-    own = best[study.observations.tasks.cpu()[best] == 0]
-    both: Tensor = torch.cat([own, thinned(rows, most // 2)]).unique()
-    return both
+# --- where it is asked -----------------------------------------------------------------------------------------------
 
 
 def centre(study: "Study", columns: Sequence[int] = ()) -> Tensor | None:
     """The best configuration in which the parameters of these columns are active; None if no trial has them (d).
 
-    What is inactive there has its value from the best trial that has one, or the middle, for where a change of the
-    others makes it active.
+    An inactive parameter has its value from the best trial in which it is active, or the middle, in case a change of
+    the others makes it active.
     """
     space, observations = study.space, study.observations
     points = observations.points[observations.best_rows(MANY)].cpu()
@@ -167,7 +199,7 @@ def centre(study: "Study", columns: Sequence[int] = ()) -> Tensor | None:
 
 
 def grid(parameter: Parameter, most: int) -> Tensor:
-    """Up to `most` entries of a point's column over the parameter's whole range: every level, if they are so few."""
+    """Up to `most` entries of a point's column over the parameter's range: every level, if there are so few."""
     if parameter.is_continuous:
         return torch.linspace(0, 1, most, dtype=torch.float64)
     levels = parameter.levels or 1
@@ -175,3 +207,226 @@ def grid(parameter: Parameter, most: int) -> Tensor:
         return parameter.from_level(torch.arange(levels, dtype=torch.float64))
     even = torch.linspace(0, parameter.upper, most, dtype=torch.float64)  # over its scale, so that a log is even
     return parameter.from_level(parameter.to_level(even).unique())
+
+
+# --- from pi to values -----------------------------------------------------------------------------------------------
+
+LEVELS = 6  # different labels from which they tell values apart
+BY_DEFINITION = (
+    "A prediction is the value whose label is the expected label: labels are translated to values as the labelling "
+    "made them, with straight lines between the trials."
+)
+BY_CALIBRATION = (
+    "The labels do not tell values apart, so predictions are calibrated: an isotonic regression, on trials that the "
+    "classifier had not seen, from pi to the rank of the value."
+)
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A monotone map from pi to values.
+
+    Attributes:
+        pi: m knots, ascending.
+        values: at the knots, in the user's sign.
+        says: how it was made.
+    """
+
+    pi: np.ndarray
+    values: np.ndarray
+    says: str
+
+    def __call__(self, pi: np.ndarray) -> np.ndarray:
+        """Predicted values, the same shape; beyond the knots those at the ends."""
+        found: np.ndarray = np.interp(pi, self.pi, self.values)
+        return found
+
+    @classmethod
+    def of(cls, study: "Study", unseen: np.ndarray | None = None) -> "Translation | None":
+        """The map of a study: by the labels' definition where they tell values apart, else by calibration.
+
+        Args:
+            study: whose labels are read.
+            unseen: pi of trials by a classifier that had not seen them, NaN elsewhere (n); see `held_out`.
+
+        Returns:
+            None for several objectives, or without enough trials.
+        """
+        if study.observations.k > 1:
+            return None
+        return by_definition(study) or (None if unseen is None else by_calibration(study, unseen))
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a chart of predictions shows: pi, or the values that it is translated to.
+
+    Attributes:
+        name: of them.
+        axis: theirs.
+        translation: from pi to values; None to show pi.
+    """
+
+    name: str
+    axis: ValueAxis = UNIT
+    translation: Translation | None = None
+
+    def __call__(self, pi: np.ndarray) -> np.ndarray:
+        """pi in these units, the same shape."""
+        return pi if self.translation is None else self.translation(pi)
+
+
+def by_definition(study: "Study") -> Translation | None:
+    """The map along the trials' own labels and values; None if these do not determine it.
+
+    Labels are of all values, feasible or not; where only those of feasible trials follow their values, these count.
+    """
+    values, label, own = values_of(study), mean_labels(study), is_own(study)
+    sign = sign_of(study.observations.direction)
+    known = [np.isfinite(values) & own, study.observations.feasible.cpu().numpy() & own]
+    return next((found for rows in known if (found := _along(sign * values[rows], label[rows], sign))), None)
+
+
+def _along(values: np.ndarray, label: np.ndarray, sign: float) -> Translation | None:
+    """The map along values (n, to minimise) and labels (n); None if one does not determine the other."""
+    order = np.lexsort((-label, values))  # the best first
+    y, z = values[order], label[order]
+    levels = np.unique(z)
+    if len(levels) < LEVELS or (np.diff(z) > 1e-9).any():
+        return None
+    middles = np.array([np.median(y[z == level]) for level in levels])
+    return Translation(levels, sign * middles, BY_DEFINITION)
+
+
+def by_calibration(study: "Study", unseen: np.ndarray) -> Translation | None:
+    """The map that orders unseen trials best; None if there are fewer than ten of them.
+
+    Failures rank behind all others.
+    """
+    finished = (study.observations.status != Status.PENDING).cpu().numpy()
+    known = finished & np.isfinite(unseen) & is_own(study)
+    sign = sign_of(study.observations.direction)
+    y = np.where(np.isnan(values_of(study)), np.inf, sign * values_of(study))[known]
+    ranked = np.sort(y[np.isfinite(y)])
+    if len(y) < 10 or len(ranked) < 2:
+        return None
+    rank = np.minimum(np.searchsorted(ranked, y), len(ranked) - 1).astype(float)
+    order = np.argsort(unseen[known], kind="stable")
+    pi, fitted = unseen[known][order], -isotonic(-rank[order])  # the greater pi, the better the rank
+    knots = np.unique(pi)
+    at = np.array([fitted[pi == knot].mean() for knot in knots])
+    return Translation(knots, sign * np.interp(at, np.arange(len(ranked)), ranked), BY_CALIBRATION)
+
+
+def isotonic(y: np.ndarray) -> np.ndarray:
+    """The non-decreasing sequence nearest to y by least squares: adjacent blocks that are out of order are pooled.
+
+    Example:
+        >>> isotonic(np.array([1.0, 3.0, 2.0, 4.0])).tolist()
+        [1.0, 2.5, 2.5, 4.0]
+    """
+    blocks: list[tuple[float, int]] = []  # mean and size
+    for value in y:
+        mean, size = float(value), 1
+        while blocks and blocks[-1][0] > mean:
+            before, count = blocks.pop()
+            mean, size = (before * count + mean * size) / (count + size), count + size
+        blocks.append((mean, size))
+    return np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
+
+
+# --- unseen trials ---------------------------------------------------------------------------------------------------
+
+FOLDS, EPOCHS, MOST = 5, 10, 1000
+
+
+class GivenLabels(Labelling):
+    """Labels made before: those of the whole run, for a part of its trials.
+
+    Args:
+        labels: of the rows of that part.
+    """
+
+    objectives = None
+
+    def __init__(self, labels: Labels):
+        self.labels, self.outputs = labels, labels.z.shape[1]
+
+    def __call__(self, observations: Observations) -> Labels:
+        return self.labels
+
+
+def held_out(study: "Study", folds: int = FOLDS, epochs: int = EPOCHS, seed: int = 0) -> np.ndarray:
+    """pi of each finished trial by a classifier that has not seen it (n), by cross-validation; NaN for the others.
+
+    The run's finished trials are split into folds at random; where there are budgets, those of the largest. For each
+    fold a new classifier with the study's settings learns the other folds, with their labels in the whole run, but
+    nothing of earlier tasks. Of more than 1000 trials an even share is used.
+
+    Args:
+        study: with at least twice as many finished trials as folds.
+        folds: how many, >= 2.
+        epochs: of training, each as long as in an iteration of a run.
+        seed: of the split and the training.
+
+    Raises:
+        SettingError: for too few trials or folds, or a classifier that can't be made again.
+    """
+    whole(2, folds=folds)
+    whole(1, epochs=epochs)
+    rows = judged_rows(study.observations, MOST)
+    if len(rows) < 2 * folds:
+        raise SettingError(f"{folds} folds need {2 * folds} finished trials, but there are {len(rows)}.")
+    labels = labels_of(study)
+    shuffled = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))]
+    found = np.full(len(study.observations), np.nan)
+    budgets, own = study.observations.budgets.cpu(), own_rows(study.observations)
+    cheaper = evenly(own[budgets[own] < budgets[rows[0]]], MOST)  # none where there are no budgets
+    for k in range(folds):
+        out = shuffled[k::folds]
+        rest = torch.cat([shuffled[~torch.isin(shuffled, out)], cheaper]).sort().values
+        found[out.numpy()] = _predicted(study, labels, rest, out, epochs, seed)
+    return found
+
+
+def _predicted(study: "Study", labels: Labels, rest: Tensor, out: Tensor, epochs: int, seed: int) -> np.ndarray:
+    """pi of some rows by a new classifier that has learned the rest; NaN if it could not be trained."""
+    points = study.observations.points.cpu()
+    observations = study.observations.part(rest.to(study.observations.points.device))  # which of them have failed, too
+    observations.to(points.device)
+    z = labels.z[rest]
+    kept = Labels(z.cpu(), labels.weight[rest].cpu(), labels.best, separable=bool((z != z[:1]).any()))
+    classifier = anew(study.classifier)
+    classifier.generator = torch.Generator().manual_seed(seed)
+    train(classifier, LabelledObservations(observations, GivenLabels(kept)), epochs)
+    if not classifier.ready:
+        return np.full(len(out), np.nan)
+    with torch.no_grad():
+        said: np.ndarray = classifier.probability(points[out]).cpu().double().numpy()
+    return said
+
+
+def anew(classifier: Classifier) -> Classifier:
+    """An untrained classifier with the same settings.
+
+    Raises:
+        SettingError: for one with a given network, whose weights may be trained already.
+    """
+    made = _again(classifier)
+    assert isinstance(made, Classifier)
+    return made
+
+
+def _again(value: Any) -> Any:
+    if isinstance(value, Component):
+        settings = dict(vars(value).get("_arguments", {}))
+        kinds = inspect.signature(type(value).__init__).parameters.values()
+        several = [kind.name for kind in kinds if kind.kind in (kind.VAR_KEYWORD, kind.VAR_POSITIONAL)]
+        if several:
+            raise SettingError(f"{type(value).__name__} can't be made again from its settings, so nothing is held out.")
+        return type(value)(**{name: _again(each) for name, each in settings.items()})
+    if isinstance(value, torch.nn.Module):
+        raise SettingError("a network of your own may have learned from all trials already, so nothing is held out.")
+    if isinstance(value, Mapping):
+        return {name: _again(each) for name, each in value.items()}
+    return copy.deepcopy(value)

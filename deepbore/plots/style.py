@@ -1,137 +1,209 @@
-"""What all pictures share: colours, new figures, plain text, a message where there is nothing to draw."""
+"""What all charts share: colours, short names, numbers as text, and axes. Imports neither torch nor a renderer."""
 
-import io
-import os
+import math
+from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deepbore.data.files import replace_file
-from deepbore.errors import MissingPackage, SettingError
-from deepbore.plots.names import short_names, shortened
+import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from deepbore.space import SearchSpace
+    from deepbore.space.parameters import Parameter, Scale
+
+# --- colours ---------------------------------------------------------------------------------------------------------
 
 GOOD, BAD, BEST, TAU, FAILED = "#1a7f5a", "#b8bcc2", "#1f3b73", "#d9822b", "#c0392b"
 GREY = "#8a9099"  # what is not good, on white
 INFEASIBLE = "#d08a9a"  # values that violate a constraint
 EARLIER = "#9ab0c9"  # values of an earlier task
 PALE, STAR = "#f3f5f6", "#f2b705"  # where parameters are inactive; the best configuration
+GREENS = ("#ffffff", "#b9dccd", GOOD)  # pi, from 0 to 1
 
 
-def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure of so many inches, outside of pyplot's state.
+# --- text ------------------------------------------------------------------------------------------------------------
 
-    Raises:
-        MissingPackage: without matplotlib.
+
+def shortened(text: Any, most: int) -> str:
+    """Text as one line of at most so many characters: its beginning, or the end of a dotted name, where names differ.
+
+    Example:
+        >>> shortened("model.init_args.lr", 12), shortened("a choice of many words", 12)
+        ('…nit_args.lr', 'a choice of…')
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingPackage("plots need matplotlib: pip install 'deepbore[plots]'.") from None
-    return Figure(figsize=(width, height), layout="constrained")
+    line = " ".join(str(text).split())
+    if len(line) <= most:
+        return line
+    return f"…{line[1 - most :]}" if "." in line and " " not in line else f"{line[: most - 1].rstrip()}…"
 
 
-def new_axes(width: float, height: float) -> "Axes":
-    """The one axes of an empty figure."""
-    return new_figure(width, height).subplots()
+def short_names(texts: Sequence[Any], most: int) -> list[str]:
+    """Texts, each `shortened`; equal results are numbered.
+
+    Example:
+        >>> short_names(["a choice of this", "a choice of that", "none"], 12)
+        ['a choice of… (0)', 'a choice of… (1)', 'none']
+    """
+    names = [shortened(text, most) for text in texts]
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name} ({k})" for k, name in enumerate(names)]
 
 
-def require_study(study: Any) -> None:
-    """Raises SettingError unless it is a study, or looks like one."""
-    if not (hasattr(study, "observations") and hasattr(study, "recipe")):
-        raise SettingError(f"what is drawn is a study, but got {study!r:.100}. Give `study`, or `result.study`.")
+def number(value: Any) -> str:
+    """A native value as text, numbers in six digits.
+
+    Example:
+        >>> number(1e-05), number(0.001), number(1234567.0), number("adam")
+        ('1e-5', '0.001', '1.23457e6', 'adam')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    digits, _, exponent = f"{value:.5e}".partition("e")
+    if value and math.isfinite(value) and not -4 < int(exponent) < 6:
+        return f"{float(digits):g}e{int(exponent)}"
+    return f"{value:.6g}"
 
 
-def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
-    """Writes a picture, whole or not at all; the suffix says the format. A link in its place is replaced."""
-    picture, suffix = io.BytesIO(), Path(path).suffix.lstrip(".") or "png"
-    if suffix.lower() not in (known := figure.canvas.get_supported_filetypes()):
-        raise SettingError(f"a picture's suffix must be one of {', '.join(sorted(known))}, but got {Path(path).name}.")
-    figure.savefig(picture, format=suffix, dpi=150)
-    replace_file(Path(path), picture.getvalue())
+# --- the axis of values ----------------------------------------------------------------------------------------------
+
+SPREAD = 50.0  # greatest over least of the middle nine in ten from which a log scale shows more
+CROWDED = 3.0  # how many times as long the whole axis may be as that of nine in ten values
+BEYOND = 0.3  # how much of the length of nine in ten values a cut axis shows beyond them
+MARGIN = 0.05
+LARGEST = 1e300  # up to which differences are numbers
 
 
-def figure_of(axes: "Axes") -> "Figure":
-    """The whole figure that axes stand in."""
-    figure: Figure = axes.figure.figure  # of a part of a figure, too
-    return figure
+@dataclass(frozen=True)
+class ValueAxis:
+    """The axis of objective values: logarithmic where they spread over magnitudes, cut where outliers would flatten
+    the others.
+
+    Attributes:
+        low: the lower end.
+        high: the upper end, > low.
+        log: whether the scale is logarithmic.
+        cut: whether some values lie outside.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    cut: bool = False
+
+    @classmethod
+    def of(cls, values: np.ndarray, sign: float = 1.0, margin: float = MARGIN) -> "ValueAxis | None":
+        """The axis of some values; None without a finite one.
+
+        Args:
+            values: n, in the user's sign; NaN and infinite ones are ignored.
+            sign: 1 where they are minimised, -1 where they are maximised: the best one is always inside.
+            margin: room at both ends, as a share of the length; equal values have some in any case.
+
+        Example:
+            >>> ValueAxis.of(np.array([1.0, 2.0, 3.0, 2.0, 2.5, 1.5, 1.2, 1.1, 2.2, 1e9])).cut
+            True
+            >>> ValueAxis.of(np.geomspace(1e-6, 1.0, 20)).log
+            True
+        """
+        finite = np.asarray(values, dtype=float)
+        finite = finite[np.isfinite(finite)].clip(-LARGEST, LARGEST)
+        if not len(finite):
+            return None
+        log = bool(finite.min() > 0) and _ratio(finite) > SPREAD
+        shown = np.log10(finite) if log else finite
+        best, most = _usual_range(sign * shown)
+        worst = float((sign * shown).max())
+        most = min(most + BEYOND * (most - best), worst)
+        cut = most < worst
+        ends = sorted([sign * best, sign * most])
+        length = ends[1] - ends[0]
+        room = margin * length if length else (0.05 if log else MARGIN * max(abs(ends[0]), 1e-12))
+        low, high = ends[0] - room, ends[1] + room
+        return cls(10.0**low, 10.0**high, True, cut) if log else cls(low, high, False, cut)
+
+    def clip(self, values: np.ndarray) -> np.ndarray:
+        """Values with those outside at the ends."""
+        return np.asarray(np.clip(values, self.low, self.high))
+
+    def place(self, values: np.ndarray) -> np.ndarray:
+        """Where values stand: 0 at the lower end, 1 at the upper, those outside at the ends."""
+        low, high, inside = self.low, self.high, self.clip(values)
+        if self.log:
+            low, high, inside = math.log(low), math.log(high), np.log(inside)
+        return np.clip((inside - low) / (high - low), 0, 1)
 
 
-def message(figure: "Figure | None", text: str) -> "Figure":
-    """A figure that says why there is nothing to draw: the given one, or a low one."""
-    figure = figure or new_figure(7.0, 1.0)
-    figure.text(0.5, 0.5, text, ha="center", va="center", color="#666666", fontsize=10)
-    return figure
+UNIT = ValueAxis(-0.06, 1.06)  # of labels and of pi
 
 
-def note(axes: "Axes", text: str) -> None:
-    """Says in the middle of empty axes why they are empty."""
-    axes.text(0.5, 0.5, text, ha="center", va="center", color="#666666", fontsize=9, transform=axes.transAxes)
+def _usual_range(values: np.ndarray) -> tuple[float, float]:
+    """The least value (to minimise), and the 90 % quantile if the greater ones would squeeze the others, or the
+    greatest."""
+    best, worst = float(values.min()), float(values.max())
+    most = float(np.quantile(values, 0.9, method="lower"))  # one of the values: nothing between it and an outlier
+    return (best, most) if worst - best > CROWDED * (most - best) > 0 else (best, worst)
 
 
-def nothing_on(axes: "Axes | None", text: str) -> "Figure":
-    """`message` where a picture has one axes, which may be given."""
-    if axes is None:
-        return message(None, text)
-    axes.set_axis_off()
-    note(axes, text)
-    return figure_of(axes)
+def _ratio(positive: np.ndarray) -> float:
+    low, high = np.quantile(positive, 0.05, method="higher"), np.quantile(positive, 0.95, method="lower")
+    return float(high / low)
 
 
-def plain(text: Any, most: int = 24) -> str:
-    """Text from a user as one line of at most so many characters, with no formula in it ($ begins one)."""
-    return shortened(text, most).replace("$", r"\$")
+# --- the axis of a parameter -----------------------------------------------------------------------------------------
+
+FURTHEST = 307.0  # power of ten that float64 still has
+TICKS = 5
+NAME = 24  # characters of a parameter's name
 
 
-def plain_names(names: Sequence[Any], most: int = 24) -> list[str]:
-    """Several of them, which differ."""
-    return [name.replace("$", r"\$") for name in short_names(names, most)]
+@dataclass(frozen=True)
+class ParameterAxis:
+    """The axis of a parameter: numbers on their own scale, choices at their index.
+
+    Attributes:
+        name: short, and unlike those of the other parameters.
+        low: the lower end, a little below the lower bound.
+        high: the upper end.
+        log: whether the scale is logarithmic.
+        ticks: native values to name, ascending.
+        places: where the ticks stand.
+        is_numeric: whether values are numbers, not choices.
+    """
+
+    name: str
+    low: float
+    high: float
+    log: bool
+    ticks: Sequence[Any]
+    places: np.ndarray
+    is_numeric: bool = True
+
+    @classmethod
+    def of(cls, space: "SearchSpace", name: str) -> "ParameterAxis":
+        """The axis of a parameter of a space."""
+        parameter = space.parameters[name]
+        scale = parameter.scale
+        low, high = (-0.5, parameter.upper + 0.5) if scale is None else _widened(scale)
+        ticks = parameter.ticks(TICKS if parameter.is_numeric else 2 * TICKS)
+        label = short_names(space.names, NAME)[space.names.index(name)]
+        log = scale is not None and scale.log
+        return cls(label, low, high, log, ticks, on_axis(parameter, parameter.encode(ticks)), parameter.is_numeric)
 
 
-def thin_spines(axes: "Axes") -> None:
-    """Leaves the left and the lower spine."""
-    axes.spines[["top", "right"]].set_visible(False)
+def on_axis(parameter: "Parameter", column: "Tensor") -> np.ndarray:
+    """Where a column of points stands on the parameter's axis (n): numbers as they are, choices at their index."""
+    where = parameter.decode(column) if parameter.is_numeric else parameter.to_level(column).tolist()
+    return np.array(where, dtype=float)
 
 
-def greens() -> Any:
-    """The colour map of pi, from white to the colour of class 1."""
-    return _colours("#ffffff", "#b9dccd", GOOD)
-
-
-def greys() -> Any:
-    """The colour map of a standard deviation, from white to a light violet grey."""
-    return _colours("#ffffff", "#c9c6dc", "#9a95bd")
-
-
-def clear() -> Any:
-    """The colour map of what only its hatching shows."""
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(["none"])
-
-
-def good_to_bad() -> Any:
-    """The colour map of values, from grey for the worst to the colour of class 1 for the best."""
-    return _colours("#d5d9dd", "#a9cdbd", GOOD)
-
-
-def _colours(*stops: str) -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("deepbore", stops)
-
-
-def root_scale() -> Any:
-    """The scale of colours for pi: its square root, as most of a space is near 0 late in a run."""
-    from matplotlib.colors import PowerNorm
-
-    return PowerNorm(0.5, vmin=0, vmax=1)
-
-
-def legend(axes: "Axes", **settings: Any) -> None:
-    """A legend on a pale ground without an edge, if anything has a name."""
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(**{"edgecolor": "none", "framealpha": 0.7, "fontsize": 9, **settings})
+def _widened(scale: "Scale") -> tuple[float, float]:
+    """The bounds with a margin of one in fifty, along the scale."""
+    low, high = scale.low, scale.high
+    if scale.log:
+        start, end = math.log10(low), math.log10(high)
+        margin = 0.02 * (end - start)
+        return 10 ** max(start - margin, -FURTHEST), 10 ** min(end + margin, FURTHEST)
+    return low - 0.02 * (high - low), high + 0.02 * (high - low)

@@ -1,36 +1,38 @@
-"""What every problem is: a space, an objective, its directions and, where it is known, the best possible value."""
+"""`Problem`: a space, an objective, its directions and, where it is known, the best possible value."""
 
 import math
+import os
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepbore.checks import one_of
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import Budget, Trial
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import Params, Real, SearchSpace
+from deepbore.validation import one_of
+from deepbore.worker.objective import wants_trial
 
 Array = NDArray[np.float64]
 
 
 class Problem(ABC):
-    """Something to optimise, with what is known about it.
+    """An objective over a space, with its directions and its optimum.
 
     Attributes:
         space: where to search.
         directions: "minimize" or "maximize", one for each objective value, k >= 1.
         optimum: the best possible value of the only objective, in the user's sign; None if unknown. With constraints it
             is the best value of a feasible configuration.
-        constraints: how many black-box constraints an outcome has, as far as the problem says it.
-        numbered: whether a call takes the trial's id, too, as `trial`.
-        isolated: whether `deepbore fit` always evaluates in worker processes, which are ended with all they have
-            started.
+        constraints: number of black-box constraints of an outcome, as far as it is declared.
+        numbered: whether a call also takes the trial's id, as `trial`.
+        isolated: whether `deepbore fit` always evaluates in worker processes, which end with all their children.
 
     Example:
         >>> class Parabola(Problem):
@@ -51,7 +53,7 @@ class Problem(ABC):
     isolated: bool = False
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Takes `direction = "maximize"` in a class for `directions = ("maximize",)`."""
+        """Reads `direction = "maximize"` in a class as `directions = ("maximize",)`."""
         super().__init_subclass__(**settings)
         if isinstance(declared := vars(cls).get("direction"), str):
             cls.directions = (as_direction(declared),)
@@ -68,18 +70,18 @@ class Problem(ABC):
 
     @abstractmethod
     def __call__(self, params: Params) -> float | Outcome:
-        """What a configuration gives: its value in the user's sign, or an outcome with more to it."""
+        """The result of a configuration: its value in the user's sign, or an `Outcome`."""
 
     def true_value(self, params: Params) -> float:
-        """The value of the only objective without noise: what a call gives, where calls have none."""
+        """The noiseless value of the only objective; that of a call, unless calls are noisy."""
         value = self(params)
         return float(value.values[0]) if isinstance(value, Outcome) else float(value)
 
-    def prepare(self) -> None:  # most have nothing to look at
-        """Looks before a run whether trials can be evaluated at all; raises SettingError if not."""
+    def prepare(self) -> None:  # most have nothing to check
+        """Checks before a run that trials can be evaluated; raises SettingError if not."""
 
-    def check_budget(self, budget: Budget) -> None:  # most can spend any
-        """Raises SettingError for a budget whose rungs can't be spent; asked before a run."""
+    def check_budget(self, budget: Budget) -> None:  # most accept any
+        """Raises SettingError for a budget whose rungs cannot be spent; called before a run."""
 
     @overload
     def regret(self, values: float) -> float: ...
@@ -88,13 +90,13 @@ class Problem(ABC):
     def regret(self, values: Sequence[float] | Array) -> Array: ...
 
     def regret(self, values: ArrayLike) -> float | Array:
-        """How far values are from the best possible one: optimum - y to maximise, y - optimum to minimise.
+        """The distance of values from the optimum: optimum - y to maximise, y - optimum to minimise.
 
         Args:
-            values: one value or an array of any shape. NaN and infinite ones, the failed, have infinite regret.
+            values: one value or an array of any shape. NaN and infinite values, of failed trials, have infinite regret.
 
         Returns:
-            Regrets >= 0 (rounding below 0 is cut off): a float for one value, else an array of the same shape.
+            Regrets >= 0 (clipped at 0): a float for one value, else an array of the same shape.
 
         Raises:
             SettingError: if the optimum is unknown, or there are several objectives.
@@ -118,7 +120,7 @@ class Problem(ABC):
 
 
 class VectorProblem(Problem):
-    """A problem on a box, whose parameters x0 ... x{d-1} make one vector.
+    """A problem on a box, whose parameters x0 ... x{d-1} form a vector.
 
     Args:
         bounds: (low, high) of each parameter, d pairs, in natural units.
@@ -145,18 +147,68 @@ class VectorProblem(Problem):
         return np.array([params[name] for name in self.space.names], dtype=np.float64)
 
 
-def as_direction(direction: str) -> Direction:
-    """A direction itself, if it is one.
+class FunctionProblem(Problem):
+    """Your own function as a problem.
+
+    In a configuration file:
+
+        class_path: deepbore.problems.FunctionProblem
+        init_args:
+          function: my_module.objective
+          space:
+            lr: {type: real, low: 1.0e-5, high: 0.1, log: true}
+
+    Args:
+        function: takes a configuration (dict) and returns its value or an `Outcome`; a second argument named `trial`
+            receives the trial, with its budget. Or its import path, as "my_module.objective"; modules in the current
+            working directory are found first, as by `python -m`.
+        space: the space, or its declaration as `SearchSpace.from_dict` takes it.
+        direction: "minimize" or "maximize".
+        optimum: best possible value, finite; None if unknown.
 
     Raises:
-        SettingError: for anything but "minimize" and "maximize".
+        SettingError: for a function that cannot be imported or called, or another setting that breaks these rules.
+        SpaceError: for a declaration that makes no valid space.
+
+    Example:
+        >>> problem = FunctionProblem(lambda params: params["x"] ** 2, {"x": {"type": "real", "low": -1, "high": 1}})
+        >>> problem({"x": 0.5})
+        0.25
+    """
+
+    def __init__(
+        self,
+        function: str | Callable[..., float | Outcome],
+        space: dict[str, Any] | SearchSpace,
+        direction: Direction = "minimize",
+        optimum: float | None = None,
+    ):
+        if optimum is not None and not math.isfinite(optimum):
+            raise SettingError(f"optimum must be finite, but got {optimum}. Use None where it is unknown.")
+        self.function = imported(function) if isinstance(function, str) else function
+        if not callable(self.function):
+            raise SettingError(f"function must be callable, but got {function!r}. Give a function of a configuration.")
+        self.space = space if isinstance(space, SearchSpace) else SearchSpace.from_dict(space)
+        self.directions = (as_direction(direction),)
+        self.optimum = optimum
+
+    def __call__(self, params: Params, trial: Trial | None = None) -> float | Outcome:
+        """The function's result for a configuration, unchanged."""
+        return self.function(params, trial=trial) if wants_trial(self.function) else self.function(params)
+
+
+def as_direction(direction: str) -> Direction:
+    """A checked direction.
+
+    Raises:
+        SettingError: unless it is "minimize" or "maximize".
     """
     one_of(get_args(Direction), direction=direction)
     return cast(Direction, direction)
 
 
 def benchmark_package(module: str, package: str) -> Any:
-    """An optional module, imported now.
+    """A module of an optional package.
 
     Raises:
         MissingPackage: if it cannot be imported.
@@ -166,3 +218,29 @@ def benchmark_package(module: str, package: str) -> Any:
     except ImportError as error:
         way_out = "pip install 'deepbore[benchmarks]'"
         raise MissingPackage(f"this problem needs the package {package}, but: {error}. Run: {way_out}") from error
+
+
+def imported(path: str) -> Callable[..., float | Outcome]:
+    """The function at an import path such as "my_module.objective".
+
+    Raises:
+        SettingError: if the path names no module and function, or the module cannot be imported.
+    """
+    module_name, _, name = path.rpartition(".")
+    if not module_name or not name:
+        raise SettingError(f"a function's path must read 'my_module.objective', but got {path!r}. Add its module.")
+    make_working_directory_importable()
+    try:
+        module = import_module(module_name)
+    except Exception as error:  # the module's own code may raise anything
+        failure = f"{type(error).__name__}: {error}. Mend the path or the module."
+        raise SettingError(f"function {path!r} must be importable, but {module_name!r} failed: {failure}") from error
+    if not hasattr(module, name):
+        raise SettingError(f"function {path!r} must exist, but {module_name!r} has no {name!r}. Mend the path.")
+    return cast(Callable[..., float | Outcome], getattr(module, name))
+
+
+def make_working_directory_importable() -> None:
+    """Puts the working directory on the import path, as `python -m` does; worker processes inherit it."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())

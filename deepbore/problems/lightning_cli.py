@@ -1,4 +1,4 @@
-"""A program of your own, written with LightningCLI, as a problem: each trial is a training run in a new process."""
+"""`LightningCLIProblem`: your own LightningCLI program as a problem, one process a trial."""
 
 import json
 import math
@@ -15,17 +15,16 @@ from typing import IO, Any, Literal
 import torch
 import yaml
 
-from deepbore.checks import one_of
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Direction
-from deepbore.data.trial import Trial
+from deepbore.data.trial import Budget, Trial
 from deepbore.errors import NeverLogged, SettingError, TrainingFailed
 from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
+from deepbore.validation import one_of
 
 KEEPER = "deepbore.integrations.lightning_cli.KeepTrial"
-CHECKPOINT = "continue.ckpt"  # KeepTrial's; it can't be imported from there, where Lightning would be loaded
-LAST_LINES, ENOUGH = 5, 5000  # of a log, as the reason of a failure, and bytes that hold them
+CHECKPOINT = "continue.ckpt"  # of KeepTrial, whose module imports Lightning
+LAST_LINES, ENOUGH = 5, 5000  # lines of a log that give the reason of a failure, and bytes that contain them
 LAUNCHERS = ("LOCAL_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")
 
 
@@ -36,33 +35,34 @@ class LightningCLIProblem(Problem):
 
         python train.py fit --config fit.yaml --model.lr=0.01 ...
 
-    The program need not know of deepbore, but must be able to import it: a callback, named on the command line, writes
-    the metric down. `trainer.default_root_dir` becomes the trial's folder, FOLDER/<id>, which keeps
+    The program needs no code for deepbore, but its environment must have the package: a callback, named on the command
+    line, writes the metric. `trainer.default_root_dir` becomes the trial's folder, FOLDER/<id>, with the files of the
+    program and
 
-        overrides.yaml    the values of the tuned parameters
-        config.yaml       the whole configuration that has run, as LightningCLI saves it
-        log.txt           what the program has printed
-        metrics.json      the metric after each validation and epoch, and all final metrics
+    | file | content |
+    |---|---|
+    | overrides.yaml | the values of the tuned parameters |
+    | config.yaml | the whole configuration of the run, as LightningCLI saves it |
+    | log.txt | the output of the program |
+    | metrics.json | the metric after each validation and epoch, and all final metrics |
 
-    beside whatever the program writes there. A program that ends with an error, never logs the metric, or logs NaN, is
-    a failed trial. What an earlier attempt of the same trial has left is kept as FOLDER/<id>-attempt-<k>.
+    A program that ends with an error, never logs the metric, or logs NaN, is a failed trial. The folder of an earlier
+    attempt of the same trial is renamed to FOLDER/<id>-attempt-<k>.
 
-    In a study with a budget, which counts whole epochs then, `trainer.max_epochs` is that of the trial. There a trial
-    also leaves a checkpoint, continue.ckpt, from which its configuration goes on, by `--ckpt_path`, if it is promoted;
-    where the file is gone, it begins anew. Of a configuration the last two are kept, so that a trial that was
-    interrupted finds what it went on from.
+    In a study with a budget, in whole epochs, `trainer.max_epochs` is that of the trial. Each trial then writes a
+    checkpoint, continue.ckpt, from which a promoted configuration continues by `--ckpt_path`; without the file it
+    starts again. The last two checkpoints of a configuration are kept, for a trial that is interrupted and repeated.
 
     Args:
-        program: the command up to its settings, for this Python: a script (or "-m" and a module) and LightningCLI's
-            subcommand.
-        space: the space, or its declaration as `SearchSpace.from_dict` takes it; each parameter is named as on the
+        program: arguments of Python before the settings: a script (or "-m" and a module) and LightningCLI's subcommand.
+        space: the space, or its declaration as `SearchSpace.from_dict` takes it; parameters have their names on the
             program's command line, such as "model.lr", "model.init_args.lr" or "data.batch_size".
         metric: name of the logged metric, as in `trainer.callback_metrics`.
         direction: "minimize" or "maximize".
         metric_mode: "last", the value when training ends, or "best", the best of all epochs, in the direction.
         config: the program's configuration files.
         arguments: further arguments for every trial, such as "--trainer.max_epochs=3".
-        folder: where the trials are kept.
+        folder: of the trials.
 
     Raises:
         SettingError: for an unknown direction or mode, or no program.
@@ -103,10 +103,10 @@ class LightningCLIProblem(Problem):
             )
 
     def prepare(self) -> None:
-        """Has the program parse one configuration, or as many as it takes to name every parameter; nothing is trained.
+        """Lets the program parse configurations that together name every parameter, without training.
 
         Raises:
-            SettingError: if it doesn't take them, or goes on with others.
+            SettingError: if it refuses a parameter or replaces its value.
         """
         for path in self._files:
             if not Path(path).is_file():
@@ -127,14 +127,14 @@ class LightningCLIProblem(Problem):
 
         Args:
             params: the configuration.
-            trial: it, or its id; None for the next free one.
+            trial: the trial or its id; None for the next free id.
 
         Raises:
             TrainingFailed: if there is no finite value.
         """
         folder = self._new_folder(trial.id if isinstance(trial, Trial) else trial)
         known = trial if isinstance(trial, Trial) else None
-        self._forget_before(known)
+        self._delete_old_checkpoint(known)
         (folder / "overrides.yaml").write_text(yaml.safe_dump(params, sort_keys=False), encoding="utf-8")
         with (folder / "log.txt").open("wb") as log:
             status = _run(self._with(params, folder, known), log).returncode
@@ -152,19 +152,19 @@ class LightningCLIProblem(Problem):
         return [*self._command, *tuned, f"--trainer.default_root_dir={folder}", f"--trainer.callbacks+={callback}"]
 
     def _epochs(self, trial: Trial) -> list[str]:
-        """How long a trial with a budget trains, and from where it goes on."""
+        """The arguments for the epochs and the checkpoint of a trial with a budget."""
         limit = [f"--trainer.max_epochs={json.dumps(trial.budget)}"]
         if trial.resume_from is None:
             return limit
         kept = self._checkpoint(trial.resume_from)
         return [*limit, f"--ckpt_path={kept.resolve()}"] if kept.exists() else limit
 
-    def _forget_before(self, trial: Trial | None) -> None:
-        """Deletes the checkpoint of the trial before the one that this one goes on from: nothing looks at it again."""
+    def _delete_old_checkpoint(self, trial: Trial | None) -> None:
+        """Deletes the checkpoint of the trial's grandparent, which is not needed again."""
         if trial is None or trial.resume_from is None or trial.resume_from.resume_from is None:
             return
         kept = self._checkpoint(trial.resume_from.resume_from)
-        if kept.is_dir():  # where ranks hold parts of a model
+        if kept.is_dir():  # a sharded checkpoint
             shutil.rmtree(kept)
         else:
             kept.unlink(missing_ok=True)
@@ -173,7 +173,7 @@ class LightningCLIProblem(Problem):
         return self.folder / str(trial.id) / CHECKPOINT
 
     def _new_folder(self, trial: int | None) -> Path:
-        """The folder of a trial, empty: an earlier attempt's is renamed."""
+        """The empty folder of a trial; that of an earlier attempt is renamed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if trial is None:
             trial = next(k for k in count() if not (self.folder / str(k)).exists())
@@ -208,22 +208,22 @@ class LightningCLIProblem(Problem):
 
 
 def _run(command: Sequence[str], output: int | IO[bytes]) -> "subprocess.CompletedProcess[bytes]":
-    """Runs a program to its end, without the variables of a launcher of several ranks: it is none of them."""
+    """Runs a program to its end, without the environment variables of a launcher: it is not one of the ranks."""
     environment = {name: value for name, value in os.environ.items() if name not in LAUNCHERS}
     quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
     return subprocess.run(command, check=False, env=environment, **quiet)
 
 
 def _check_arrived(params: Params, printed: bytes) -> None:
-    """Raises SettingError for a parameter that the program has taken, and then left out or given another number.
+    """Raises SettingError for a parameter that the program has accepted, but then dropped or replaced.
 
     Args:
-        params: what it was given.
-        printed: its configuration, as `--print_config` prints it; nothing is said of what can't be read.
+        params: the given configuration.
+        printed: the output of `--print_config`; not checked if it is no YAML.
     """
     try:
         config = yaml.safe_load(printed)
-    except yaml.YAMLError:  # it prints more than that
+    except yaml.YAMLError:  # the program prints more than its configuration
         return
     for name, value in params.items() if isinstance(config, dict) else ():
         found = list(_under(config, name.split(".")))
@@ -236,7 +236,7 @@ def _check_arrived(params: Params, printed: bytes) -> None:
 
 
 def _under(config: Any, names: Sequence[str]) -> Iterator[Any]:
-    """What stands under a dotted name in a configuration, which may leave out that arguments are `init_args`."""
+    """The values under a dotted name in a configuration, which may omit `init_args`."""
     if not names:
         yield config
     elif isinstance(config, list):
@@ -245,8 +245,8 @@ def _under(config: Any, names: Sequence[str]) -> Iterator[Any]:
     elif isinstance(config, dict):
         if names[0] in config:
             yield from _under(config[names[0]], names[1:])
-        for unsaid in ("init_args", "dict_kwargs"):
-            yield from _under(config.get(unsaid), names)
+        for omitted in ("init_args", "dict_kwargs"):
+            yield from _under(config.get(omitted), names)
 
 
 def _last_lines(log: bytes) -> str:
@@ -255,7 +255,7 @@ def _last_lines(log: bytes) -> str:
 
 
 def _covering(space: SearchSpace) -> list[Params]:
-    """Configurations in which every parameter is active at least once: one where nothing is conditional."""
+    """Configurations in which every parameter is active at least once; one in an unconditional space."""
     candidates = space.decode(space.sample(1000, torch.Generator().manual_seed(0)))
     chosen: list[Params] = []
     missing = {name for params in candidates for name in params}

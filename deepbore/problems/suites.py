@@ -1,4 +1,4 @@
-"""The problems of the benchmark by name, in suites, each with a half to develop on and a half that is kept aside.
+"""The problems of the benchmark by name, in suites, each with a half for development and a held-out half.
 
     bbob, bbob-mixint, bbob-noisy, bbob-largescale,  Coco: "bbob/f01/i01/d05" is function 1, instance 1, 5 dimensions
     bbob-constrained
@@ -8,20 +8,23 @@
     branches                                         Branches: "branches/6x3-0" is the first of six models, 3 parameters
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
-    papers                                           problems of the papers that are in no other suite: "robot-pushing",
+    papers                                           problems of the papers in no other suite: "robot-pushing",
                                                      "racing/ucb", "noisy/forrester", ...
-    batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022): it
-                                                     names Six-hump Camel and Hartmann 3-D, the others are ours
+    batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022),
+                                                     which names Six-hump Camel and Hartmann 3-D; the others are ours
     control                                          PolicySearch: "control/lander", ..., in 18 to 100 dimensions
     designs                                          under black-box constraints: "pressure-vessel", "welded-beam",
                                                      "digits-under-limit"
 
-"racing/ethz_a" and "racing/ethz_b" read the file that the environment variable DEEPBORE_TRACKS names: see RacingLine.
+"racing/ethz_a" and "racing/ethz_b" read the file named by the environment variable DEEPBORE_TRACKS: see RacingLine.
 
-Instances 1 to 5 of a COCO function are for development, those above are held out. Of the tables, the training runs
-and the branches, the first half of the names, sorted by their SHA-256, is for development; a run on levels is in the
-half of the run without. All functions are, with and without noise, and all of the papers' problems: they are too well
-known to hold any out. All policies are held out: no default was chosen by them.
+| suite | for development | held out |
+|---|---|---|
+| COCO's | instances 1 to 5 | instances above 5 |
+| tables, training, branches | first half of the names, sorted by their SHA-256 | second half |
+| levels | as the same run of training | as the same run of training |
+| functions, noisy, papers, batch-bore, designs | all: they are too well known to hold any out | none |
+| control | none: no default was chosen by them | all |
 """
 
 import os
@@ -32,20 +35,18 @@ from hashlib import sha256
 from itertools import product
 from typing import Literal
 
-from deepbore.checks import one_of, whole
 from deepbore.errors import SettingError
-from deepbore.problems.architectures import DigitsArchitecture
 from deepbore.problems.base import Problem
-from deepbore.problems.branches import Branches
-from deepbore.problems.coco import Coco
-from deepbore.problems.control import TASKS, PolicySearch
-from deepbore.problems.digits import DigitsUnderLimit
-from deepbore.problems.engineering import PressureVessel, WeldedBeam
-from deepbore.problems.noisy import Kind, Noisy
-from deepbore.problems.racing import RacingLine
-from deepbore.problems.robot_pushing import RobotPushing
-from deepbore.problems.synthetic import (
+from deepbore.problems.benchmarks.coco import Coco
+from deepbore.problems.benchmarks.control import TASKS, PolicySearch
+from deepbore.problems.benchmarks.digits import DigitsUnderLimit
+from deepbore.problems.benchmarks.engineering import PressureVessel, WeldedBeam
+from deepbore.problems.benchmarks.noise import Kind, Noisy
+from deepbore.problems.benchmarks.racing import RacingLine
+from deepbore.problems.benchmarks.robot_pushing import RobotPushing
+from deepbore.problems.benchmarks.synthetic import (
     Ackley,
+    Branches,
     Branin,
     Flat,
     Forrester,
@@ -56,14 +57,15 @@ from deepbore.problems.synthetic import (
     SineParabola,
     SixHumpCamel,
 )
-from deepbore.problems.tables import HPOLib, NASBench201
-from deepbore.problems.training import RUNS, TrainingRun
+from deepbore.problems.benchmarks.tables import DigitsArchitecture, HPOLib, NASBench201
+from deepbore.problems.benchmarks.training import RUNS, TrainingRun
+from deepbore.validation import one_of, whole
 
 Half = Literal["development", "held_out", "all"]
 
 DEVELOPMENT_INSTANCES = range(1, 6)
-HELD_OUT_INSTANCES = range(6, 16)  # with those for development the 15 that COCO's experiments take
-NUMBER = r"\d\d|[1-9]\d\d+"  # in one way only: rows of results are found again by names
+HELD_OUT_INSTANCES = range(6, 16)  # with those for development COCO's usual 15
+NUMBER = r"\d\d|[1-9]\d\d+"  # unique, as results are looked up by name
 COCO_NAME = re.compile(rf"(?P<suite>[a-z-]+)/f(?P<function>{NUMBER})/i(?P<instance>{NUMBER})/d(?P<dimension>{NUMBER})")
 
 FUNCTIONS: dict[str, Callable[[], Problem]] = {
@@ -76,10 +78,10 @@ FUNCTIONS: dict[str, Callable[[], Problem]] = {
     "levy10": lambda: Levy(10),
     "michalewicz5": lambda: Michalewicz(5),
 }
-CENTRED = ("ackley10", "levy10")  # best next to the middle, where a wide design begins: in no suite of ours
+CENTRED = ("ackley10", "levy10")  # best near the centre, where a wide design begins: left out of our suites
 # the standard deviation of a function's values at random points
 SPREADS = {"branin": 51.2, "hartmann3": 0.955, "hartmann6": 0.384, "ackley10": 0.422, "levy10": 48.1}
-NOISY: dict[str, tuple[str, Kind, float]] = {  # function, kind and scale of the noise, as a share of `SPREADS`
+NOISY: dict[str, tuple[str, Kind, float]] = {  # function, kind of noise, its scale as a share of `SPREADS`
     "noisy/branin-normal": ("branin", "normal", 0.1),
     "noisy/branin-cauchy": ("branin", "cauchy", 0.05),
     "noisy/hartmann3-loud": ("hartmann3", "normal", 0.5),
@@ -147,7 +149,7 @@ def problem(name: str, seed: int = 0) -> Problem:
         seed: of the noise, >= 0, where there is any.
 
     Raises:
-        SettingError: for a name that no problem has.
+        SettingError: for an unknown name.
         MissingPackage: without the package that the problem needs.
 
     Example:
@@ -180,12 +182,12 @@ def suite(
         name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, levels, branches,
             noisy, functions, papers, batch-bore, control or designs.
         half: "development", "held_out" or "all".
-        dimensions: which dimensions of a COCO suite, d each; None for all.
-        instances: which instances of a COCO suite, of this half; None for 1 to 5, 6 to 15, or 1 to 15.
+        dimensions: d, of a COCO suite; None for all.
+        instances: of a COCO suite and of this half; None for 1 to 5, 6 to 15, or 1 to 15.
 
     Raises:
-        SettingError: for an unknown suite, half or dimension, an instance of the other half, or dimensions or instances
-            of another suite than COCO's.
+        SettingError: for an unknown suite, half or dimension, an instance of the other half, and for dimensions or
+            instances of a suite that is not COCO's.
 
     Example:
         >>> suite("bbob", dimensions=[5], instances=[1])[:2]
@@ -209,9 +211,9 @@ def suite(
 
 
 def halves(names: Iterable[str]) -> dict[Half, list[str]]:
-    """Names sorted by their SHA-256, cut in the middle; of an odd number, one more is for development.
+    """Names sorted by their SHA-256 and cut in the middle; of an odd number, one more is for development.
 
-    A run on levels is drawn by the name of the run without.
+    A run on levels is sorted by the name of the run without levels.
     """
     drawn = sorted(names, key=lambda name: sha256(name.replace("levels/", "training/").encode()).hexdigest())
     middle = (len(drawn) + 1) // 2
@@ -230,7 +232,7 @@ def _dimensions(name: str, dimensions: Sequence[int] | None) -> Sequence[int]:
 
 
 def _instances(half: Half, instances: Sequence[int] | None) -> Sequence[int]:
-    """The instances asked for, or all of the half. Raises SettingError for one of the other half."""
+    """The given instances, or all of the half. Raises SettingError for one of the other half."""
     if instances is None:
         held_out, development = list(HELD_OUT_INSTANCES), list(DEVELOPMENT_INSTANCES)
         return {"development": development, "held_out": held_out, "all": development + held_out}[half]

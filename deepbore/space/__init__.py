@@ -1,4 +1,4 @@
-"""What is searched: named parameters, and the traffic between native configurations and points."""
+"""Search spaces: named parameters, and their conversion between native configurations and points."""
 
 from deepbore.space.encoding import Params
 from deepbore.space.parameters import Categorical, Condition, Integer, Ordinal, Parameter, Real

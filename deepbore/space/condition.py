@@ -9,17 +9,17 @@ from deepbore.errors import SpaceError
 
 @dataclass(frozen=True)
 class Condition:
-    """The parameter that carries this condition is active only where `parent` is active and has one of `values`.
+    """A condition of a parameter, which is active only where `parent` is active and has one of `values`.
 
-    A comparison is written as a text: ">= 2", "< 0.5", "!= adam". It compares numbers, or the places of an ordinal's
-    choices; a real parent takes no other condition. A text that is itself a choice of the parent is no comparison.
+    A comparison is a text: ">= 2", "< 0.5", "!= adam". It compares numbers, or the positions of an ordinal's choices;
+    a real parent takes comparisons only. A text that is itself a choice of the parent is no comparison.
 
     Args:
         parent: name of the parameter that it depends on.
-        values: one value of the parent or one comparison, or a list of them, of which one must hold.
+        values: a value of the parent or a comparison, or a list of these, of which one must hold.
 
     Raises:
-        SpaceError: if the parent is no name, or no value is given.
+        SpaceError: if the parent is no text, or no value is given.
 
     Example:
         >>> Condition("optimizer", "sgd").values
@@ -43,7 +43,7 @@ When = Condition | Mapping[str, Any] | Sequence[Condition | Mapping[str, Any]]
 
 
 def as_when(when: Any) -> Condition | tuple[Condition, ...] | None:
-    """What `when=` takes, as one condition, or as several that must all hold.
+    """The argument `when=` as one condition, or as several that must all hold; None for None.
 
     Args:
         when: a `Condition`, a dict {parent: value, list or comparison}, a list of these, or None.
@@ -62,13 +62,13 @@ def as_when(when: Any) -> Condition | tuple[Condition, ...] | None:
 
 
 def conditions_of(when: Any) -> tuple[Condition, ...]:
-    """All the conditions in `when=`; none for None."""
+    """All conditions in `when=`; none for None."""
     found = as_when(when)
     return () if found is None else (found,) if isinstance(found, Condition) else found
 
 
-def plain(when: Any) -> Any:
-    """Conditions as plain JSON data: {parent: [values]}, or a list of such where one parent has several."""
+def as_plain_data(when: Any) -> Any:
+    """Conditions as plain JSON data: {parent: [values]}, or a list of these if a parent has several."""
     found = conditions_of(when)
     each = [{condition.parent: list(condition.values)} for condition in found]
     together = {condition.parent: list(condition.values) for condition in found}
@@ -89,10 +89,10 @@ def _conditions(when: Any, given: Any) -> list[Condition]:
 
 
 def _listed(values: Any) -> tuple[Any, ...]:
-    """One value or several as a tuple of Python's own; sets in an order that is the same in every process."""
+    """One value or several as a tuple of Python values; sets in an order that is the same in every process."""
     if isinstance(values, (set, frozenset)):
         values = sorted(values, key=lambda value: (type(value).__name__, repr(value)))
-    if hasattr(values, "tolist"):  # an array, a column of a data frame, a number of theirs
+    if hasattr(values, "tolist"):  # an array, a column of a data frame, or one of their scalars
         values = values.tolist()
     several = values if isinstance(values, (list, tuple, range)) else [values]
     return tuple(value.item() if hasattr(value, "item") else value for value in several)

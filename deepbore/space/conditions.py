@@ -1,26 +1,36 @@
-"""`Conditions`: which parameters depend on which, and which are active in a point."""
+"""`Conditions`: the dependencies between parameters, and which parameters are active in a point."""
 
 import math
-from collections.abc import Callable, Mapping
+import operator
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from deepbore.errors import SpaceError
-from deepbore.space.comparison import Span, spans_of
+from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import Condition
 from deepbore.space.parameters import Parameter
+
+Span = tuple[float, float]  # first and last level, both included; of a continuous parent least and greatest value
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+COMPARISON = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(\S.*?)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One condition in terms of points: the parameter in column `parent` has a level in one of the `spans`."""
+    """A condition in terms of points: the parameter in column `parent` has a level in one of the `spans`."""
 
     parent: int
-    spans: tuple[Span, ...]  # first and last level of each, ascending and apart
+    spans: tuple[Span, ...]  # ascending and disjoint
 
     def holds(self, level: Tensor) -> Tensor:
         """Whether it holds for levels of the parent, entry by entry."""
@@ -31,20 +41,20 @@ class Rule:
 
 
 class Conditions:
-    """The graph that the conditions of a space make: an arrow from each parent to what depends on it, no circles.
+    """The directed acyclic graph of the conditions in a space, with an arrow from each parent to its children.
 
     Args:
         parameters: name -> parameter, in the order of a point's columns.
 
     Attributes:
-        columns: of the conditional parameters.
-        rules: column -> its rules, which must all hold, for the conditional parameters.
+        columns: the columns of conditional parameters.
+        rules: column of a conditional parameter -> its rules, which must all hold.
         children: column -> the columns that depend on it.
         order: all columns, each after its parents.
 
     Raises:
-        SpaceError: for a condition on an unknown parent, on a value that it can't have, one that never holds together
-            with others, or a circle.
+        SpaceError: for a condition on an unknown parent or on a value that the parent can't have, for conditions that
+            never hold together, or for a circle.
     """
 
     def __init__(self, parameters: Mapping[str, Parameter]):
@@ -65,14 +75,14 @@ class Conditions:
         self._refuse_impossible()
 
     def parents(self, column: int) -> tuple[int, ...]:
-        """The columns that one depends on, each once."""
+        """The columns that a column depends on, without duplicates."""
         return tuple(dict.fromkeys(rule.parent for rule in self.rules.get(column, ())))
 
     def parents_first(self, late: Callable[[int], Any] | None = None) -> list[int]:
-        """Every column after its parents and beside its siblings; a stack, since chains may be long.
+        """All columns in depth-first order, each after its parents.
 
         Args:
-            late: of siblings that with the greater key comes later; None for the order of the parameters.
+            late: key that sorts siblings; None for the order of the parameters.
 
         Raises:
             SpaceError: if conditions form a circle.
@@ -94,7 +104,7 @@ class Conditions:
     def _refuse_impossible(self) -> None:
         """Raises SpaceError for a parameter whose several conditions can't hold together."""
         if all(len(rules) == 1 for rules in self.rules.values()):
-            return  # and then each parent can have a level that activates its child
+            return  # each parent has a level that activates its child
         for column in self.order:
             if not self.is_possible(column):
                 raise SpaceError(
@@ -103,7 +113,12 @@ class Conditions:
                 )
 
     def is_possible(self, column: int, fixed: Mapping[int, float] | None = None) -> bool:
-        """Whether a parameter is active in some point, given the levels of some parameters."""
+        """Whether a parameter is active in any point in which some parameters have given levels.
+
+        Args:
+            column: column of the parameter.
+            fixed: column -> level of other parameters.
+        """
         wanted: dict[int, tuple[Span, ...]] = {place: ((level, level),) for place, level in (fixed or {}).items()}
         seen, stack = {column}, [column]
         while stack:
@@ -119,7 +134,7 @@ class Conditions:
     # --- points ------------------------------------------------------------------------------------------------------
 
     def level(self, column: int, entries: Tensor) -> Tensor:
-        """What conditions on a parameter look at: its level; of a continuous one its native value."""
+        """The values that rules compare: levels, or native values of a continuous parameter."""
         parameter = self._parameters[column]
         if not parameter.is_continuous:
             return parameter.to_level(entries)
@@ -141,19 +156,22 @@ class Conditions:
     def is_active(
         self, column: int, found: Mapping[int, Tensor], levels: Mapping[int, Tensor], always: Tensor
     ) -> Tensor:
-        """Whether one parameter is active, n booleans.
+        """Whether one parameter is active (n booleans).
 
         Args:
-            column: of the parameter.
-            found: whether its parents are active, by column.
-            levels: its parents' levels, by column.
-            always: n times True, for a parameter without a condition.
+            column: column of the parameter.
+            found: column -> whether the parameter is active (n booleans), of all parents.
+            levels: column -> levels (n), of all parents.
+            always: True n times, returned for a parameter without a condition.
         """
         active = always
         for place, rule in enumerate(self.rules.get(column, ())):
             holds = found[rule.parent] & rule.holds(levels[rule.parent])
             active = holds if place == 0 else active & holds
         return active
+
+
+# --- rules from conditions -------------------------------------------------------------------------------------------
 
 
 def _rule(name: str, condition: Condition, parameters: Mapping[str, Parameter], column_of: Mapping[str, int]) -> Rule:
@@ -168,7 +186,126 @@ def _rule(name: str, condition: Condition, parameters: Mapping[str, Parameter], 
         ) from None
 
 
+def spans_of(condition: Condition, parent: Parameter) -> tuple[Span, ...]:
+    """Ascending, disjoint spans of a parent's levels in which a condition holds.
+
+    Args:
+        condition: the condition.
+        parent: the parameter that it names.
+
+    Raises:
+        SpaceError: for a value that the parent can't have, a comparison of unordered values, or a condition that never
+            holds.
+    """
+    spans: list[Span] = []
+    exact = []
+    for value in condition.values:
+        written = COMPARISON.fullmatch(value) if isinstance(value, str) else None
+        if written is None or _is_value(parent, value):
+            exact.append(value)
+        else:
+            spans += _compared(parent, written[1], written[2])
+    if exact:
+        spans += _spans(_levels_of(parent, exact))
+    if not spans:
+        raise SpaceError(f"{list(condition.values)} never holds")
+    return _merged(spans, parent.is_continuous)
+
+
+def _is_value(parent: Parameter, text: str) -> bool:
+    try:
+        parent.encode([text])
+    except PointError:
+        return False
+    return True
+
+
+def _levels_of(parent: Parameter, values: Sequence[Any]) -> list[int]:
+    if parent.is_continuous:
+        raise SpaceError('a continuous parameter has no values to name, but takes a comparison, such as "> 0.5"')
+    try:
+        return sorted({int(level) for level in parent.to_level(parent.encode(values)).tolist()})
+    except PointError as error:
+        raise SpaceError(str(error).rstrip(".")) from None
+
+
+def _spans(levels: Sequence[int]) -> list[Span]:
+    """Spans of consecutive levels among ascending ones."""
+    spans = [[level for _, level in each] for _, each in groupby(enumerate(levels), lambda pair: pair[1] - pair[0])]
+    return [(span[0], span[-1]) for span in spans]
+
+
+def _merged(spans: Sequence[Span], continuous: bool) -> tuple[Span, ...]:
+    """Spans in ascending order, adjacent and overlapping ones merged."""
+    joined: list[Span] = []
+    for first, last in sorted(spans):
+        if joined and first <= joined[-1][1] + (0 if continuous else 1):
+            joined[-1] = joined[-1][0], max(joined[-1][1], last)
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def _compared(parent: Parameter, sign: str, text: str) -> list[Span]:
+    """Spans of a parent's levels in which a comparison holds."""
+    if parent.is_numeric:
+        bound = _number(text)
+        return _between(parent, sign, bound) if parent.is_continuous else _among(parent, sign, bound)
+    if parent.levels is None:
+        raise SpaceError(f"'{sign} {text}' needs a parent whose values are numbers")
+    natives = parent.decode(parent.from_level(torch.arange(parent.levels, dtype=torch.float64)))
+    if all(isinstance(native, (int, float)) and not isinstance(native, bool) for native in natives):
+        bound = _number(text)
+        return _spans([level for level, native in enumerate(natives) if OPERATORS[sign](native, bound)])
+    if not parent.is_ordered and sign not in ("==", "!="):
+        raise SpaceError(f"'{sign} {text}' needs an order, which categories have none of: use Ordinal, or name values")
+    try:
+        (named,) = _levels_of(parent, [parent.read(text)])
+    except PointError as error:
+        raise SpaceError(str(error).rstrip(".")) from None
+    return _spans([level for level in range(parent.levels) if OPERATORS[sign](level, named)])
+
+
+def _number(text: str) -> float:
+    try:
+        bound = float(text)
+    except ValueError:
+        bound = math.nan
+    if not math.isfinite(bound):
+        raise SpaceError(f"numbers are compared with a number, but got {text!r}")
+    return bound
+
+
+def _among(parent: Parameter, sign: str, bound: float) -> list[Span]:
+    """Levels of ascending numbers, found by bisection as there may be very many."""
+    count = parent.levels or 0
+
+    def native(level: int) -> float:
+        (value,) = parent.decode(parent.from_level(torch.tensor([level], dtype=torch.float64)))
+        return float(value)
+
+    left, right = (search(range(count), bound, key=native) for search in (bisect_left, bisect_right))
+    spans: dict[str, list[Span]] = {
+        "<": [(0, left - 1)], "<=": [(0, right - 1)], ">": [(right, count - 1)], ">=": [(left, count - 1)],
+        "==": [(left, right - 1)], "!=": [(0, left - 1), (right, count - 1)],
+    }  # fmt: skip
+    return [(first, last) for first, last in spans[sign] if first <= last]
+
+
+def _between(parent: Parameter, sign: str, bound: float) -> list[Span]:
+    """Interval of values of a continuous parameter."""
+    below, above = math.nextafter(bound, -math.inf), math.nextafter(bound, math.inf)
+    spans: dict[str, Span] = {
+        "<": (-math.inf, below), "<=": (-math.inf, bound), ">": (above, math.inf), ">=": (bound, math.inf),
+    }  # fmt: skip
+    scale = parent.scale
+    if sign not in spans or scale is None:
+        raise SpaceError(f"'{sign} {bound:g}' is too narrow for a continuous parameter: compare by <, <=, > or >=")
+    first, last = spans[sign]
+    return [(first, last)] if first <= scale.high and last >= scale.low else []
+
+
 def _common(spans: tuple[Span, ...], others: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Where two lists of spans overlap."""
+    """Intersection of two lists of spans."""
     pairs = ((max(a[0], b[0]), min(a[1], b[1])) for a in spans for b in others)
     return tuple((first, last) for first, last in pairs if first <= last and not math.isnan(first))

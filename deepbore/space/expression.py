@@ -1,4 +1,4 @@
-"""`Expression`: a text such as "batch * width <= 4096", read by a whitelist and computed without `eval`."""
+"""`Expression`: a text such as "batch * width <= 4096", parsed by a whitelist and evaluated without `eval`."""
 
 import ast
 import math
@@ -13,17 +13,17 @@ import torch
 from deepbore.errors import SpaceError
 from deepbore.space.parameters import Parameter
 
-Natives = Mapping[str, np.ndarray]  # name -> native values (n, Python's own); any where the parameter is inactive
+Natives = Mapping[str, np.ndarray]  # name -> native values (n); arbitrary where the parameter is inactive
 
-LONGEST = 2000  # characters
-MOST_BITS = 4096  # of a power of whole numbers
+LONGEST = 2000  # characters of an expression
+MOST_BITS = 4096  # of a power of integers
 SHOWN = 200  # characters of an expression in a message
-EXACT = 2**53  # up to which float64 holds every whole number
-LISTED = 20  # choices that a message shows
+EXACT = 2**53  # float64 represents all integers below
+LISTED = 20  # choices shown in a message
 
 
 def power(base: Any, exponent: Any) -> Any:
-    """base ** exponent, where it has a sensible size. Raises OverflowError where it has none."""
+    """base ** exponent. Raises OverflowError if it is too large, and ArithmeticError if it is complex."""
     if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * abs(exponent) > MOST_BITS:
         raise OverflowError("a power of more than a thousand digits")
     result = base**exponent
@@ -45,28 +45,29 @@ NUMBER, TEXT, TRUTH, MIXED = "a number", "a text", "True or False", "of several 
 
 
 class Expression:
-    """A condition on several parameters, as a text in Python's words.
+    """A condition on several parameters, as a text in Python syntax.
 
-    It has names of parameters (also with dots: `model.lr`), numbers, texts and lists; + - * / // % **; comparisons,
-    also in chains; `in` and `not in`; and, or, not. Nothing else, so that a file from elsewhere can do no harm.
+    It may contain names of parameters (also with dots: `model.lr`), numbers, texts and lists; + - * / // % **;
+    comparisons, also in chains; `in` and `not in`; and, or, not. Anything else is refused, so that an expression from
+    an untrusted file is harmless.
 
     Args:
         text: the expression.
         parameters: name -> parameter.
 
     Attributes:
-        text: as it was given.
-        names: the parameters that it looks at, in the order of the space.
-        is_plain: whether arrays of int64 and float64 give what Python's own numbers give: sums and products of numbers
-            that are not too large, and comparisons of them.
+        text: the text as given.
+        names: names of its parameters, in the order of the space.
+        is_plain: whether arrays of int64 and float64 give the same as Python numbers: it compares only sums and
+            products of numbers, none of them too large.
 
     Raises:
-        SpaceError: for anything else, and for what can never be meant, such as a comparison with no choice.
+        SpaceError: for anything else, and for comparisons that never hold, such as with a value that is no choice.
     """
 
     def __init__(self, text: str, parameters: Mapping[str, Parameter]):
         self.text, self._parameters = text, parameters
-        # Python reads some letters as others that look alike, such as the micro sign as mu
+        # Python's parser normalises names: it reads the micro sign as the Greek letter mu
         own = {name: name for name in parameters}
         self._as_read = {normalize("NFKC", name): name for name in own} | own
         self._body = _parsed(text)
@@ -85,7 +86,7 @@ class Expression:
         """Whether it holds (n booleans), for native values of all its parameters (name -> n).
 
         Raises:
-            ArithmeticError: for a division by zero, or a number beyond all bounds.
+            ArithmeticError: for a division by zero or an overflow.
         """
         n = len(natives[self.names[0]])
         return self._truth(self._body, natives, n)
@@ -93,11 +94,14 @@ class Expression:
     def _error(self, what: str) -> SpaceError:
         return SpaceError(f"the constraint {self.text[:SHOWN]!r} {what}.")
 
-    # --- computing ---------------------------------------------------------------------------------------------------
+    # --- evaluation --------------------------------------------------------------------------------------------------
 
     def _truth(self, node: ast.expr, natives: Natives, n: int) -> np.ndarray:
-        """Truth row by row; the right of `and` and `or` is computed only where the left does not decide, as Python does
-        it: `b != 0 and a / b < 1`."""
+        """Truth value of each row (n booleans).
+
+        As in Python, the right of `and` and `or` is evaluated only where the left does not decide:
+        `b != 0 and a / b < 1`.
+        """
         if isinstance(node, ast.BoolOp):
             decided = isinstance(node.op, ast.Or)
             result = np.full(n, not decided)
@@ -134,10 +138,10 @@ class Expression:
             return SIGNS[type(node.op)](self._value(node.operand, natives))
         return natives[self._name(node)]
 
-    # --- checking ----------------------------------------------------------------------------------------------------
+    # --- checks ------------------------------------------------------------------------------------------------------
 
     def _check_truth(self, node: ast.expr) -> None:
-        """Raises SpaceError unless a part is true or false."""
+        """Raises SpaceError unless a node is true or false."""
         if isinstance(node, ast.BoolOp):
             for part in node.values:
                 self._check_truth(part)
@@ -167,7 +171,7 @@ class Expression:
             left = right
 
     def _check_equal(self, left: ast.expr, right: ast.expr) -> None:
-        """Raises SpaceError for a literal that is no value of what it is compared with."""
+        """Raises SpaceError for a literal that is not among the choices of the parameter that it is compared with."""
         self._kind(left), self._kind(right)
         for name, literal in ((left, right), (right, left)):
             if isinstance(literal, ast.Constant) and isinstance(name, (ast.Name, ast.Attribute)):
@@ -179,7 +183,7 @@ class Expression:
                     )
 
     def _kind(self, node: ast.expr) -> str:
-        """What a part stands for. Raises SpaceError for a part that is not on the list."""
+        """Kind of the values of a node. Raises SpaceError for a node that is not on the whitelist."""
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
             return _kind_of(node.value)
         if isinstance(node, ast.Constant) and node.value is None:
@@ -213,10 +217,10 @@ class Expression:
         return kinds.pop() if len(kinds) == 1 else MIXED
 
     def _largest(self, node: ast.expr) -> float:
-        """The largest magnitude in a comparison or a value; infinite where it is more than sums and products."""
+        """Largest magnitude in a node; infinite if it contains more than sums, products and comparisons of numbers."""
         try:
             return self._magnitude(node)
-        except OverflowError:  # whole numbers beyond all floats
+        except OverflowError:  # integers too large for a float
             return math.inf
 
     def _magnitude(self, node: ast.expr) -> float:
@@ -226,7 +230,7 @@ class Expression:
         if self._kind(node) != NUMBER:
             return math.inf
         if isinstance(node, ast.Constant):
-            return abs(node.value)  # type: ignore[arg-type]  # a number, as its kind says
+            return abs(node.value)  # type: ignore[arg-type]  # its kind is NUMBER
         if isinstance(node, ast.UnaryOp):
             return self._largest(node.operand)
         if isinstance(node, ast.BinOp):
@@ -260,7 +264,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _names(node: ast.expr) -> Iterator[ast.expr]:
-    """The names in an expression, those with dots whole."""
+    """Nodes of names in an expression; a name with dots is one node."""
     if isinstance(node, (ast.Name, ast.Attribute)):
         yield node
     else:
@@ -274,7 +278,7 @@ def _elements(node: ast.expr) -> list[ast.expr]:
 
 
 def _choices(parameter: Parameter) -> list[Any]:
-    """The values of a parameter that has no numbers; none for one that has."""
+    """Choices of a parameter; empty for a numeric one."""
     if parameter.is_numeric or parameter.levels is None:
         return []
     return parameter.decode(parameter.from_level(torch.arange(parameter.levels, dtype=torch.float64)))
@@ -287,5 +291,5 @@ def _kind_of(value: Any) -> str:
 
 
 def _as_truth(found: Any) -> np.ndarray:
-    """What a comparison of objects gave, as booleans."""
+    """Results of a comparison of objects as booleans."""
     return np.asarray(found).astype(bool)

@@ -1,24 +1,103 @@
-"""Points as a network sees them: the first layer of every classifier."""
+"""`Features` and `Coordinates`: points as inputs of networks and of kernels."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from deepbore.space.readings import Readings
+import torch
+from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from deepbore.space.search_space import SearchSpace
+from deepbore.space.parameters import Parameter, Reading
 
 
-class Features(Readings):
-    """Encodes points for learning: n x d -> n x e.
+class HasParameters(Protocol):
+    """The structure of a space, or the space itself."""
 
-    - real numbers and integers of many levels: one number in [-1, 1];
-    - ordinals and integers of few levels: thermometer code, one bit `level >= k` for each k = 1 ... K - 1, so that a
-      step between any two neighbouring levels is one bit for a network to weigh;
-    - categories: one-hot;
-    - conditional parameters: zeros where inactive, and one more bit that says whether it is active.
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Name -> parameter, in the order of a point's columns."""
+
+    def active(self, points: Tensor) -> Tensor:
+        """Which parameters are active in each point (n x d booleans)."""
+
+
+class InputTransform(nn.Module):
+    """Points (n x d) -> inputs of a model (n x e), each computed from one parameter.
+
+    Inputs of an inactive parameter are 0. Each conditional parameter has one more input, 1 where it is active and 0
+    where it is not.
 
     Args:
-        space: the search space.
+        space: the space or its structure.
+        readings: inputs from each parameter, in the order of a point's columns.
+
+    Attributes:
+        owner: column of the parameter that each of the e inputs belongs to.
+    """
+
+    owner: Tensor
+    columns: Tensor
+    at: Tensor
+    place: Tensor
+
+    def __init__(self, space: HasParameters, readings: Sequence[Sequence[Reading]]):
+        super().__init__()
+        self.space = space
+        self._conditional = [column for column, p in enumerate(space.parameters.values()) if p.when is not None]
+        rows = [(column, reading) for column, several in enumerate(readings) for reading in several]
+        functions = list(dict.fromkeys(reading.read for _, reading in rows))
+        order = [row for read in functions for row, (_, reading) in enumerate(rows) if reading.read == read]
+        counts = [sum(reading.read == read for _, reading in rows) for read in functions]
+        self._functions = list(zip(functions, counts, strict=True))  # and the number of inputs of each
+        self._in_order = order == list(range(len(rows)))
+        columns = [column for column, _ in rows]
+        self._keep("owner", columns + self._conditional)
+        self._keep("columns", [columns[row] for row in order])
+        self._keep("place", sorted(range(len(rows)), key=order.__getitem__))
+        at = torch.tensor([rows[row][1].at for row in order], dtype=torch.float64)
+        self.register_buffer("at", at, persistent=False)
+
+    def _keep(self, name: str, numbers: Sequence[int]) -> None:
+        self.register_buffer(name, torch.tensor(numbers, dtype=torch.long), persistent=False)
+
+    @property
+    def size(self) -> int:
+        """e, the number of inputs."""
+        return len(self.owner)
+
+    def forward(self, points: Tensor) -> Tensor:
+        """Points (n x d, or any leading shape) -> n x e inputs in their dtype, on their device.
+
+        Differentiable in the columns of continuous parameters and of integers with many levels.
+        """
+        inputs = self._inputs(points)
+        if not self._conditional:
+            return inputs
+        active = self.space.active(points).to(points).index_select(-1, self.owner)
+        count = inputs.shape[-1]
+        return torch.cat([inputs * active[..., :count], active[..., count:]], dim=-1)
+
+    def _inputs(self, points: Tensor) -> Tensor:
+        """Inputs from the parameters, by one call of each function, in the order of the parameters."""
+        found, start = [], 0
+        for read, count in self._functions:
+            column = points.index_select(-1, self.columns[start : start + count])
+            found.append(read(column, self.at[start : start + count]))
+            start += count
+        together = torch.cat(found, dim=-1) if len(found) > 1 else found[0]
+        return together if self._in_order else together.index_select(-1, self.place)
+
+
+class Features(InputTransform):
+    """Inputs of a network, the first layer of most classifiers: points (n x d) -> features (n x e).
+
+    - real numbers and integers of many levels: one number in [-1, 1];
+    - ordinals and integers of few levels: thermometer code, one bit `level >= k` for each k = 1 ... K - 1, so that
+      neighbouring levels differ in one bit;
+    - categories: one-hot;
+    - conditional parameters: zeros where inactive, and one more bit, whether it is active.
+
+    Args:
+        space: the space or its structure.
 
     Example:
         >>> from deepbore import Ordinal, Real, SearchSpace
@@ -27,5 +106,29 @@ class Features(Readings):
         [[-0.5, 1.0, 0.0]]
     """
 
-    def __init__(self, space: "SearchSpace"):
+    def __init__(self, space: HasParameters):
         super().__init__(space, [parameter.features() for parameter in space.parameters.values()])
+
+
+class Coordinates(InputTransform):
+    """Inputs of a kernel: points (n x d) -> coordinates (n x c), in which each parameter spans a length of 1.
+
+    Numbers and ordinals have one coordinate in [0, 1]. A category has K coordinates, one of them 1 / sqrt(2), so that
+    any two categories have a distance of 1. A conditional parameter has one more, which is 1 where it is active;
+    where it is inactive, all its coordinates are 0.
+
+    Args:
+        space: the space or its structure.
+
+    Attributes:
+        owner: column of the parameter that each of the c coordinates belongs to.
+    """
+
+    def __init__(self, space: HasParameters):
+        super().__init__(space, [parameter.coordinates() for parameter in space.parameters.values()])
+
+
+def squared_distances(x: Tensor, y: Tensor) -> Tensor:
+    """All squared distances: n x c and m x c -> n x m."""
+    squared = x.square().sum(-1, keepdim=True) + y.square().sum(-1) - 2 * x @ y.mT
+    return squared.clamp(min=0)

@@ -1,24 +1,21 @@
 """`Relaxation`: any space as a box of real numbers."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from deepbore.space.declaration import free_name
 from deepbore.space.parameters import Real
-
-if TYPE_CHECKING:
-    from deepbore.space.search_space import SearchSpace
+from deepbore.space.search_space import SearchSpace
+from deepbore.space.structure import free_name
 
 
 class Relaxation:
-    """Points as vectors of a box [0, 1]^r, and vectors of the box as the points nearest to them.
+    """Points as vectors in a box [0, 1]^r, and vectors as the nearest points.
 
     Numbers and ordinals are one number each, the level's index divided by the greatest. A category is one-hot, and its
-    level is that of the greatest entry. So BORE-MLP and the Gaussian processes beside it see discrete parameters (Tiao
-    et al. 2021, section 5). What is inactive counts as its first level. What is fixed in the space is fixed in the box.
+    level is that of the greatest entry. This is how BORE-MLP and its Gaussian process baselines see discrete parameters
+    (Tiao et al. 2021, section 5). Inactive parameters have their first level. Parameters that are fixed in the space
+    are fixed in the box.
 
     Args:
         space: any space.
@@ -36,9 +33,7 @@ class Relaxation:
         [{'k': 2, 'c': 'a'}]
     """
 
-    box: "SearchSpace"
-
-    def __init__(self, space: "SearchSpace"):
+    def __init__(self, space: SearchSpace):
         self.space = space
         self._widths = [1 if p.is_ordered or p.levels is None else p.levels for p in space.parameters.values()]
         taken = set(space.names)
@@ -47,25 +42,25 @@ class Relaxation:
             own = [name] if width == 1 else [free_name(f"{name}, {level}", taken) for level in range(width)]
             taken.update(own)
             names += own
-        self.box = type(space)({name: Real(0, 1) for name in names}, fixed=self._fixed(names))
+        self.box = SearchSpace({name: Real(0, 1) for name in names}, fixed=self._fixed(names))
 
     def _fixed(self, names: list[str]) -> dict[str, float]:
-        """Where the numbers of fixed parameters stand, active or not, by their names in the box."""
-        still = self.space.stand_still(torch.zeros(1, len(self.space), dtype=torch.float64))
+        """Name -> value in the box of fixed parameters, active or not."""
+        fixed = self.space.apply_fixed(torch.zeros(1, len(self.space), dtype=torch.float64))
         owners = [name for name, width in zip(self.space.names, self._widths, strict=True) for _ in range(width)]
-        entries = zip(owners, names, torch.cat(self._columns(still), dim=-1)[0].tolist(), strict=True)
+        entries = zip(owners, names, torch.cat(self._columns(fixed), dim=-1)[0].tolist(), strict=True)
         return {name: entry for owner, name, entry in entries if owner in self.space.fixed}
 
     def vectors(self, points: Tensor) -> Tensor:
         """Points (n x d) -> vectors (n x r), with gradients where a parameter is one number."""
         return torch.cat(self._columns(torch.where(self.space.active(points), points, 0.0)), dim=-1)
 
-    def _columns(self, on: Tensor) -> list[Tensor]:
-        """The numbers of each parameter, at points where all are active (n x d): d tensors, n x its width."""
+    def _columns(self, points: Tensor) -> list[Tensor]:
+        """The numbers of each parameter, taken as active in all points (n x d): d tensors, n x its width."""
         return [
-            on[:, [column]] / parameter.upper
+            points[:, [column]] / parameter.upper
             if width == 1
-            else one_hot(parameter.to_level(on[:, column]).long(), width).to(on)
+            else one_hot(parameter.to_level(points[:, column]).long(), width).to(points)
             for column, (parameter, width) in enumerate(zip(self.space.parameters.values(), self._widths, strict=True))
         ]
 

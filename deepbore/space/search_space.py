@@ -1,50 +1,52 @@
-"""`SearchSpace`: named parameters, and the traffic between native configurations and points."""
+"""`SearchSpace`: the domain of an optimisation, composed of structure, constraints, encoding, enumeration, sampler."""
 
-import math
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
-from deepbore.errors import PointError, ShapeError, SpaceError
-from deepbore.space import encoding
-from deepbore.space.constraints import Constraint, Given
-from deepbore.space.declaration import split
-from deepbore.space.encoding import Params
-from deepbore.space.enumeration import every_point
+from deepbore.errors import ShapeError, SpaceError
+from deepbore.space.constraints import Constraint, Constraints, Given
+from deepbore.space.encoding import Encoding, Params
+from deepbore.space.enumeration import Enumeration
 from deepbore.space.features import Features
-from deepbore.space.neighbours import likelier_back, neighbour_of_each
 from deepbore.space.parameters import Parameter
-from deepbore.space.permitted import first_permitted, permitted_neighbours, permitted_sample, permitted_sobol
-from deepbore.space.runs import run_by_run
-from deepbore.space.structure import SpaceStructure
+from deepbore.space.sampling import Sampler
+from deepbore.space.structure import SpaceStructure, free_name, read_declaration
 
-MOST_ENTRIES = 10**9  # of all points of a space together: 8 GB
+FORMER_NAMES = {"released": "without_fixed", "stand_still": "apply_fixed", "is_wide": "is_high_dimensional"}
 
 
-class SearchSpace(SpaceStructure):
-    """The domain of an optimisation: d named parameters, some perhaps conditional on others.
+class SearchSpace:
+    """The domain of an optimisation: d named parameters, possibly conditional.
 
-    A point is a float64 row of d numbers (see `deepbore.space.parameters`). Inactive parameters hold 0 in it and are
-    left out of the configuration, so equal configurations are equal points. What takes points works on the device that
-    they live on, and what draws them on the device of the generator; native configurations live on the CPU.
+    A point is a float64 row of d numbers (see `deepbore.space.parameters`). Inactive parameters are 0 in it and left
+    out of the configuration, so equal configurations are equal points. Methods that take points run on the device of
+    the points, methods that draw points on the device of the generator; native configurations are on the CPU.
 
-    Constraints forbid combinations, such as `"batch * width <= 4096"`: they are never proposed, and not taken as
-    results. An expression holds where a parameter that it names is inactive; a function gets active parameters only.
+    Constraints forbid combinations, such as `"batch * width <= 4096"`: they are never proposed, and not accepted as
+    results. An expression holds where one of its parameters is inactive; a function gets active parameters only.
 
     Args:
         parameters: name -> parameter, or pairs of them, in the order of a point's columns.
-        constraints: what must hold: expressions over names of parameters (arithmetic, comparisons, `in`, and, or, not),
-            and functions configuration -> True or False. A journal keeps expressions; functions it only names.
-        fixed: name -> value, parameters that stand still where they are active; see `with_fixed`.
+        constraints: expressions over names of parameters (arithmetic, comparisons, `in`, and, or, not), and functions
+            configuration -> True or False, which must all hold. A journal keeps expressions, and names of functions.
+        fixed: name -> value of fixed parameters, where they are active; see `with_fixed`.
+
+    Attributes:
+        parameters: name -> parameter.
+        names: names of the parameters.
+        structure: columns of points, conditions and fixed values.
+        encoding: native configurations to points and back.
+        enumeration: number and list of all points.
+        sampler: designs, random points and neighbours.
 
     Raises:
-        SpaceError: for an empty space, a name that is no string or stands twice, a condition on an unknown or circular
-            parent, an expression that can't be meant, or constraints that no configuration was found to meet.
+        SpaceError: for an empty space, a name that is no string or not unique, a condition on an unknown or circular
+            parent, an invalid expression, or constraints that no configuration was found to meet.
 
     Example:
         >>> from deepbore import Categorical, Integer, Real
@@ -62,20 +64,65 @@ class SearchSpace(SpaceStructure):
         constraints: Sequence[Given | Constraint] | Given = (),
         fixed: Mapping[str, Any] | None = None,
     ):
-        super().__init__(parameters, constraints, fixed)
-        if self._constraints and self._constraints.are_known:
-            self.known_points = first_permitted(self)
+        self.structure = SpaceStructure(parameters, fixed)
+        self.parameters, self.names = self.structure.parameters, self.structure.names
+        self._constraints = Constraints(constraints, self.structure)
+        self.encoding = Encoding(self.structure, self._constraints)
+        self.enumeration = Enumeration(self.structure, self._constraints)
+        self.sampler = Sampler(self.structure, self._constraints, self.enumeration)
+
+    def __len__(self) -> int:
+        """d, the number of parameters."""
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        constraints = f", constraints={list(map(str, self.constraints))}" if self.constraints else ""
+        return f"SearchSpace({self.parameters}{constraints}{f', fixed={self.fixed}' if self.is_fixed else ''})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SearchSpace) or list(self.parameters.items()) != list(other.parameters.items()):
+            return False
+        return self.constraints == other.constraints and self.structure.fixed_entries == other.structure.fixed_entries
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.names))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # immutable
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """An attribute by its former name, with a DeprecationWarning."""
+            if name not in FORMER_NAMES:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warnings.warn(
+                f"SearchSpace.{name} is now SearchSpace.{FORMER_NAMES[name]}.", DeprecationWarning, stacklevel=2
+            )
+            return getattr(self, FORMER_NAMES[name])
+
+    # --- declaration -------------------------------------------------------------------------------------------------
+
+    @property
+    def constraints(self) -> list[Constraint]:
+        """The constraints."""
+        return self._constraints.each
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """Name -> value of fixed parameters."""
+        return self.structure.fixed
 
     def with_fixed(self, params: Mapping[str, Any]) -> "SearchSpace":
-        """The same space, in which some parameters stand still at these values, where they are active, and no others.
+        """The same space, with only these parameters fixed, where they are active.
 
-        Points, features and the configurations that can be encoded are the same: only what is drawn differs.
+        Points, features and the configurations that can be encoded stay the same; only proposed points differ.
 
         Args:
-            params: name -> value; an empty one releases all.
+            params: name -> value; {} fixes none.
 
         Raises:
-            SpaceError: for an unknown name, a value outside, or values that constraints forbid.
+            SpaceError: for an unknown name, a value outside its parameter, or values that constraints forbid.
 
         Example:
             >>> from deepbore import Integer
@@ -87,9 +134,98 @@ class SearchSpace(SpaceStructure):
         return SearchSpace(self.parameters, constraints=self.constraints, fixed=params)
 
     @cached_property
-    def released(self) -> "SearchSpace":
-        """The same space, with nothing fixed."""
-        return self.with_fixed({}) if self._still else self
+    def without_fixed(self) -> "SearchSpace":
+        """The same space without fixed parameters."""
+        return self.with_fixed({}) if self.is_fixed else self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The declaration as plain JSON data, for `from_dict`."""
+        declared: dict[str, Any] = {name: parameter.to_dict() for name, parameter in self.parameters.items()}
+        if self.constraints:
+            declared[free_name("constraints", self.parameters)] = self._constraints.plain()
+        if self.is_fixed:
+            declared[free_name("fixed", self.parameters)] = [self.fixed]
+        return declared
+
+    @classmethod
+    def from_dict(cls, declared: Mapping[str, Any]) -> "SearchSpace":
+        """The space declared by YAML or JSON.
+
+        Args:
+            declared: name -> {type: real | integer | ordinal | categorical, low, high, log, step | choices,
+                when: {parent: values or comparison, ...}}; beside them `constraints: [expression, ...]`.
+
+        Raises:
+            SpaceError: for anything that is no valid space.
+
+        Example:
+            >>> SearchSpace.from_dict({"lr": {"type": "real", "low": 1e-5, "high": 0.1, "log": True}}).names
+            ['lr']
+        """
+        parameters, constraints, fixed = read_declaration(declared)
+        return cls(parameters, constraints=constraints, fixed=fixed)
+
+    # --- properties --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether every parameter is continuous and unconditional."""
+        return self.structure.is_continuous
+
+    @property
+    def is_high_dimensional(self) -> bool:
+        """Whether there are ten parameters or more, all of them continuous and unconditional."""
+        return self.structure.is_high_dimensional
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether any parameter has a condition."""
+        return self.structure.is_conditional
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether any parameter is fixed."""
+        return self.structure.is_fixed
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether there are constraints or fixed parameters, so that not every point may be proposed."""
+        return self._constraints.is_restricted
+
+    @property
+    def continuous_columns(self) -> tuple[int, ...]:
+        """Columns of continuous parameters, including conditional ones."""
+        return self.structure.continuous_columns
+
+    @property
+    def moving_columns(self) -> tuple[int, ...]:
+        """Columns of continuous parameters that are not fixed."""
+        return self.structure.moving_columns
+
+    @property
+    def free_columns(self) -> tuple[int, ...]:
+        """Columns of parameters that are not fixed."""
+        return self.structure.free_columns
+
+    @property
+    def parents_first(self) -> list[str]:
+        """The names of the parameters, each after the parents that its conditions name."""
+        return [self.names[column] for column in self.structure.conditions.order]
+
+    @property
+    def bounds(self) -> Tensor:
+        """Least and greatest entries of a point, 2 x d: [0, 1] for numeric columns, [0, K - 1] for level indices."""
+        return self.structure.bounds
+
+    @property
+    def cardinality(self) -> float:
+        """The number of distinct configurations that may be proposed, exactly.
+
+        `math.inf` if a parameter is continuous, from 1e300 on, and where constraints can't be counted by evaluating 20
+        million combinations. Of these, one counts as ten with divisions, powers or texts, and as a hundred with a
+        function.
+        """
+        return self.enumeration.cardinality
 
     # --- native configurations <-> points ----------------------------------------------------------------------------
 
@@ -100,42 +236,33 @@ class SearchSpace(SpaceStructure):
             PointError: for an unknown, missing or inactive parameter, a value outside its parameter, or a combination
                 that a constraint forbids.
         """
-        return self._checked(encoding.encode(self, configurations))
+        return self.encoding.encode(configurations)
 
     def encode_columns(self, columns: Mapping[str, Sequence[Any]]) -> Tensor:
         """Columns of native values (name -> n values; a dict or a DataFrame) -> points (n x d).
 
-        What stands in a column where its parameter is inactive is ignored.
+        Values in rows where the parameter is inactive are ignored.
 
         Raises:
-            PointError: for an unknown or missing column, columns of different length, a value outside, or a combination
-                that a constraint forbids.
+            PointError: for an unknown or missing column, columns of different length, a value outside its parameter, or
+                a combination that a constraint forbids.
         """
-        return self._checked(encoding.encode_columns(self, self._conditions, columns))
-
-    def _checked(self, points: Tensor) -> Tensor:
-        """The points. Raises PointError if a constraint forbids one."""
-        if self._constraints:
-            met = self._constraints.met(points, self.active(points), known_only=True)
-            for row in np.flatnonzero(~met.all(1)):
-                broken = self.constraints[int(met[row].argmin())]
-                raise PointError(f"the constraint {str(broken)!r} forbids {self.decode(points[row : row + 1])[0]}.")
-        return points
+        return self.encoding.encode_columns(columns)
 
     def decode(self, points: Tensor) -> list[Params]:
-        """Points (n x d) -> configurations (n dicts), numbers between two levels going to the nearer one."""
+        """Points (n x d) -> configurations (n dicts); numbers between two levels are rounded to the nearer one."""
         self.check_points(points)
-        return encoding.decode(self, points.detach().cpu())
+        return self.encoding.decode(points.detach().cpu())
 
     def decode_columns(self, points: Tensor) -> dict[str, list[Any]]:
         """Points (n x d) -> columns of native values (name -> n values), None where a parameter is inactive."""
         self.check_points(points)
-        return encoding.decode_columns(self, points.detach().cpu())
+        return self.encoding.decode_columns(points.detach().cpu())
 
     def identify(self, points: Tensor) -> list[Hashable]:
-        """What tells two configurations apart: equal for two points exactly if they decode to equal values (n)."""
+        """Keys (n) that are equal for two points exactly if these decode to equal configurations."""
         self.check_points(points)
-        return encoding.identify(self, points.detach().cpu())
+        return self.encoding.identify(points.detach().cpu())
 
     def check_points(self, points: Tensor) -> None:
         """Raises ShapeError unless points are a tensor, n x d."""
@@ -146,129 +273,103 @@ class SearchSpace(SpaceStructure):
 
     # --- points ------------------------------------------------------------------------------------------------------
 
+    def active(self, points: Tensor) -> Tensor:
+        """Which parameters are active in each point: n x d booleans."""
+        return self.structure.active(points)
+
     def snap(self, points: Tensor) -> Tensor:
         """The points of the configurations that `points` decode to: levels rounded, inactive parameters 0 (n x d).
 
-        Fixed parameters are put where they stand; what a constraint forbids stays forbidden (see `permitted`). Keeps
+        Fixed parameters get their values; points that a constraint forbids stay forbidden (see `permitted`). Keeps
         gradients in the columns of real parameters.
         """
-        return self._masked(run_by_run(self.runs, lambda p, column: p.from_level(p.to_level(column)), points))
+        return self.structure.snap(points)
+
+    def apply_fixed(self, points: Tensor) -> Tensor:
+        """The points with fixed parameters at their values, active or not (n x d)."""
+        return self.structure.apply_fixed(points)
+
+    def permitted(self, points: Tensor) -> Tensor:
+        """Which points may be proposed: constraints hold, and fixed parameters have their values (n booleans).
+
+        Raises:
+            SpaceError: if a constraint can't be evaluated.
+        """
+        return self._constraints.permitted(points)
+
+    def project_to_feasible(self, starts: Tensor, ends: Tensor) -> Tensor:
+        """Permitted points on the segments from permitted `starts` to `ends`, as near to the ends as is tried (k x d).
+
+        A forbidden end is replaced by the middle of the segment, then by the middle of the rest, and so on, at last by
+        the start. All are snapped.
+
+        Args:
+            starts: permitted points, k x d.
+            ends: any points, k x d.
+        """
+        return self.sampler.project_to_feasible(starts, ends)
+
+    def in_the_middle(self, points: Tensor) -> Tensor:
+        """The points with each continuous parameter that is not fixed in the middle of its scale (n x d)."""
+        return self.sampler.in_the_middle(points)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n independent permitted points, uniform over each parameter's scale (n x d), on the generator's device."""
-        return permitted_sample(self, n, generator) if self._constraints else self.sample_any(n, generator)
+        return self.sampler.sample(n, generator)
 
     def sample_any(self, n: int, generator: torch.Generator) -> Tensor:
-        """As `sample`, whatever the constraints say."""
-        return self._masked(self.draw(n, generator))
+        """As `sample`, without regard to constraints."""
+        return self.sampler.sample_any(n, generator)
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
-        """n independent values of every parameter, whether it would be active there or not (n x d)."""
-        u = torch.rand((n, len(self)), dtype=torch.float64, generator=generator, device=generator.device)
-        return run_by_run(self.runs, lambda p, column: p.from_uniform(column), u)
+        """n independent values of every parameter, active or not (n x d)."""
+        return self.sampler.draw(n, generator)
 
     def sobol(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
         """Points number `skip` ... `skip` + n - 1 of the scrambled Sobol sequence of this seed (n x d).
 
-        Those that constraints forbid are left out, and not counted.
+        Points that constraints forbid are left out, and not counted. If few are permitted, random points follow.
         """
-        if self._constraints:
-            return permitted_sobol(self, n, seed, skip, device)
-        return self.sobol_any(n, seed, skip, device)
-
-    def sobol_any(self, n: int, seed: int, skip: int = 0, device: torch.device | str = "cpu") -> Tensor:
-        """As `sobol`, whatever the constraints say."""
-        if len(self) > SobolEngine.MAXDIM:  # beyond, torch knows no sequence, and random points are as good
-            stream = torch.Generator().manual_seed(seed)
-            return self.sample_any(skip + n, stream)[skip:].to(device)
-        u = SobolEngine(len(self), scramble=True, seed=seed).fast_forward(skip).draw(n, dtype=torch.float64)
-        if skip == 0:
-            u[:1] = u[:1].float()  # which torch holds in its default dtype, whatever that is
-        return self._masked(run_by_run(self.runs, lambda p, column: p.from_uniform(column), u.to(device)))
-
-    def in_the_middle(self, points: Tensor) -> Tensor:
-        """The points with each continuous parameter, unless it is fixed, in the middle of its scale (n x d)."""
-        return self._masked(
-            points.index_fill(1, torch.tensor(self.moving_columns, dtype=torch.long, device=points.device), 0.5)
-        )
-
-    def _masked(self, points: Tensor) -> Tensor:
-        """The points with fixed parameters where they stand, and 0 in place of inactive ones."""
-        points = self.stand_still(points) if self._still else points
-        return torch.where(self.active(points), points, 0.0) if self.is_conditional else points
+        return self.sampler.sobol(n, seed, skip, device)
 
     def neighbours(self, points: Tensor, n: int, generator: torch.Generator) -> Tensor:
         """n random neighbours of the given points, each with one or two parameters changed (n x d).
 
-        Categories move to any other level, what has levels in an order to any other with a liking for the next; the
-        rest takes a Gaussian step whose scale is log-uniform between 1e-3 and 0.5, reflected at the bounds.
+        A category changes to any other one, an ordered level to any other with a preference for the next; other
+        numbers take a Gaussian step whose scale is log-uniform between 1e-3 and 0.5, reflected at the bounds.
 
         Args:
             points: centres, k x d; each neighbour picks one at random.
-            n: how many.
+            n: number of neighbours.
             generator: stream of random numbers, drawn on its own device.
         """
         self.check_points(points)
-        centres = torch.randint(len(points), (n,), generator=generator, device=generator.device)
-        return self.neighbour_of_each(points[centres.to(points.device)], generator)
+        return self.sampler.neighbours(points, n, generator)
 
     def neighbour_of_each(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """One random neighbour of each point, in their order (n x d); see `neighbours`.
+        """One random neighbour of each point, in their order and on their device (n x d); see `neighbours`.
 
-        Where constraints forbid several in a row it is the point itself.
+        It is the point itself, snapped, where constraints forbid several neighbours in a row.
         """
         self.check_points(points)
-        once = partial(neighbour_of_each, self, generator=generator)
-        return permitted_neighbours(self, points, once) if self._constraints else once(points)
+        return self.sampler.neighbour_of_each(points, generator)
 
     def likelier_back(self, points: Tensor, neighbours: Tensor) -> Tensor:
         """log q(neighbour -> point) - log q(point -> neighbour) of each point and its `neighbour_of_each` (n).
 
-        What balances the moves of a Metropolis-Hastings step. Constraints that forbid neighbours are left out of it.
+        The correction for asymmetric proposals in a Metropolis-Hastings step. Constraints are not considered.
         """
-        return likelier_back(self, points, neighbours)
+        return self.sampler.likelier_back(points, neighbours)
 
     def enumerate(self) -> Tensor:
-        """Every point of a finite space (cardinality x d), sorted by the columns.
+        """Every permitted point of a finite space (cardinality x d), sorted by the columns.
 
         Raises:
             SpaceError: if a parameter is continuous, or the points would take more than 8 GB.
         """
-        if any(self._layout.is_free(column) for column in self.continuous_columns) and math.isinf(self.cardinality):
-            raise SpaceError("only a finite space can be enumerated, but this one has a continuous parameter.")
-        if self.cardinality * len(self) > MOST_ENTRIES:
-            raise SpaceError(
-                f"at most {MOST_ENTRIES:,} entries can be enumerated, but the space has {self.cardinality:.3g} points "
-                f"of {len(self)}. Use sample or sobol."
-            )
-        return self._every_permitted.clone() if self._constraints else every_point(self._layout)
-
-    @cached_property
-    def _every_permitted(self) -> Tensor:
-        """What `enumerate` gives, kept where it takes more than it is: most combinations may be forbidden."""
-        return every_point(self._layout)
+        return self.enumeration.points()
 
     @property
     def features(self) -> Features:
         """A new first layer for a network on this space: points (n x d) -> features (n x e)."""
-        return Features(self)
-
-    # --- plain data --------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_dict(cls, declared: Mapping[str, Any]) -> "SearchSpace":
-        """The space that YAML or JSON describes.
-
-        Args:
-            declared: name -> {type: real | integer | ordinal | categorical, low, high, log, step | choices,
-                when: {parent: values or comparison, ...}}; beside them `constraints: [expression, ...]`.
-
-        Raises:
-            SpaceError: for anything that does not make a valid space.
-
-        Example:
-            >>> SearchSpace.from_dict({"lr": {"type": "real", "low": 1e-5, "high": 0.1, "log": True}}).names
-            ['lr']
-        """
-        parameters, constraints, fixed = split(declared)
-        return cls(parameters, constraints=constraints, fixed=fixed)
+        return Features(self.structure)

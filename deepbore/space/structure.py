@@ -1,194 +1,302 @@
-"""`SpaceStructure`: what a space declares, and what can be asked of that."""
+"""`SpaceStructure`: the columns of a space's points, their conditions and fixed values."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
+from deepbore.errors import PointError, SpaceError
 from deepbore.space.conditions import Conditions
-from deepbore.space.constraints import Constraint, Constraints, Given
-from deepbore.space.counting import count
-from deepbore.space.declaration import checked_fixed, checked_parameters, free_name
-from deepbore.space.layout import Layout
-from deepbore.space.parameters import Parameter
-from deepbore.space.runs import Run, runs
+from deepbore.space.parameters import Parameter, parameter_from_dict
 
-COUNTABLE = 10**300  # configurations from which a space counts as infinite; floats end at 1.8e308
-MANY = 10  # real parameters from which a space is wide: chosen with what is done there, see docs/ablation.md
+HIGH = 10  # number of real parameters from which a space is high-dimensional, see docs/ablation.md
+
+
+@dataclass(frozen=True)
+class ColumnGroup:
+    """Neighbouring columns of points whose parameters are equal in `Parameter.alike`, to be processed in one call.
+
+    Args:
+        parameter: the first of them, whose methods serve all.
+        columns: the columns.
+    """
+
+    parameter: Parameter
+    columns: slice
 
 
 class SpaceStructure:
-    """The declaring half of `SearchSpace`: parameters, conditions, constraints and fixed values.
+    """The parameters of a space as columns of points: which are active, fixed, continuous or tied to each other.
 
     Args:
-        parameters: name -> parameter, or pairs of them; see `SearchSpace`, as all that follow.
-        constraints: what must hold.
-        fixed: name -> value of parameters that stand still.
+        parameters: name -> parameter, or pairs of them, in the order of a point's columns.
+        fixed: name -> value of fixed parameters.
+
+    Attributes:
+        parameters: name -> parameter.
+        names: names of the columns.
+        of_column: parameters of the columns.
+        conditions: dependencies between the columns.
+        fixed_entries: column -> entry of a point, of fixed parameters.
+        column_groups: the columns, in groups that are processed together.
+        is_conditional: whether any parameter has a condition.
+        is_fixed: whether any parameter is fixed.
+
+    Raises:
+        SpaceError: for an empty space, a name that is no string or not unique, an invalid condition or fixed value.
     """
 
     def __init__(
         self,
         parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]],
-        constraints: Sequence[Given | Constraint] | Given,
-        fixed: Mapping[str, Any] | None,
+        fixed: Mapping[str, Any] | None = None,
     ):
-        self.parameters = checked_parameters(parameters)
+        self.parameters = _checked_parameters(parameters)
         self.names = list(self.parameters)
-        self._columns = list(self.parameters.values())
-        self._conditions = Conditions(self.parameters)
-        self._constraints = Constraints(constraints, self.parameters)
-        self._still = checked_fixed(fixed or {}, self.parameters)
-        self._layout = Layout(self._columns, self._conditions, self._constraints, self._still)
-
-    # --- structure ---------------------------------------------------------------------------------------------------
+        self.of_column = list(self.parameters.values())
+        self.conditions = Conditions(self.parameters)
+        self.fixed_entries = _checked_fixed(fixed or {}, self.parameters)
+        self.column_groups = _column_groups(self.of_column)
+        self.is_conditional, self.is_fixed = bool(self.conditions.rules), bool(self.fixed_entries)
 
     def __len__(self) -> int:
         """d, the number of parameters."""
         return len(self.names)
 
-    def __repr__(self) -> str:
-        constraints = f", constraints={list(map(str, self.constraints))}" if self._constraints else ""
-        return f"SearchSpace({self.parameters}{constraints}{f', fixed={self.fixed}' if self._still else ''})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SpaceStructure) or list(self.parameters.items()) != list(other.parameters.items()):
-            return False
-        return self.constraints == other.constraints and self._still == other._still
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.names))
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # nothing in it changes
+        return self  # immutable
+
+    # --- columns -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def is_continuous(self) -> bool:
         """Whether every parameter is continuous and unconditional."""
-        return all(p.is_continuous and p.when is None for p in self._columns)
+        return all(parameter.is_continuous and parameter.when is None for parameter in self.of_column)
 
     @cached_property
-    def is_wide(self) -> bool:
-        """Whether there are ten parameters or more, all of them real."""
-        return self.is_continuous and len(self._columns) >= MANY
-
-    @property
-    def is_conditional(self) -> bool:
-        """Whether any parameter carries a condition."""
-        return bool(self._conditions.rules)
-
-    @property
-    def constraints(self) -> list[Constraint]:
-        """What forbids combinations."""
-        return self._constraints.each
-
-    @cached_property
-    def fixed(self) -> dict[str, Any]:
-        """Parameters that stand still, and their values."""
-        return {self.names[column]: self._native(column, entry) for column, entry in self._still.items()}
-
-    def _native(self, column: int, entry: float) -> Any:
-        return self._columns[column].decode(torch.tensor([entry], dtype=torch.float64))[0]
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether any parameter stands still."""
-        return bool(self._still)
-
-    @property
-    def is_restricted(self) -> bool:
-        """Whether there are points that may not be proposed."""
-        return bool(self._constraints) or self.is_fixed
-
-    @cached_property
-    def moving_columns(self) -> tuple[int, ...]:
-        """Columns of the continuous parameters that are not fixed."""
-        return tuple(column for column in self.continuous_columns if column not in self._still)
-
-    @cached_property
-    def free_columns(self) -> tuple[int, ...]:
-        """Columns of the parameters that are not fixed."""
-        return tuple(column for column in range(len(self)) if column not in self._still)
+    def is_high_dimensional(self) -> bool:
+        """Whether there are ten parameters or more, all of them continuous and unconditional."""
+        return self.is_continuous and len(self) >= HIGH
 
     @cached_property
     def continuous_columns(self) -> tuple[int, ...]:
-        """Columns of the continuous parameters, conditional ones included."""
-        return tuple(column for column, p in enumerate(self._columns) if p.is_continuous)
+        """Columns of continuous parameters, including conditional ones."""
+        return tuple(column for column, parameter in enumerate(self.of_column) if parameter.is_continuous)
 
     @cached_property
-    def runs(self) -> list[Run]:
-        """The columns, in runs of neighbours that work alike."""
-        return runs(self._columns)
+    def moving_columns(self) -> tuple[int, ...]:
+        """Columns of continuous parameters that are not fixed."""
+        return tuple(column for column in self.continuous_columns if column not in self.fixed_entries)
+
+    @cached_property
+    def free_columns(self) -> tuple[int, ...]:
+        """Columns of parameters that are not fixed."""
+        return tuple(column for column in range(len(self)) if column not in self.fixed_entries)
+
+    @cached_property
+    def unused_columns(self) -> frozenset[int]:
+        """Columns of parameters that the fixed values make inactive everywhere."""
+        conditional = self.conditions.columns if self.is_fixed else []
+        return frozenset(c for c in conditional if not self.conditions.is_possible(c, self.fixed_levels))
 
     @cached_property
     def bounds(self) -> Tensor:
-        """Least and greatest entries of a point, 2 x d: [0, 1] for numeric columns, [0, K - 1] for level indices."""
-        least = [self._still.get(column, 0.0) for column in range(len(self))]
-        return torch.tensor(
-            [least, [self._still.get(column, p.upper) for column, p in enumerate(self._columns)]], dtype=torch.float64
-        )
+        """Least and greatest entries of a point (2 x d)."""
+        entries = self.fixed_entries
+        least = [entries.get(column, 0.0) for column in range(len(self))]
+        greatest = [entries.get(column, parameter.upper) for column, parameter in enumerate(self.of_column)]
+        return torch.tensor([least, greatest], dtype=torch.float64)
+
+    def tied_columns(self, ties: Iterable[Sequence[int]]) -> list[list[int]]:
+        """The columns in independent groups: conditions and other ties connect columns of the same group only.
+
+        Within a group parents come before their children. Columns of one tie are close to each other, then columns
+        with fewer descendants come first, so that a search through the group keeps few of them open.
+
+        Args:
+            ties: columns that must be in one group, such as those of a constraint.
+        """
+        ties = list(ties)
+        root_of = _roots(len(self), [*((c, *self.conditions.parents(c)) for c in self.conditions.columns), *ties])
+        groups: dict[int, list[int]] = {}
+        for column in self._search_order(ties):
+            groups.setdefault(root_of[column], []).append(column)
+        return list(groups.values())
+
+    def _search_order(self, ties: Sequence[Sequence[int]]) -> list[int]:
+        tie_of: dict[int, int] = {}
+        for place, columns in enumerate(ties):
+            for column in columns:
+                tie_of.setdefault(column, place)
+        descendants = dict.fromkeys(range(len(self)), 1)  # with the column itself
+        for column in reversed(self.conditions.order):
+            for parent in self.conditions.parents(column):
+                descendants[parent] += descendants[column]
+        return self.conditions.parents_first(lambda column: (tie_of.get(column, len(ties)), descendants[column]))
+
+    # --- fixed values ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def cardinality(self) -> float:
-        """The number of distinct configurations that may be proposed, exactly.
+    def fixed(self) -> dict[str, Any]:
+        """Name -> native value of fixed parameters."""
+        return {
+            self.names[column]: self.of_column[column].decode(torch.tensor([entry], dtype=torch.float64))[0]
+            for column, entry in self.fixed_entries.items()
+        }
 
-        `math.inf` if a parameter is continuous, from 1e300 on, and where constraints can't be counted by looking at
-        20 million combinations, of which one costs ten where there are divisions, powers or texts, and a hundred where
-        a function is called.
-        """
-        found = count(self._layout)
-        return found if found < COUNTABLE else math.inf
+    @cached_property
+    def fixed_levels(self) -> dict[int, float]:
+        """Column -> level that conditions compare, of fixed parameters."""
+        return {
+            column: float(self.conditions.level(column, torch.tensor([entry], dtype=torch.float64))[0])
+            for column, entry in self.fixed_entries.items()
+        }
 
-    # --- points -----------------------------------------------------------------------------------------------------
+    def is_unbounded(self, column: int) -> bool:
+        """Whether a column has infinitely many values: it is continuous and not fixed."""
+        return self.of_column[column].is_continuous and column not in self.fixed_entries
 
-    @property
-    def parents_first(self) -> list[str]:
-        """The names, each after those that its conditions ask of."""
-        return [self.names[column] for column in self._conditions.order]
+    # --- points ------------------------------------------------------------------------------------------------------
 
     def active(self, points: Tensor) -> Tensor:
-        """Which parameters are active in each point: n x d booleans."""
-        return self._conditions.active(points)
+        """Which parameters are active in each point (n x d booleans)."""
+        return self.conditions.active(points)
 
-    def permitted(self, points: Tensor) -> Tensor:
-        """Which points may be proposed: constraints hold, and what is fixed stands where it should (n booleans).
+    def by_group(self, work: Callable[..., Tensor], *points: Tensor) -> Tensor:
+        """`work(parameter, *columns)` of each column group, concatenated.
 
-        Raises:
-            SpaceError: if a constraint can't be computed.
+        Args:
+            work: a parameter, and the columns of its group in each of `points` (... x width) -> ... x width.
+            points: ... x d each.
         """
-        active = self.active(points)
-        found = torch.ones(len(points), dtype=torch.bool, device=points.device)
-        for column in self._still:
-            level = self._conditions.level(column, points[:, column])
-            found &= (level == self._layout.level_where_fixed(column)) | ~active[:, column]
-        return found & self._constraints.hold(points, active) if self._constraints else found
+        if len(self.column_groups) == 1:
+            return work(self.column_groups[0].parameter, *points)
+        found = [work(group.parameter, *(each[..., group.columns] for each in points)) for group in self.column_groups]
+        return torch.cat(found, dim=-1)
+
+    def snap(self, points: Tensor) -> Tensor:
+        """Points with levels rounded, fixed parameters at their values, and inactive parameters 0 (n x d)."""
+        return self.masked(self.by_group(lambda p, column: p.from_level(p.to_level(column)), points))
+
+    def masked(self, points: Tensor) -> Tensor:
+        """Points with fixed parameters at their values, and inactive parameters 0 (n x d)."""
+        points = self.apply_fixed(points)
+        return torch.where(self.active(points), points, 0.0) if self.is_conditional else points
+
+    def apply_fixed(self, points: Tensor) -> Tensor:
+        """Points with fixed parameters at their values, active or not (n x d)."""
+        if not self.is_fixed:
+            return points
+        is_fixed, entries = (each.to(points.device) for each in self._fixed_tensors)
+        return torch.where(is_fixed, entries.to(points), points)
 
     @cached_property
-    def restricted_groups(self) -> list[tuple[list[int], Constraints]]:
-        """Columns that constraints tie together, and these constraints."""
-        with_columns = list(zip(self.constraints, self._constraints.columns, strict=True))
-        tied = [(group, [one for one, own in with_columns if own[0] in group]) for group in self._layout.groups()]
-        return [(group, Constraints(constraints, self.parameters)) for group, constraints in tied if constraints]
-
-    def stand_still(self, points: Tensor) -> Tensor:
-        """The points with fixed parameters where they stand, active or not (n x d)."""
-        still, where = (each.to(points.device) for each in self._stands)
-        return torch.where(still, where.to(points), points)
-
-    @cached_property
-    def _stands(self) -> tuple[Tensor, Tensor]:
-        """Which columns are fixed, and where (d each)."""
+    def _fixed_tensors(self) -> tuple[Tensor, Tensor]:
+        """Whether each column is fixed, and its entry (d each)."""
         columns = range(len(self))
-        where = torch.tensor([self._still.get(column, 0.0) for column in columns], dtype=torch.float64)
-        return torch.tensor([column in self._still for column in columns]), where
+        entries = torch.tensor([self.fixed_entries.get(column, 0.0) for column in columns], dtype=torch.float64)
+        return torch.tensor([column in self.fixed_entries for column in columns]), entries
 
-    def to_dict(self) -> dict[str, Any]:
-        """The declaration as plain JSON data; `from_dict` takes it back."""
-        declared: dict[str, Any] = {name: parameter.to_dict() for name, parameter in self.parameters.items()}
-        if self._constraints:
-            declared[free_name("constraints", self.parameters)] = self._constraints.plain()
-        if self._still:
-            declared[free_name("fixed", self.parameters)] = [self.fixed]
-        return declared
+
+def _column_groups(parameters: Sequence[Parameter]) -> list[ColumnGroup]:
+    """The columns in as few groups as possible."""
+    groups, start = [], 0
+    for _, alike in groupby(parameters, lambda parameter: parameter.alike):
+        members = list(alike)
+        groups.append(ColumnGroup(members[0], slice(start, start + len(members))))
+        start += len(members)
+    return groups
+
+
+def _roots(count: int, ties: Iterable[Sequence[int]]) -> list[int]:
+    """For each column the representative of its group, by union-find."""
+    root = list(range(count))
+
+    def find(column: int) -> int:
+        while root[column] != column:
+            root[column] = root[root[column]]
+            column = root[column]
+        return column
+
+    for first, *others in ties:
+        for other in others:
+            root[find(other)] = find(first)
+    return [find(column) for column in range(count)]
+
+
+# --- declarations ----------------------------------------------------------------------------------------------------
+
+
+def _checked_parameters(given: Any) -> dict[str, Parameter]:
+    """Name -> parameter, from a mapping or pairs. Raises SpaceError for anything else."""
+    try:
+        pairs = [(name, parameter) for name, parameter in (given.items() if isinstance(given, Mapping) else given)]
+    except (TypeError, ValueError):
+        raise SpaceError(f'a space is declared as {{"lr": Real(...), ...}}, but got {given!r:.100}.') from None
+    if not pairs:
+        raise SpaceError("a search space needs at least one parameter, but got none.")
+    for name, parameter in pairs:
+        if not isinstance(name, str) or not name:
+            raise SpaceError(f"parameter names must be non-empty strings, but got {name!r}.")
+        if not isinstance(parameter, Parameter):
+            kinds = "Real, Integer, Ordinal or Categorical"
+            raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.")
+    if len(dict(pairs)) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise SpaceError(f"parameter names must differ, but {twice} stand more than once.")
+    return dict(pairs)
+
+
+def _checked_fixed(given: Any, parameters: Mapping[str, Parameter]) -> dict[int, float]:
+    """Column -> entry of fixed parameters. Raises SpaceError for an unknown name, or a value outside its parameter."""
+    if not isinstance(given, Mapping):
+        raise SpaceError(f'fixed values are a dict, as in {{"optimizer": "adam"}}, but got {given!r}.')
+    column_of = {name: column for column, name in enumerate(parameters)}
+    entries = {}
+    for name, value in given.items():
+        if name not in parameters:
+            raise SpaceError(f"fixed parameters must be among {list(parameters)}, but got {name!r}.")
+        try:
+            entries[column_of[name]] = float(parameters[name].encode([value])[0])
+        except PointError as error:
+            raise SpaceError(f"the fixed parameter {name!r}: {error}") from None
+    return entries
+
+
+def read_declaration(declared: Any) -> tuple[dict[str, Parameter], Any, dict[str, Any]]:
+    """Parameters, constraints and fixed values of a space in plain data.
+
+    Constraints and fixed values are lists, which no parameter can be declared by; so their keys may also be names of
+    parameters (see `free_name`).
+
+    Raises:
+        SpaceError: for anything that does not declare parameters.
+    """
+    if not isinstance(declared, Mapping):
+        raise SpaceError(f"a space is declared by a mapping, name: {{type: ...}}, but got {declared!r:.100}.")
+    rest = dict(declared)
+    constraints = rest.pop("constraints") if isinstance(rest.get("constraints"), str) else _list_of("constraints", rest)
+    fixed = _list_of("fixed", rest)
+    for name, settings in rest.items():
+        if not isinstance(settings, Mapping):
+            raise SpaceError(f"parameter {name!r} must be declared by a mapping with a type, but got {settings!r}.")
+    parameters = {name: parameter_from_dict(name, settings) for name, settings in rest.items()}
+    return parameters, constraints, {name: value for each in fixed for name, value in dict(each).items()}
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, or the first of name_, name__, ... that is not taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _list_of(name: str, declared: dict[str, Any]) -> Any:
+    """The list with this name, or with its `free_name` beside a parameter, removed from a declaration; else empty."""
+    key = free_name(name, [each for each, settings in declared.items() if isinstance(settings, Mapping)])
+    return declared.pop(key) if isinstance(declared.get(key), (list, tuple)) else []

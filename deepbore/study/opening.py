@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
-from deepbore.checks import one_of
 from deepbore.classifiers import Classifier
-from deepbore.data.budget import Budget
-from deepbore.data.history import History, replay
-from deepbore.data.journal import Journal
-from deepbore.data.lines import JOURNAL
+from deepbore.data.journal import Journal, holds_anything
+from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Direction, Observations
-from deepbore.data.survey import holds_anything
+from deepbore.data.replay import History, replay
+from deepbore.data.trial import Budget
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
 from deepbore.loop.recipe import Recipe, check_budget, given_names, shown
 from deepbore.loop.state import RunState, as_seed
 from deepbore.space import SearchSpace
+from deepbore.strategies import Strategy
 from deepbore.study.view import Parts
+from deepbore.validation import one_of
 
 log = logging.getLogger(__name__)
 IfExists = Literal["error", "load"]
@@ -77,16 +77,16 @@ def opened(
         if journal is not None and if_exists == "load" and holds_run(journal):
             return _same_run(journal, observations, as_seed(seed), check, parts)
         recipe = Recipe.resolve(space, observations.k, **parts, budget=budget, by_preference=preferences)
-        has_learned = recipe.classifier.has_learned_in_a_run  # asked before it belongs to this run
+        learned = [m for m in recipe.strategy.models if m.has_learned_in_a_run]  # asked before they are in this run
         state = _state(observations, recipe, seed)
         check(state)
         if journal is not None:
             observations.journal = Journal.begin(journal, state.header())
-    if has_learned:
+    if learned:
         log.warning(
             "this %s has learned in another run, and goes on from there. Make a new one for each run, unless that is "
             "what you want.",
-            type(recipe.classifier).__name__,
+            type(learned[0]).__name__,
         )
     return Opened(state)
 
@@ -167,14 +167,15 @@ def _same_run(
 @contextmanager
 def _given_back(parts: Parts) -> Iterator[None]:
     """If a run is refused, its classifier goes on with the one that had it, and its labels know what they knew."""
-    classifier, labels = parts.get("classifier"), parts.get("labels")
-    had = (classifier.generator, classifier.earlier) if isinstance(classifier, Classifier) else None
+    strategy, labels = parts.get("strategy"), parts.get("labels")
+    models = strategy.models if isinstance(strategy, Strategy) else (parts.get("classifier"),)
+    had = [(each, each.generator, each.is_in_a_run) for each in models if isinstance(each, Classifier)]
     known = labels.state_dict() if isinstance(labels, Labelling) else None
     try:
         yield
     except BaseException:
-        if isinstance(classifier, Classifier) and had is not None:
-            classifier.generator, classifier.earlier = had
+        for model, generator, is_in_a_run in had:
+            model.generator, model.is_in_a_run = generator, is_in_a_run
         if isinstance(labels, Labelling) and known is not None:
             labels.load_state_dict(known)
         raise

@@ -7,20 +7,21 @@ from typing import Any, TypedDict, cast
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
-from deepbore.compute.neutral import as_usual
-from deepbore.data.budget import Budget
+from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.observations import Direction
+from deepbore.data.trial import Budget
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
 from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
+from deepbore.strategies import Strategy
 from deepbore.study.opening import IfExists, opened
 from deepbore.study.running import MAX_FAILURES, Steered, StudyCallback, as_evaluator, check_objective, check_run
 from deepbore.study.study import Study
 from deepbore.study.view import Parts, Result
+from deepbore.validation import whole
 
 
 def minimize(
@@ -37,6 +38,7 @@ def minimize(
     batch_size: int = 1,
     journal: str | os.PathLike[str] | None = None,
     if_exists: IfExists = "error",
+    strategy: Strategy | None = None,
     classifier: Classifier | None = None,
     acquisition: Acquisition | None = None,
     candidates: Candidates | None = None,
@@ -63,6 +65,7 @@ def minimize(
         batch_size: trials proposed in one iteration.
         journal: file that keeps every event; this and all that follow: see `Study`.
         if_exists: what happens if the journal holds a run: "error", or "load" to go on with it.
+        strategy: what proposes, a new one for each run; as all that follow, see `Study`.
         classifier: what learns, a new one for each run.
         acquisition: what is maximised.
         candidates: how it is maximised.
@@ -95,6 +98,7 @@ def maximize(
     batch_size: int = 1,
     journal: str | os.PathLike[str] | None = None,
     if_exists: IfExists = "error",
+    strategy: Strategy | None = None,
     classifier: Classifier | None = None,
     acquisition: Acquisition | None = None,
     candidates: Candidates | None = None,
@@ -126,7 +130,7 @@ def _optimized(
     opening, parts, steered = (_among(given, kind) for kind in (Opening, Parts, Steered))
     check = partial(check_run, n_trials=n_trials, trainer=None, steered=cast(Steered, steered))
     device = as_device(given["device"])
-    with as_usual():
+    with clean_torch_state():
         study = Study.__new__(Study)._begin(opened(space, direction, None, check=check, **opening, **parts), device)
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     try:

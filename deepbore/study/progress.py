@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self, SupportsFloat
 
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 
 
 class ProgressBar:

@@ -2,20 +2,19 @@
 
 from typing import SupportsFloat
 
-from deepbore.checks import above, required
-from deepbore.data.budget import ROUNDING
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome, Status
-from deepbore.data.rungs import latest
+from deepbore.data.outcome import Outcome, Status
+from deepbore.data.trial import ROUNDING
 from deepbore.errors import SettingError, TrialError
-from deepbore.loop.asking import Asker
+from deepbore.loop.engine import TrialAllocator
 from deepbore.study.telling import Telling
+from deepbore.validation import above, required
 
 
 class Reporting(Telling):
     """The part of a study with cheap fidelities that listens while a trial runs."""
 
-    _asker: Asker
+    _allocator: TrialAllocator
 
     def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
         """Notes the value of a running trial at a step, and says whether it is to go on.
@@ -60,11 +59,11 @@ class Reporting(Telling):
             observations, budget = self.observations, self.observations.budget
             if budget is None:
                 raise SettingError("report needs a study with a budget. Give Study(space, budget=Budget(...)).")
-            row = latest(observations, observations.row_of(trial))
+            row = observations.latest(observations.row_of(trial))
             if observations.status[row] != Status.PENDING:
                 raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
             outcome = value if isinstance(value, Outcome) else Outcome(value)
             if step < float(observations.budgets[row]) * (1 - ROUNDING) and not outcome.has_failed:
                 return True
             observations.tell(row, outcome)
-            return bool(self._asker.engine.reserve_promoted(1, of=row))
+            return bool(self._allocator.engine.reserve_promoted(1, of=row))

@@ -1,8 +1,8 @@
 """`RestoredStudy`: a study that was loaded goes on from where its journal ended, however it was looked at."""
 
 from deepbore.classifiers import Classifier
-from deepbore.data.history import History
-from deepbore.loop.resume import restore
+from deepbore.data.replay import History
+from deepbore.loop.state import restore
 from deepbore.study.opening import Opened
 from deepbore.study.view import StudyView
 

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from lightning.pytorch import Trainer
 
-from deepbore.checks import above, one_of, refusal, required, whole
-from deepbore.data.budget import Budget
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
 from deepbore.loop.controller import LoopController
 from deepbore.loop.lightning import listening, may_end, new_trainer, quiet, run, waiting_for
 from deepbore.loop.state import RunState
-from deepbore.loop.steering import Listener, Steering
-from deepbore.loop.stopping import StopRule, as_rules
+from deepbore.loop.stopping import Listener, Steering, StopRule, as_rules
 from deepbore.study.progress import ProgressBar, somebody_watches
+from deepbore.validation import above, one_of, refusal, required, whole
 from deepbore.worker.objective import takes_trial
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def run_steered(
     batch_size, logs = steered["batch_size"], trainer is not None
     controller = LoopController(state, evaluator, goal, batch_size, logs, steering)
     with bar, steering.interrupts, waiting_for(own, "best_value"), listening(own, controller):
-        run(own, state.classifier, state.data)
+        run(own, state.module, state.data)
     if steering.is_interrupted:
         raise KeyboardInterrupt
     _say_what_ended(own, state.observations.n_asked, goal)

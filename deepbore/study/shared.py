@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from deepbore.compute.neutral import as_usual
+from deepbore.compute.torch_state import clean_torch_state
 from deepbore.errors import StudyRunning
-from deepbore.loop.steering import Steering
+from deepbore.loop.stopping import Steering
 from deepbore.study.restored import RestoredStudy
 
 
@@ -35,7 +35,7 @@ class SharedStudy(RestoredStudy):
     @contextmanager
     def _alone(self, call: str, restored: bool = True) -> Iterator[None]:
         """Nobody else uses the study within; raises StudyRunning while a run has it."""
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             if self._steering is not None:
                 raise StudyRunning(
                     f"a study is asked by its run while `optimize` goes on, but `{call}` was called. Call it after the "

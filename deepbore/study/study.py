@@ -11,22 +11,20 @@ from lightning.pytorch import Trainer
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.checks import required, whole
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.neutral import as_usual
-from deepbore.data.budget import Budget
+from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.observations import Direction, Trial
-from deepbore.data.reading import trials_of
+from deepbore.data.trial import Budget
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Gamma, Labelling
-from deepbore.loop.asking import Asker
-from deepbore.loop.engine import Engine
+from deepbore.loop.engine import Engine, TrialAllocator
 from deepbore.loop.lightning import new_trainer, run
 from deepbore.loop.recommending import recommend
 from deepbore.loop.stopping import StopRule
 from deepbore.space import SearchSpace
+from deepbore.strategies import Strategy
 from deepbore.study.opening import IfExists, Opened, loaded, opened
 from deepbore.study.reporting import Reporting
 from deepbore.study.running import (
@@ -40,6 +38,7 @@ from deepbore.study.running import (
     steering_of,
 )
 from deepbore.study.view import Parts, Result
+from deepbore.validation import required, whole
 
 
 class Study(Reporting):
@@ -55,6 +54,8 @@ class Study(Reporting):
         journal: file that keeps every event; None for none.
         if_exists: what happens if the journal holds a run: "error", or "load" to go on with it, as `load` does. It must
             then be the run that is described here: space, directions, seed, and the parts that are given.
+        strategy: what proposes, a new one for each study; default: the model that classifier, acquisition and
+            candidates describe, in turns with others where they help (`deepbore.strategies`).
         classifier: what learns, a new one for each study; default `KernelPLS()`, of several objectives one for each
             (`PerColumn`).
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
@@ -81,7 +82,7 @@ class Study(Reporting):
         True
     """
 
-    @as_usual()
+    @clean_torch_state()
     def __init__(
         self,
         space: SearchSpace,
@@ -91,6 +92,7 @@ class Study(Reporting):
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
         if_exists: IfExists = "error",
+        strategy: Strategy | None = None,
         classifier: Classifier | None = None,
         acquisition: Acquisition | None = None,
         candidates: Candidates | None = None,
@@ -102,13 +104,18 @@ class Study(Reporting):
         preferences: bool = False,
     ):
         where = as_device(device)  # what is wrong is said before a journal is begun
-        parts: Parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
+        parts: Parts = {
+            "strategy": strategy,
+            "classifier": classifier,
+            "acquisition": acquisition,
+            "candidates": candidates,
+        }
         parts |= {"labels": labels, "gamma": gamma, "n_initial": n_initial}
         self._begin(opened(space, direction, directions, seed, journal, if_exists, budget, preferences, **parts), where)
 
     def _begin(self, run: Opened, device: torch.device) -> Self:
         self._take(run)
-        self._device, self._asker = device, Asker(Engine(self._state), device)
+        self._device, self._allocator = device, TrialAllocator(Engine(self._state), device)
         self.observations.to(device)
         self._recommended: tuple[tuple[int, ...], int | None] | None = None  # by what was known then
         self._lock, self._steering = threading.RLock(), None
@@ -133,7 +140,7 @@ class Study(Reporting):
         whole(1, q=q)
         with self._alone("ask"):
             self._state.check_classifier()
-            return trials_of(self.observations, self._asker.ask(q))
+            return self.observations.trials(self._allocator.ask(q))
 
     # --- letting it run ----------------------------------------------------------------------------------------------
 
@@ -228,14 +235,14 @@ class Study(Reporting):
             self._keep_unlearned()
             try:
                 generator.manual_seed(self._state.seed)
-                run(new_trainer(self._device), self.classifier, self._state.data, epochs)
+                run(new_trainer(self._device), self._state.module, self._state.data, epochs)
             finally:
                 generator.set_state(stream)
                 labels.load_state_dict(remembered)
             return self.classifier
 
     def _recommended_row(self) -> int | None:
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self._restore()
             self._state.check_classifier()
             told = self.observations
@@ -254,12 +261,12 @@ class Study(Reporting):
 
     def share(self, ranks: Ranks) -> None:
         """Proposes together with copies of this study on other ranks (see `Suggester`); the first keeps the journal."""
-        self._asker = Asker(Engine(self._state, ranks), self._device)
+        self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
 
     # --- journal -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    @as_usual()
+    @clean_torch_state()
     def load(
         cls,
         journal: str | os.PathLike[str],

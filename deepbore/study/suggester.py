@@ -6,15 +6,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Unpack
 
+from deepbore.component import alike
 from deepbore.compute.devices import Device
 from deepbore.compute.distributed import Ranks
-from deepbore.data.budget import Budget
-from deepbore.data.counts import check_counts, width_of
 from deepbore.data.observations import Direction, Trial
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome, check_counts, width_of
+from deepbore.data.trial import Budget
 from deepbore.errors import SettingError, TrialError, ValueTypeError
 from deepbore.loop.recipe import shown
-from deepbore.parts import alike
 from deepbore.space import SearchSpace
 from deepbore.study.opening import check_parts
 from deepbore.study.study import Study

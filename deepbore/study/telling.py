@@ -7,12 +7,10 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from deepbore.compute.neutral import as_usual
-from deepbore.data.added import Added
-from deepbore.data.csv_file import read_csv
-from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome, as_noise, as_outcome
-from deepbore.data.rungs import several_budgets
+from deepbore.compute.torch_state import clean_torch_state
+from deepbore.data.imported import ImportedResults, read_csv
+from deepbore.data.observations import Trial, several_budgets
+from deepbore.data.outcome import Outcome, as_noise, as_outcome
 from deepbore.errors import SettingError, ValueTypeError
 from deepbore.space import Params
 from deepbore.study.shared import SharedStudy
@@ -27,7 +25,7 @@ class Telling(SharedStudy):
         Raises:
             PointError: for a configuration outside the space.
         """
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             point = self.space.encode([params])
             self._restore()
             self._state.enqueue(point[0])
@@ -52,7 +50,7 @@ class Telling(SharedStudy):
             >>> {trial.params["optimizer"] for trial in study.ask(4)}
             {'adam'}
         """
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self._restore()
             self.observations.fix(params)
 
@@ -93,7 +91,7 @@ class Telling(SharedStudy):
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
             value = replace(as_outcome(value), noise=as_noise(noise))
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self.observations.tell(trial, value, failed=failed)
 
     def prefer(self, better: Trial | int, worse: Trial | int) -> None:
@@ -102,7 +100,7 @@ class Telling(SharedStudy):
         A trial is complete with its first comparison. Compare what `ask` gives with one another or with any trial of
         the study, `best_trial` above all, as often as you like; to say that two are as good, or when you change your
         mind, compare them the other way round, too. All comparisons together give each compared trial a utility, which
-        is its value: see `deepbore.data.bradley_terry.fitted_utilities`.
+        is its value: see `deepbore.data.comparisons.fitted_utilities`.
 
         Args:
             better: what `ask` gave, one of `trials`, or its id.
@@ -122,7 +120,7 @@ class Telling(SharedStudy):
             >>> study.best_trial.value > 0
             True
         """
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self.observations.prefer([(better, worse)])
 
     def annotate(self, trial: Trial | int, attributes: Mapping[str, Any]) -> None:
@@ -178,7 +176,7 @@ class Telling(SharedStudy):
             ValueTypeError: for another number of constraints than before.
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
             self._append([self._read(columns, values, **about)])
 
@@ -200,20 +198,20 @@ class Telling(SharedStudy):
         observations = self.observations
         with_budget = observations.budget is not None
         read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             self._append([observations.appendable(self._read(**vars(results))) for results in read])
 
-    def _read(self, columns: Mapping[str, Any], values: Any, **about: Any) -> Added:
+    def _read(self, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:
         """Earlier results, given as to `add`, still to be appended."""
         if about["task"] is not None:
             self._state.earlier.check()
         elif self.observations.budget is None and (different := several_budgets(about["budgets"], self.observations)):
             raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
-        return Added.read(self.space, self.observations.k, columns, values, **about)
+        return ImportedResults.read(self.space, self.observations.k, columns, values, **about)
 
-    def _append(self, several: Sequence[Added]) -> None:
+    def _append(self, several: Sequence[ImportedResults]) -> None:
         """Adds what was read, one after the other."""
-        with self._lock, as_usual():
+        with self._lock, clean_torch_state():
             for each in several:
                 self.observations.append(each)
 

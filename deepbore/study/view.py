@@ -9,14 +9,13 @@ import numpy as np
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier
-from deepbore.data.frames import as_frame
+from deepbore.data.imported import as_frame
 from deepbore.data.observations import Observations, Trial
-from deepbore.data.reading import trials_of
-from deepbore.data.record import in_order, may_be_best
-from deepbore.labels import Gamma, Labelling, front_rows
+from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.state import RunState
 from deepbore.space import Params, SearchSpace
+from deepbore.strategies import Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 class Parts(TypedDict, total=False):
     """The settings of `Study` that a journal's header stands in for; see there."""
 
+    strategy: Strategy | None
     classifier: Classifier | None
     acquisition: Acquisition | None
     candidates: Candidates | None
@@ -135,10 +135,7 @@ class StudyView(ABC):
         """
         if self.observations.k == 1:
             return [] if self.best_trial is None else [self.best_trial]
-        rows = front_rows(self.observations).tolist()
-        return list(
-            in_order(filter(may_be_best, trials_of(self.observations, rows)), self.observations.directions).values()
-        )
+        return self.observations.front
 
     @property
     def recommended(self) -> Trial | None:
@@ -173,7 +170,7 @@ class StudyView(ABC):
     @property
     def pending(self) -> list[Trial]:
         """The trials that were asked for and not told, in the order of asking, as after a crash."""
-        return trials_of(self.observations, self.observations.pending_rows.tolist())
+        return self.observations.trials(self.observations.pending_rows.tolist())
 
     @property
     def result(self) -> Result:
@@ -186,4 +183,4 @@ class StudyView(ABC):
         Raises:
             MissingPackage: without pandas.
         """
-        return as_frame(self.observations)
+        return as_frame(self.observations.table)

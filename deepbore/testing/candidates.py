@@ -1,4 +1,4 @@
-"""What every search for candidates must do."""
+"""Checks of the contract of a search for candidates."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -17,7 +17,7 @@ from deepbore.testing.toys import TOY_SPACES, fit, toy_data
 
 Make = Callable[[], Classifier]
 Q = 5
-UPPER = 0.75  # of random configurations that are worse than proposals are on average
+UPPER = 0.75  # quantile of random configurations that proposals exceed on average
 
 
 def check_candidates(candidates: Candidates, make: Make, spaces: Sequence[str] | None = None) -> None:
@@ -25,11 +25,11 @@ def check_candidates(candidates: Candidates, make: Make, spaces: Sequence[str] |
 
     Args:
         candidates: the search.
-        make: gives a new classifier that it can work with.
-        spaces: which of `TOY_SPACES`; None for all that `Candidates.check` lets through.
+        make: gives a new classifier that the search accepts.
+        spaces: names of `TOY_SPACES`; None for all that `Candidates.check` accepts.
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
 
     Example:
         >>> from deepbore import KernelPLS, LocalSearch
@@ -76,7 +76,7 @@ def check_quality(search: Search, proposed: Tensor, where: str = "") -> None:
 
 
 def check_candidates_state(candidates: Candidates, search: Search, where: str = "") -> None:
-    """A copy that takes up the state dict after a proposal makes the same next one."""
+    """A copy that loads the state dict after a proposal makes the same next proposal."""
     one, other = deepcopy(candidates), deepcopy(candidates)
     one.propose(search, Q)
     other.load_state_dict(one.state_dict())
@@ -88,7 +88,7 @@ def check_candidates_state(candidates: Candidates, search: Search, where: str = 
 
 
 def check_exhaustion(candidates: Candidates, classifier: Classifier) -> None:
-    """A finite space is proposed to its last configuration, and then refused, which moves no random numbers."""
+    """A finite space is proposed to its last configuration; a further proposal is refused without random draws."""
     space = TOY_SPACES["finite"]
     data = toy_data(space, 0)
     points = space.enumerate()
@@ -108,13 +108,13 @@ def _search(classifier: Classifier, observations: Observations) -> Search:
 
 
 def spaces_for(candidates: Candidates, make: Make) -> tuple[str, ...]:
-    """Names of the `TOY_SPACES` that a search says it can search with such a classifier."""
+    """Names of the `TOY_SPACES` that a search accepts with such a classifier."""
 
-    def lets_through(space: SearchSpace) -> bool:
+    def is_accepted(space: SearchSpace) -> bool:
         try:
             candidates.check(space, make())
         except SettingError:
             return False
         return True
 
-    return tuple(name for name, space in TOY_SPACES.items() if lets_through(space))
+    return tuple(name for name, space in TOY_SPACES.items() if is_accepted(space))

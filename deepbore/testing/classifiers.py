@@ -1,17 +1,90 @@
-"""What every classifier must do. Each check raises AssertionError with the rule and the values that broke it."""
+"""Checks of the contract of a classifier and of its posterior."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 import torch
 from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
-from deepbore.errors import ShapeError
+from deepbore.classifiers.posterior import Posterior
+from deepbore.errors import SettingError, ShapeError
 from deepbore.labels import ThresholdLabels
 from deepbore.space import Categorical, Real, SearchSpace
-from deepbore.testing.posteriors import check_posterior
 from deepbore.testing.require import require, require_equal, require_raises, require_shape, untouched_randomness
 from deepbore.testing.toys import TOY_SPACES, fit, toy_data, toy_objective
+
+DRAWS = 4000
+
+
+def check_posterior(posterior: Posterior, n: int, capabilities: Set[str]) -> None:
+    """Runs all checks of a posterior: mean, probability, and a consistent deviation, covariance and samples, or errors.
+
+    Args:
+        posterior: of the scores at n points.
+        n: number of points.
+        capabilities: that the classifier declares: "std", "members".
+
+    Raises:
+        AssertionError: with the violated rule and the values.
+    """
+    require_shape(posterior.mean, (n,), "the mean")
+    require_shape(posterior.probability, (n,), "the probability")
+    low, high = float(posterior.probability.min()), float(posterior.probability.max())
+    require(low >= 0 and high <= 1, f"probabilities must be in [0, 1], but are in [{low:.3g}, {high:.3g}]")
+    if "std" in capabilities:
+        check_spread(posterior, n)
+    else:
+        check_refusal(posterior)
+    check_members(posterior, n, declared="members" in capabilities)
+
+
+def check_members(posterior: Posterior, n: int, declared: bool) -> None:
+    """Members are m x n if they are declared, else None."""
+    members = posterior.members
+    if not declared:
+        require(members is None, 'members must be None, or "members" be among the capabilities')
+        return
+    if members is None:
+        raise AssertionError('"members" is among the capabilities, but the posterior\'s members are None')
+    require_shape(members, (len(members), n), "the members")
+
+
+def check_spread(posterior: Posterior, n: int) -> None:
+    """Deviations are >= 0, the covariance is positive semidefinite with their squares on its diagonal."""
+    std, covariance = posterior.std.double(), posterior.covariance().double()
+    require_shape(std, (n,), "the standard deviation")
+    require(std.min() >= 0, f"standard deviations must be >= 0, but the least is {float(std.min()):.3g}")
+    require_shape(covariance, (n, n), "the covariance")
+    scale = float(covariance.diagonal().max()) + 1e-9
+    require_equal(covariance, covariance.mT, "the covariance must be symmetric", 1e-4 * scale)
+    require_equal(covariance.diagonal(), std.square(), "the covariance must have std^2 on its diagonal", 1e-3 * scale)
+    least = float(torch.linalg.eigvalsh(covariance).min())
+    require(least > -1e-4 * scale, f"the covariance must be positive semidefinite, but has the eigenvalue {least:.3g}")
+    check_samples(posterior, n, covariance)
+
+
+def check_samples(posterior: Posterior, n: int, covariance: Tensor) -> None:
+    """Samples are reproducible, and have the posterior's mean and covariance, if these are exact."""
+    one, other = (posterior.sample(DRAWS, torch.Generator().manual_seed(8)) for _ in range(2))
+    require_shape(one, (DRAWS, n), "the samples")
+    require_equal(one, other, "samples drawn with equal generators must be equal")
+    if not posterior.has_exact_moments:
+        return
+    scale = float(covariance.diagonal().max())
+    error = 6 * (scale / DRAWS) ** 0.5 + 1e-5  # six standard errors
+    require_equal(one.mean(0), posterior.mean, "the samples must have the posterior's mean", error)
+    spread = torch.cov(one.double().mT, correction=0).reshape(n, n)
+    require_equal(spread, covariance, "the samples must have the posterior's covariance", 0.2 * scale + 1e-9)
+
+
+def check_refusal(posterior: Posterior) -> None:
+    """Without "std" there is no deviation, covariance or sample: all raise SettingError."""
+    generator = torch.Generator().manual_seed(8)
+    without = 'without "std" among the capabilities'
+    require_raises(SettingError, lambda: posterior.std, f"{without}, std")
+    require_raises(SettingError, posterior.covariance, f"{without}, covariance()")
+    require_raises(SettingError, lambda: posterior.sample(1, generator), f"{without}, sample()")
+
 
 Make = Callable[[], Classifier]
 
@@ -23,7 +96,7 @@ def check_classifier(make: Make) -> None:
         make: gives a new, unbound classifier.
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
 
     Example:
         >>> from deepbore import KernelPLS
@@ -42,7 +115,7 @@ def check_classifier(make: Make) -> None:
 
 
 def check_shapes(classifier: Classifier, space: SearchSpace) -> None:
-    """The posterior has the shapes and the capabilities that are declared; points of another shape are refused."""
+    """The posterior has the declared shapes and capabilities; points of another shape are refused."""
     fit(classifier, toy_data(space), epochs=1)
     require(classifier.ready, "a classifier must be ready once it has been fitted to good and bad points, but is not")
     points = space.sample(7, torch.Generator().manual_seed(1))
@@ -59,7 +132,7 @@ def check_shapes(classifier: Classifier, space: SearchSpace) -> None:
 
 
 def check_learning(classifier: Classifier, space: SearchSpace) -> None:
-    """It tells good points that it has not seen from bad ones: AUROC > 0.8."""
+    """It separates unseen good and bad points: AUROC > 0.8."""
     fit(classifier, toy_data(space, 150, ThresholdLabels(0.3)), epochs=10)
     area = _area(classifier, space)
     where = ", ".join(space.names)
@@ -67,7 +140,7 @@ def check_learning(classifier: Classifier, space: SearchSpace) -> None:
 
 
 def check_weights(classifier: Classifier) -> None:
-    """Rows that weigh next to nothing, as pending ones do, teach next to nothing: AUROC > 0.8 all the same."""
+    """Rows of negligible weight, such as pending ones, have a negligible influence: AUROC > 0.8."""
     space = TOY_SPACES["continuous"]
     data = toy_data(space, 150, ThresholdLabels(0.3))
     points = space.sample(2000, torch.Generator().manual_seed(2))
@@ -78,7 +151,7 @@ def check_weights(classifier: Classifier) -> None:
 
 
 def check_same_seed(make: Make) -> None:
-    """The same seed gives the same scores, and the global stream of random numbers stays as it was."""
+    """The same seed gives the same scores, and the global stream of random numbers is not used."""
     space = TOY_SPACES["mixed"]
     with untouched_randomness():
         one, other = (_scores(fit(make(), toy_data(space), epochs=2), space) for _ in range(2))
@@ -138,7 +211,7 @@ def check_gradient(classifier: Classifier) -> None:
 
 
 def auroc(scores: Tensor, good: Tensor) -> float:
-    """The chance that a good point (n, bool) has a higher score (n) than a bad one; ties count half."""
+    """The probability that a good point (n, bool) has a higher score (n) than a bad one; ties count half."""
     difference = scores[good][:, None] - scores[~good]
     return float(((difference > 0).double() + 0.5 * (difference == 0)).mean())
 

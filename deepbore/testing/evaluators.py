@@ -1,4 +1,4 @@
-"""What every evaluator must do."""
+"""Checks of the contract of an evaluator."""
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter, methodcaller
@@ -9,7 +9,7 @@ from deepbore.evaluators import Evaluator, Finished
 from deepbore.testing.require import require
 
 Make = Callable[[Callable[[dict[str, Any]], Any]], Evaluator]
-MOST_CALLS = 1000  # of `collect`: each waits until something happens
+MOST_CALLS = 1000  # of `collect`, each of which waits for an event
 
 
 def check_evaluator(make: Make) -> None:
@@ -21,7 +21,7 @@ def check_evaluator(make: Make) -> None:
         make: objective -> a new evaluator of it.
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
 
     Example:
         >>> from deepbore import SerialEvaluator
@@ -34,7 +34,7 @@ def check_evaluator(make: Make) -> None:
 
 
 def check_outcomes(make: Make) -> None:
-    """Every trial is evaluated once, and its value comes with it, in whatever order."""
+    """Every trial is evaluated once and collected with its value, in any order."""
     trials = [Trial(row, {"x": float(row * row)}) for row in range(6)]
     finished = _evaluated(make(itemgetter("x")), trials)
     ids = sorted(one.trial.id for one in finished)
@@ -48,7 +48,7 @@ def check_outcomes(make: Make) -> None:
 
 
 def check_failures(make: Make) -> None:
-    """An objective that raises, or returns no number, makes a failed outcome with a reason; the others go on."""
+    """An objective that raises or returns no number gives a failed outcome with a reason; other trials continue."""
     given: list[dict[str, Any]] = [{"x": 1.0}, {}, {"x": "high"}, {"x": float("nan")}, {"x": 2.0}]
     finished = _evaluated(make(itemgetter("x")), [Trial(row, params) for row, params in enumerate(given)])
     outcomes = {one.trial.id: one.outcome for one in finished}
@@ -69,7 +69,7 @@ def check_untouched_params(make: Make) -> None:
 
 
 def check_counts(make: Make) -> None:
-    """`outstanding` and `free` count; `collect` of nothing gives nothing; after `close` it begins anew."""
+    """`outstanding` and `free` are right, `collect` of nothing gives nothing, and it can be used after `close`."""
     evaluator = make(itemgetter("x"))
     try:
         require(evaluator.workers >= 1, f"workers >= 1 must hold, but is {evaluator.workers}")

@@ -1,4 +1,4 @@
-"""What every labelling must do."""
+"""Checks of the contract of a labelling."""
 
 from collections.abc import Callable
 
@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from deepbore.data.observations import Observations
-from deepbore.data.outcomes import Status
+from deepbore.data.outcome import Status
 from deepbore.labels import Labelling, Labels
 from deepbore.testing.require import require, require_equal, require_shape
 from deepbore.testing.toys import toy_observations, toy_outcomes
 
 Make = Callable[[], Labelling]
 N = 40  # evaluated rows of the toy observations
-LIGHT = 1e-3  # of the greatest weight: what a pending row may weigh
+LIGHT = 1e-3  # the most that a pending row may weigh, as a share of the greatest weight
 
 
 def check_labelling(make: Make, objectives: int | None = None, constraints: int = 0) -> None:
@@ -21,12 +21,12 @@ def check_labelling(make: Make, objectives: int | None = None, constraints: int 
 
     Args:
         make: gives a new labelling.
-        objectives: k >= 1, how many objective values it is tried with; None for what it declares, or 1.
-        constraints: how many constraints it is tried with; with some, infeasible rows must have the label 0, or the
-            constraints grades of their own.
+        objectives: k >= 1, number of objective values; None for the number that it declares, or 1.
+        constraints: number of constraints; with some, infeasible rows must have the label 0, or the constraints grades
+            of their own.
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
 
     Example:
         >>> from deepbore import ThresholdLabels
@@ -59,7 +59,7 @@ def check_label_shapes(labelling: Labelling, observations: Observations) -> None
 
 
 def check_label_order(labelling: Labelling, observations: Observations) -> None:
-    """An outcome that is as good in every value and better in one has no smaller label; the best one's is above 0."""
+    """A dominating outcome has no smaller label than the dominated one; the best label is above 0."""
     z = labelling(observations).z[:N].double()
     values = observations.values[:N]
     better = _dominates(values) & observations.feasible[:N, None]
@@ -75,9 +75,9 @@ def check_label_order(labelling: Labelling, observations: Observations) -> None:
 
 
 def check_rows_without_value(labelling: Labelling, observations: Observations) -> None:
-    """Failed and pending rows have label 0; pending ones weigh next to nothing (`lighten_pending`).
+    """Failed and pending rows have label 0; pending ones weigh next to nothing (`lighten_pending`), and are named.
 
-    Infeasible rows have label 0, too, or else constraints have grades of their own.
+    Infeasible rows have label 0, too, unless constraints have grades of their own.
     """
     labels = labelling(observations)
     pending, failed = observations.status == Status.PENDING, observations.status == Status.FAILED
@@ -92,6 +92,10 @@ def check_rows_without_value(labelling: Labelling, observations: Observations) -
     require(
         heaviest <= LIGHT * greatest,
         f"pending rows must weigh next to nothing (`lighten_pending`), but one weighs {heaviest:.3g} of {greatest:.3g}",
+    )
+    require(
+        labels.pending is None or labels.pending.equal(pending),
+        "Labels.pending must be None or the rows that are not told, as observations.pending",
     )
 
 
@@ -116,7 +120,7 @@ def check_nothing_to_label(labelling: Labelling, objectives: int) -> None:
 
 
 def check_label_state(make: Make, objectives: int, constraints: int) -> None:
-    """A new labelling with the old one's state dict goes on as the old one does."""
+    """A new labelling with the old one's state dict gives the old one's next labels."""
     early, late = toy_outcomes(objectives, constraints, n=N // 2), toy_outcomes(objectives, constraints)
     old, new = make(), make()
     old(early)
@@ -133,7 +137,7 @@ def _dominates(values: Tensor) -> Tensor:
 
 
 def _require_grades(labels: Labels, observations: Observations) -> None:
-    """Grades of constraints are n x c in [0, 1], and 1/2 or more just where a constraint is kept."""
+    """Grades of constraints are n x c in [0, 1], and >= 1/2 exactly where a constraint is satisfied."""
     assert labels.constraints is not None
     n, c = observations.constraints.shape
     require(
@@ -151,7 +155,7 @@ def _require_grades(labels: Labels, observations: Observations) -> None:
 
 
 def _require_best(labels: Labels, labelling: Labelling) -> None:
-    """A number in (0, 1]; of a labelling that grades a front, such numbers of the front after those of a reference."""
+    """`best` is in (0, 1]; of a labelling that grades a front, so are the labels of the front, after a reference."""
     best = torch.as_tensor(labels.best)
     best = best[1:] if labelling.grades_front else best
     require(best.min() > 0 and best.max() <= 1, f"the best label must be in (0, 1], but is {labels.best}")

@@ -1,25 +1,25 @@
-"""What every problem must do."""
+"""Checks of the contract of a problem."""
 
 import pickle
 
 import torch
 
-from deepbore.data.directions import sign_of
-from deepbore.data.outcomes import as_outcome
+from deepbore.data.outcome import as_outcome
+from deepbore.data.trial import sign_of
 from deepbore.problems.base import Problem
 from deepbore.space import SearchSpace
 from deepbore.testing.require import require
 
 
 def check_problem(problem: Problem, trials: int = 5) -> None:
-    """It has a space and directions, evaluates what is sampled from the space, and no feasible value beats its optimum.
+    """Checks space and directions, evaluations of random configurations, and that no feasible value beats the optimum.
 
     Args:
         problem: the problem.
-        trials: how many random configurations are evaluated.
+        trials: number of random configurations to evaluate.
 
     Raises:
-        AssertionError: with the rule that is broken, and the values.
+        AssertionError: with the violated rule and the values.
 
     Example:
         >>> from deepbore.problems import Branin
@@ -44,7 +44,7 @@ def check_problem(problem: Problem, trials: int = 5) -> None:
 
 
 def check_pickle(problem: Problem) -> None:
-    """It can be sent to a worker process, and has the same space there."""
+    """It can be pickled for a worker process, and has the same space there."""
     try:
         copy = pickle.loads(pickle.dumps(problem))
     except Exception as error:
@@ -53,7 +53,7 @@ def check_pickle(problem: Problem) -> None:
 
 
 def check_optimum(problem: Problem, value: float) -> None:
-    """A feasible value is not better than the optimum, where that is known."""
+    """A feasible value is not better than a known optimum."""
     if problem.optimum is None:
         return
     sign = sign_of(problem.direction)

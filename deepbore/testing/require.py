@@ -1,4 +1,4 @@
-"""How a check says what is wrong: an AssertionError with the rule and the values, also where `python -O` runs."""
+"""Assertions of checks: an AssertionError with the rule and the values, also under `python -O`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ from deepbore.errors import DeepBoreError
 
 
 def require(holds: object, message: str) -> None:
-    """Raises AssertionError with the message unless something holds (a bool, or a tensor of one)."""
+    """Raises AssertionError with the message unless a condition holds (a bool, or a tensor of one)."""
     if not holds:
         raise AssertionError(message)
 
 
 def require_shape(tensor: Tensor, shape: tuple[int, ...], what: str) -> None:
-    """Raises AssertionError unless a tensor has a shape and its numbers are finite."""
+    """Raises AssertionError unless a tensor has this shape and finite numbers."""
     require(isinstance(tensor, Tensor), f"{what} must be a tensor, but is a {type(tensor).__name__}")
     require(tuple(tensor.shape) == shape, f"{what} must have the shape {shape}, but has {tuple(tensor.shape)}")
     bad = int((~tensor.isfinite()).sum())
@@ -25,14 +25,14 @@ def require_shape(tensor: Tensor, shape: tuple[int, ...], what: str) -> None:
 
 
 def require_equal(one: Tensor, other: Tensor, message: str, tolerance: float = 0.0) -> None:
-    """Raises AssertionError unless two tensors have one shape and differ by no more than a tolerance."""
+    """Raises AssertionError unless two tensors have equal shapes and differ by no more than a tolerance."""
     require(one.shape == other.shape, f"{message}: shapes {tuple(one.shape)} and {tuple(other.shape)}")
     apart = float((one - other).abs().max()) if one.numel() else 0.0
     require(apart <= tolerance, f"{message}, but they are up to {apart:.3g} apart (allowed: {tolerance:.3g})")
 
 
 def require_raises(error: type[DeepBoreError], call: Callable[[], Any], what: str) -> None:
-    """Raises AssertionError unless a call raises an error of deepbore's."""
+    """Raises AssertionError unless a call raises this error of deepbore."""
     try:
         given = call()
     except error:
@@ -46,7 +46,7 @@ def require_raises(error: type[DeepBoreError], call: Callable[[], Any], what: st
 
 @contextmanager
 def untouched_randomness() -> Iterator[None]:
-    """Raises AssertionError if what runs within draws from the global stream of random numbers."""
+    """A context that raises AssertionError if the global stream of random numbers is used in it."""
     before = torch.random.get_rng_state()
     yield
     same = torch.equal(before, torch.random.get_rng_state())

@@ -1,15 +1,15 @@
-"""Small spaces, smooth objectives on any of them, toy outcomes, a toy head, and a fit without a loop."""
+"""Small spaces, a smooth objective on any of them, toy outcomes, a toy classifier, and a fit without a loop."""
 
 import torch
 from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.per_column import ColumnsPosterior
 from deepbore.classifiers.posterior import GaussianPosterior, MembersPosterior, PointEstimate, Posterior
-from deepbore.data.directions import sign_of
+from deepbore.classifiers.wrappers import ColumnsPosterior
 from deepbore.data.observations import Direction, Observations
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import sign_of
 from deepbore.labels import LabelledBatch, LabelledObservations, Labelling
 from deepbore.loop.lightning import train
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
@@ -30,7 +30,7 @@ TOY_SPACES = {
 
 
 def toy_objective(space: SearchSpace, points: Tensor, shift: float = 0.0) -> Tensor:
-    """A smooth bowl around the middle of each scale, or beside it: points (n x d) -> values (n), the least 0."""
+    """A smooth bowl around the middle of each scale, plus a shift: points (n x d) -> values (n), the least 0."""
     centre = 0.5 * space.bounds[1].floor()
     return ((points - centre) / space.bounds[1].clamp(min=1) - shift).square().sum(-1)
 
@@ -51,8 +51,8 @@ def toy_outcomes(
     """n outcomes of bowls around different points, the last two equal, then a failed and a pending row.
 
     Args:
-        objectives: k, how many bowls.
-        constraints: how many constraints, each of which a third of the rows violates.
+        objectives: k, number of bowls.
+        constraints: number of constraints, each violated by a third of the rows.
         n: rows with values.
         direction: "maximize" for the negated values.
     """
@@ -70,17 +70,17 @@ def toy_outcomes(
 
 
 def toy_observations(objectives: int = 1, direction: Direction = "minimize") -> Observations:
-    """No rows yet, of so many objectives in the continuous toy space."""
+    """Empty observations of k objectives in the continuous toy space."""
     return Observations(TOY_SPACES["continuous"], [direction] * objectives)
 
 
 def fit(classifier: Classifier, data: LabelledObservations, epochs: int = 10) -> Classifier:
-    """Trains a classifier for some epochs, as the loop would, without proposing anything."""
+    """Trains a classifier for some epochs, as the loop does, without proposals."""
     return train(classifier, data, epochs)
 
 
-class ToyHead(Classifier):
-    """Declares a link and capabilities, and has just these: its score is a slope, and it learns nothing.
+class ToyClassifier(Classifier):
+    """A classifier with just the declared link and capabilities: its score is linear, and it learns nothing.
 
     Args:
         link: of the scores.
@@ -94,14 +94,14 @@ class ToyHead(Classifier):
         self.bind(TOY_SPACES["continuous"])
 
     def build(self, space: SearchSpace, outputs: int) -> None:
-        """Nothing to make."""
+        """Does nothing."""
 
     def fit(self, batch: LabelledBatch) -> dict[str, float]:
-        """Nothing to learn."""
+        """Does nothing."""
         return {}
 
     def posterior(self, points: Tensor, lift: float = 0.0) -> Posterior:
-        """Of scores that are the sum of a point's coordinates, lifted; certain where the first coordinate is 0."""
+        """Scores that are the sum of a point's coordinates plus `lift`; certain where the first coordinate is 0."""
         mean, std = points.sum(-1) + lift, points[:, 0]
         if "members" in self.capabilities:
             sides = torch.tensor([-1.0, 1.0, 0.5, -0.5]).to(points)
@@ -110,11 +110,11 @@ class ToyHead(Classifier):
             return _Independent(mean, std, self.link)
         if "columns" in self.capabilities:
             return ColumnsPosterior([_Independent(mean, std, self.link)], self.link)
-        return PointEstimate(mean, self.link, "ToyHead")
+        return PointEstimate(mean, self.link, "ToyClassifier")
 
     @property
     def points(self) -> Tensor:
-        """Nine points, of which it is certain of the first."""
+        """Nine points, the first of which has a certain score."""
         points = TOY_SPACES["continuous"].sample(9, torch.Generator().manual_seed(6))
         points[0, 0] = 0.0
         return points

@@ -7,7 +7,7 @@ from dataclasses import replace
 from reprlib import Repr
 from typing import Any
 
-from deepbore.data.outcomes import Outcome, WrongReturn, as_outcome
+from deepbore.data.outcome import Outcome, WrongReturn, as_outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import NeverLogged, ValueTypeError
 

@@ -6,7 +6,7 @@ import pickle
 import signal
 import threading
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.worker.objective import Objective, evaluate
 

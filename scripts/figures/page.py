@@ -115,8 +115,8 @@ def commands(scores: Scores) -> list[str]:
         if of := scores.runs.get(pair):
             n = max(run.n for run in of.values())
             seeds = sum(run.n == n for run in of.values())
-            as_usual = n >= default and seeds >= race.few.get(pair[1], race.seeds)
-            sizes[(0, 0) if as_usual else (n, seeds)].append(pair)
+            has_usual_size = n >= default and seeds >= race.few.get(pair[1], race.seeds)
+            sizes[(0, 0) if has_usual_size else (n, seeds)].append(pair)
     found = []
     for (n, seeds), pairs in sorted(sizes.items()):
         every = set(pairs) == set(race.pairs)

@@ -3,8 +3,8 @@
 import math
 from dataclasses import replace
 
-from deepbore.data.directions import sign_of
-from deepbore.data.outcomes import Outcome, as_outcome
+from deepbore.data.outcome import Outcome, as_outcome
+from deepbore.data.trial import sign_of
 from deepbore.problems import Problem
 from deepbore.space import Params
 

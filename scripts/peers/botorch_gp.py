@@ -13,7 +13,7 @@ from botorch.optim import optimize_acqf, optimize_acqf_discrete, optimize_acqf_m
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.space import Params
 from peers.base import PointPeer
 

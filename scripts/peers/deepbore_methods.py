@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import deepbore as db
 from deepbore.data.observations import Trial
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.space import Params
 from peers import papers, searches, variants
 from peers.base import HandlePeer
@@ -53,8 +53,6 @@ class DeepBore(HandlePeer):
         self.study = db.Study(self.space, seed=self.seed, **{"n_initial": self.n_initial} | METHODS[settings]())
         if first := FIRST.get(settings):
             self.study.enqueue(first(self.space, self.seed))
-        if nearby := variants.NEARBY.get(settings):
-            self.study._state.nearby = nearby()
         self.repeat = variants.Repeat(self.study, self.n_initial) if settings in variants.REPEATED else None
 
     def suggest(self, q: int) -> list[tuple[Params, Trial]]:

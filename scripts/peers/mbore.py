@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.data.pareto import Array, fronts, hypervolume
+from deepbore.data.array_ranking import Array, fronts, hypervolume
 from peers.density_ratio import DensityRatio, Network, Trees
 
 

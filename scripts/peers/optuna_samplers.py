@@ -8,7 +8,7 @@ from collections.abc import Callable
 import optuna
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, TPESampler
 
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.space import Params, SearchSpace
 from peers.base import HandlePeer
 

@@ -1,15 +1,125 @@
-"""`render`: sections, a table and facts as one page of HTML. Light to import."""
+"""`report`: a run on one page of HTML that needs nothing else. Needs no torch; the classifier's part does."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
 
-from deepbore.data.record import Record
-from deepbore.plots.page.charts import Chart, Section, about
-from deepbore.plots.page.tables import trials_table
+from deepbore.component import class_name
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import front, is_feasible
+from deepbore.data.replay import Record
+from deepbore.data.trial import Trial
+from deepbore.plots.on_plotly import Chart, text
+from deepbore.plots.page.sections import (
+    Section,
+    best_section,
+    failures_section,
+    history_section,
+    parallel_section,
+    timeline_section,
+    times_of,
+    trials_section,
+    trials_table,
+)
+from deepbore.plots.sources import record_of, require_study
+from deepbore.plots.style import number
+
+if TYPE_CHECKING:
+    from deepbore.study import Study
+
+LINES = 24  # of a text that comes up under the pointer
+
+
+class Page(str):
+    """HTML that a notebook shows in a frame."""
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self)}" style="width: 100%; height: 900px; border: 0"></iframe>'
+
+
+def report(
+    run: Union["Study", Record],
+    *,
+    title: str = "Report",
+    facts: Mapping[str, Any] | None = None,
+    configuration: str = "",
+    times: str | Path | None = None,
+    every: float | None = None,
+) -> Page:
+    """A page of HTML with the results of a run: a table to sort, and charts with details under the pointer.
+
+    plotly.js is in the page (1.5 MB), and nothing is fetched from anywhere.
+
+    Args:
+        run: a study with a trained classifier (see `Study.fit`); or the record of a journal (see
+            `deepbore.data.replay.read_record`), for a page without the classifier's charts, which needs no torch.
+        title: of the page.
+        facts: more to say in the summary, name -> text.
+        configuration: of the run, as YAML or other text; left out if empty.
+        times: file of when trials began and ended, for the timeline; see `deepbore.evaluators.Timed`.
+        every: seconds after which the page reloads itself; None for never.
+
+    Returns:
+        the HTML, a `str` that a notebook shows; text of the user is escaped in it.
+
+    Raises:
+        SettingError: if the classifier is not trained.
+    """
+    if not isinstance(run, Record):
+        require_study(run)
+    record = run if isinstance(run, Record) else record_of(run)
+    sections = [*_sections(record, None if isinstance(run, Record) else run, times)]
+    if configuration:
+        settings = f"<details><summary>all settings</summary><pre>{escape(configuration)}</pre></details>"
+        sections.append(Section("Configuration", html=settings))
+    return Page(render(title, {**_summary(record), **(facts or {})}, sections, record, every))
+
+
+def _sections(record: Record, study: "Study | None", times: str | Path | None) -> Iterator[Section]:
+    learned: list[Section] = []
+    if study is not None:
+        from deepbore.plots.page.learned import learned_sections  # needs torch
+
+        learned = learned_sections(study)
+    spans = {} if times is None else times_of(Path(times))
+    first = [history_section(record), best_section(record), parallel_section(record)]
+    last = [failures_section(record), timeline_section(record, spans), trials_section(record)]
+    yield from (section for section in [*first, *learned, *last] if section is not None)
+
+
+def _summary(record: Record) -> dict[str, Any]:
+    statuses = record.status
+    parts = record.header.get("recipe", {})
+    named = {name: class_name(parts[name]) for name in ("classifier", "labels") if name in parts}
+    unfinished = {name: n for name, n in _unfinished(statuses).items() if n}
+    return {
+        **_found(record),
+        "direction": ", ".join(record.directions),
+        "trials": len(statuses),
+        **unfinished,
+        "parameters": len(record.space),
+        **named,
+    }
+
+
+def _found(record: Record) -> dict[str, str]:
+    if record.k > 1:
+        return {"beaten by none": f"{len(front(record.trials, record.directions))} trials"}
+    best = record.best
+    found = {"best value": "none yet" if best is None else f"{best.value:.8g} in trial {best.id}"}
+    told = [trial for trial in record.trials if trial.constraints is not None and trial.value is not None]
+    return found | ({"feasible": f"{sum(map(is_feasible, told))} of {len(told)}"} if told else {})
+
+
+def _unfinished(statuses: list[Status]) -> dict[str, int]:
+    return {"failed": statuses.count(Status.FAILED), "pending": statuses.count(Status.PENDING)}
+
+
+# --- as HTML ---------------------------------------------------------------------------------------------------------
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -37,23 +147,19 @@ POLICY = (
 
 
 def render(
-    title: str,
-    facts: Mapping[str, Any],
-    sections: Sequence[Section],
-    record: Record,
-    every: float | None = None,
+    title: str, facts: Mapping[str, Any], sections: Sequence[Section], record: Record, every: float | None = None
 ) -> str:
     """The page.
 
     Args:
         title: of the page.
-        facts: what stands at its top, name -> text; the first one large.
-        sections: its parts; one of them has the element that the table is put into.
-        record: whose trials stand in the table, and come up under the pointer.
-        every: seconds after which it shows itself anew, while a run goes on; None for never.
+        facts: at its top, name -> text; the first one large.
+        sections: its parts; one of them has the element of the table.
+        record: of the trials in the table and under the pointer.
+        every: seconds after which it reloads itself, while a run is running; None for never.
 
     Returns:
-        HTML that needs nothing else; what comes from the user is escaped.
+        HTML that needs nothing else; text of the user is escaped.
     """
     charts: list[Chart] = []
     body = "\n".join(_section(section, charts) for section in sections)
@@ -121,3 +227,17 @@ def _plain(data: Any) -> Any:
 
 def _asset(name: str) -> str:
     return files("deepbore.plots.page").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def about(trial: Trial) -> str:
+    """What comes up when the pointer is on a trial: its value and its configuration."""
+    values = trial.values or ()
+    found = ", ".join(number(value) for value in values) if values else trial.status.name.lower()
+    lines = [f"<b>trial {trial.id}: {text(found)}</b>"]
+    lines += [f"{text(name, 30)}: {text(number(value), 40)}" for name, value in trial.params.items()]
+    if trial.task is not None:
+        lines.append(f"task: {text(trial.task)}")
+    if trial.reason:
+        lines.append(text(trial.reason))
+    hidden = len(lines) - LINES
+    return "<br>".join(lines[:LINES] + ([f"and {hidden} more"] if hidden > 0 else []))

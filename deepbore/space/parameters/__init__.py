@@ -1,7 +1,7 @@
-"""What can be tuned: `Real`, `Integer`, `Ordinal` and `Categorical` parameters, each perhaps under a `Condition`.
+"""Parameters of a search space: `Real`, `Integer`, `Ordinal` and `Categorical`, each possibly under a `Condition`.
 
-A parameter lives in two worlds. *Native* values are what the objective sees (`1e-3`, `"relu"`). In a *point* each
-parameter is one float64 number: numeric parameters their place in [0, 1] (after the log), others their level's index.
+A parameter has two representations. *Native* values are passed to the objective (`1e-3`, `"relu"`). In a *point* each
+parameter is one float64 number: in [0, 1] for a numeric parameter (after the log), else the index of the choice.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,9 @@ from typing import Any
 
 from deepbore.errors import SpaceError
 from deepbore.space.condition import Condition
-from deepbore.space.parameters.base import KINDS, Parameter
+from deepbore.space.parameters.base import KINDS, Parameter, Reading
 from deepbore.space.parameters.choice import Categorical, Ordinal
-from deepbore.space.parameters.integer import Integer
-from deepbore.space.parameters.readings import Reading
-from deepbore.space.parameters.real import Real
+from deepbore.space.parameters.numeric import Integer, Real
 from deepbore.space.parameters.scale import Scale
 
 __all__ = [
@@ -30,10 +28,14 @@ __all__ = [
 
 
 def parameter_from_dict(name: str, declared: Mapping[str, Any]) -> Parameter:
-    """The parameter that `to_dict` describes (or the same written by hand in YAML).
+    """The parameter declared by plain data, as from `Parameter.to_dict` or YAML.
+
+    Args:
+        name: name of the parameter, for messages.
+        declared: its `type`, and the settings of this type.
 
     Raises:
-        SpaceError: for an unknown type, a setting that is missing or one that the type does not have.
+        SpaceError: for an unknown type, a missing setting, or one that the type does not have.
     """
     settings = dict(declared)
     kind = settings.pop("type", None)

@@ -1,9 +1,10 @@
-"""`Parameter`, the interface of the room, and the register of its kinds."""
+"""`Parameter`, the interface of one dimension of a space, with the encodings and random moves of its column."""
 
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,35 +12,54 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
-from deepbore.space.condition import Condition, When, as_when, conditions_of, plain
-from deepbore.space.parameters.moves import any_other, likelier_back, near_or_any, next_level, reflected
-from deepbore.space.parameters.readings import Reading, along, reached, scaled
+from deepbore.space.condition import Condition, When, as_plain_data, as_when, conditions_of
 from deepbore.space.parameters.scale import Scale
 
-FEW_LEVELS = 32  # numbers with at most this many levels are told to a network level by level
-MANY_LEVELS = 500  # of numbers with at least so many the next level is too near, and any other is anywhere
-NOTHING = ("", "none", "null", "nan")  # how a missing value is written
+FEW_LEVELS = 32  # numbers with at most this many levels get a thermometer code
+MANY_LEVELS = 500  # numbers with at least this many levels are moved as continuous ones
+SMALLEST_STEP, LARGEST_STEP = 1e-3, 0.5  # standard deviations of steps along a numeric parameter, in [0, 1]
+NOTHING = ("", "none", "null", "nan")  # texts of a missing value
 KINDS: dict[str, Any] = {}  # `kind` -> class, filled as the classes are defined
 
 
+@dataclass(frozen=True)
+class Reading:
+    """One feature or coordinate of a parameter: `read(column, at)`.
+
+    Args:
+        read: entries of the column (n x k) and k constants -> n x k numbers in the entries' dtype, each from its own
+            entry and constant alone; differentiable where the feature has a slope. A plain function of a module, so
+            that it can be pickled; readings with the same function are computed in one call.
+        at: the constant.
+
+    Example:
+        >>> import torch
+        >>> Reading(reached, at=0.5).read(torch.tensor([0.2, 0.7]), torch.tensor(0.5))
+        tensor([0., 1.])
+    """
+
+    read: Callable[[Tensor, Tensor], Tensor]
+    at: float = 0.0
+
+
 class Parameter(ABC):
-    """One dimension of a search space: its native values, and how a point holds them.
+    """One dimension of a search space: its native values, and their numbers in a point.
 
-    A point holds one float64 number for each parameter, between 0 and `upper`. A subclass says how many levels it has,
-    and how native values are encoded, decoded and read. All else has a default, which holds for two sorts:
+    A point holds one float64 number for each parameter, between 0 and `upper`. A subclass defines the number of levels
+    and how native values are encoded, decoded and read. All other methods have defaults for two sorts of parameters:
 
-    - continuous (`levels` is None): the column holds a place in [0, 1];
-    - with levels: the column holds the level's index, 0 ... levels - 1, unless `to_level`, `from_level` and `upper` say
-      otherwise.
+    - continuous (`levels` is None): the column holds a number in [0, 1];
+    - with levels: the column holds the level's index, 0 ... levels - 1, unless `to_level`, `from_level` and `upper` are
+      overridden.
 
     Methods on tensors work entry by entry, on any shape and on the device of their input.
 
-    A subclass is a frozen dataclass with a field `when`, and with a `kind`, the name under which `to_dict` writes it
-    and `SearchSpace.from_dict` finds it. Nothing else needs to know of it.
+    A subclass is a frozen dataclass with a field `when` and a `kind`, the name that `to_dict` writes and
+    `SearchSpace.from_dict` looks up. It is registered when it is defined; no other file has to be changed.
 
     Attributes:
-        when: the condition under which it is active, or several that must all hold; None for always.
-        kind: the name of the type in plain data.
+        when: the condition under which it is active, or several that must all hold; None for always active.
+        kind: name of the type in plain data.
     """
 
     when: When | None = None
@@ -52,14 +72,14 @@ class Parameter(ABC):
         known = KINDS.get(cls.kind, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise SpaceError(f"the kind of a parameter must be its own, but {cls.kind!r} is {known.__qualname__}'s.")
-        KINDS[cls.kind] = cls  # the same once more where a notebook's cell runs again
+        KINDS[cls.kind] = cls  # replaces an equal definition when a notebook's cell runs again
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", as_when(self.when))
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """All of `when`: the conditions that must hold for it to be active; none for always."""
+        """All conditions in `when`, which must hold for it to be active; empty if it is always active."""
         return conditions_of(self.when)
 
     # --- native values -----------------------------------------------------------------------------------------------
@@ -67,66 +87,66 @@ class Parameter(ABC):
     @property
     @abstractmethod
     def levels(self) -> int | None:
-        """How many values it can take, at least 2; None if continuous."""
+        """Number of values, at least 2; None if continuous."""
 
     @abstractmethod
     def encode(self, values: Sequence[Any]) -> Tensor:
         """Native values (n; a list, an array, a column of a data frame) -> column of a point (n, float64).
 
         Raises:
-            PointError: for a value outside.
+            PointError: for a value outside the parameter.
         """
 
     @abstractmethod
     def decode(self, column: Tensor) -> list[Any]:
-        """Column of a point (n) -> native values (n); the nearest one where the number lies between two."""
+        """Column of a point (n) -> native values (n), rounded to the nearest one."""
 
     @abstractmethod
     def read(self, text: str) -> Any:
-        """The native value that is written as `text`; `encode` checks its range. Raises PointError if there is none."""
+        """The native value with this text; `encode` checks its range. Raises PointError if there is none."""
 
     def identity(self, column: Tensor) -> Sequence[float] | np.ndarray:
         """Numbers (n) that are equal for two entries exactly if these decode to equal values.
 
-        A space asks it of continuous parameters only, and tells the others apart by their levels.
+        A space uses it for continuous parameters only; other values are identified by their levels.
         """
         found: list[float] = self.decode(column) if self.is_continuous else self.to_level(column).tolist()
         return found
 
-    # --- what it is --------------------------------------------------------------------------------------------------
+    # --- properties --------------------------------------------------------------------------------------------------
 
     @property
     def is_continuous(self) -> bool:
-        """Whether every number between two of its values is a value, too."""
+        """Whether every number between two of its values is also a value."""
         return self.levels is None
 
     @property
     def is_ordered(self) -> bool:
-        """Whether its values have an order, so that some are nearer to each other than others."""
+        """Whether its values have an order, so that some are nearer to each other."""
         return True
 
     @property
     def scale(self) -> Scale | None:
-        """The line that its values stand on; None if they are choices rather than numbers."""
+        """Scale of numeric values; None if the values are choices."""
         return None
 
     @property
     def is_numeric(self) -> bool:
-        """Whether its values are numbers of a scale; else its column holds the index of a choice."""
+        """Whether its values are numbers on a scale rather than choices."""
         return self.scale is not None
 
     @property
     def has_many_levels(self) -> bool:
-        """Whether it has levels, but so many along a scale that a search moves as on a continuum."""
+        """Whether it has so many levels along a scale that a search moves as on a continuous one."""
         return self.is_numeric and self.levels is not None and self.levels >= MANY_LEVELS
 
     @property
     def upper(self) -> float:
-        """The greatest entry of its column; the least is 0."""
+        """Greatest entry of its column; the least is 0."""
         return 1.0 if self.levels is None else self.levels - 1.0
 
     def ticks(self, most: int) -> list[Any]:
-        """Up to about `most` native values to name on an axis, in their order."""
+        """Up to about `most` native values as labels of an axis, in their order."""
         if self.levels is not None:
             return self.decode(self.from_level(torch.arange(0, self.levels, math.ceil(self.levels / most)).double()))
         if self.scale is not None:
@@ -136,11 +156,11 @@ class Parameter(ABC):
     # --- columns of points -------------------------------------------------------------------------------------------
 
     def to_level(self, column: Tensor) -> Tensor:
-        """Column of a point -> nearest level's index; unchanged for a continuous parameter."""
+        """Column of a point -> index of the nearest level; unchanged for a continuous parameter."""
         return column if self.levels is None else column.round().clamp(0, self.levels - 1)
 
     def from_level(self, level: Tensor) -> Tensor:
-        """Level's index -> column of a point; unchanged for a continuous parameter."""
+        """Index of a level -> column of a point; unchanged for a continuous parameter."""
         return level
 
     def from_uniform(self, u: Tensor) -> Tensor:
@@ -148,56 +168,60 @@ class Parameter(ABC):
         return u if self.levels is None else self.from_level((u * self.levels).floor().clamp(0, self.levels - 1))
 
     def moved(self, column: Tensor, u: Tensor, v: Tensor, steps: Tensor) -> Tensor:
-        """Column of a point -> the same moved to a near or another value.
+        """Column of a point -> random neighbours of its entries.
 
-        A continuous parameter takes the step, reflected at 0 and 1. What has levels goes to another; half of the time
-        to the next one, if they have an order, and else to any, or, of numbers of many levels, by the step.
+        - Continuous: the step is added, and reflected at 0 and 1.
+        - Many levels on a scale: with probability 1/2, and where the step is too small, the next level; else the level
+          nearest to the step.
+        - Ordered levels: with probability 1/2 the next level, else any other.
+        - Unordered levels: any other level.
 
         Args:
             column: entries of points.
             u: uniform numbers in [0, 1], one for each entry.
-            v: more of them.
-            steps: random steps for places in [0, 1], one for each entry; most are small.
+            v: uniform numbers in [0, 1], one for each entry, independent of u.
+            steps: random steps along [0, 1], one for each entry, see `random_steps`.
         """
         if self.levels is None:
             return reflected(column + steps)
         level = self.to_level(column)
         if self.has_many_levels:
             landed = self.to_level(reflected(column + steps))
-            near = (landed == level) | ((u - 0.5).abs() > 0.25)  # u chooses the way, v goes with the step
+            near = (landed == level) | ((u - 0.5).abs() > 0.25)  # by u, as the step's scale depends on v
             return self.from_level(torch.where(near, next_level(level, self.levels, u), landed))
         if self.is_ordered:
             return self.from_level(near_or_any(level, self.levels, u, v))
         return self.from_level(any_other(level, self.levels, u))
 
     def likelier_back(self, column: Tensor, moved: Tensor) -> Tensor:
-        """Logarithm of how much likelier `moved` goes back than it went, for each entry; 0 where moves are symmetric.
+        """Log ratio of the probabilities of the reverse and the forward move, for each entry.
 
-        Those of numbers of many levels are taken for it, as those of continuous ones are along their scale.
+        It is 0 for symmetric moves. Moves of continuous parameters, and of numbers with many levels, count as
+        symmetric.
 
         Args:
-            column: entries of points.
-            moved: where `moved` took them.
+            column: entries of points before `moved`.
+            moved: entries after it.
         """
         if self.levels is None or self.levels < 2 or not self.is_ordered or self.has_many_levels:
             return torch.zeros_like(column)
-        return likelier_back(self.to_level(column), self.to_level(moved), self.levels)
+        return log_move_ratio(self.to_level(column), self.to_level(moved), self.levels)
 
     @property
     def alike(self) -> Hashable:
-        """What its work on columns depends on: neighbouring parameters with an equal one share calls.
+        """Key of all that the methods on columns of points depend on; the parameter itself by default.
 
-        That is the methods of this section. The parameter itself, unless a subclass knows of less.
+        Neighbouring parameters with equal keys are processed together in one call.
         """
         return self
 
-    # --- what networks and kernels see -------------------------------------------------------------------------------
+    # --- inputs of models --------------------------------------------------------------------------------------------
 
     def features(self) -> list[Reading]:
-        """What a network reads off its column, numbers in [-1, 1].
+        """Inputs of a network, each in [-1, 1].
 
-        One number for a continuous parameter and for numbers of many levels; else a thermometer code, one bit
-        `level >= k` for each k = 1 ... levels - 1, so that a step between two neighbours is one bit to weigh.
+        One number for a continuous parameter and for numbers with more than 32 levels; else a thermometer code, one bit
+        `level >= k` for each k = 1 ... levels - 1, so that two neighbouring levels differ in one bit.
         """
         if self.levels is None or (self.is_numeric and self.levels > FEW_LEVELS):
             return [Reading(scaled)]
@@ -205,25 +229,121 @@ class Parameter(ABC):
         return [Reading(reached, threshold) for threshold in ((place[:-1] + place[1:]) / 2).tolist()]
 
     def coordinates(self) -> list[Reading]:
-        """What a kernel measures distances in: numbers that span a length of 1 over all its values."""
+        """Inputs of a kernel: coordinates in which the values span a length of 1."""
         return [Reading(along, self.upper)]
 
     # --- plain data --------------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        """Its declaration, as `SearchSpace.from_dict` takes it, without the condition."""
+        """Declaration as `SearchSpace.from_dict` takes it, without type and condition."""
         assert dataclasses.is_dataclass(self)
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "when"}
 
     def to_dict(self) -> dict[str, Any]:
-        """Its declaration as plain JSON data."""
+        """Declaration as plain JSON data."""
         declared = {"type": self.kind, **self.settings()}
-        return declared if self.when is None else {**declared, "when": plain(self.when)}
+        return declared if self.when is None else {**declared, "when": as_plain_data(self.when)}
 
 
 def number(text: str) -> float:
-    """The number that is written as `text`. Raises PointError if there is none."""
+    """The number with this text. Raises PointError if there is none."""
     try:
         return float(text)
     except ValueError:
         raise PointError(f"a value must be a number, but got {text!r}.") from None
+
+
+# --- encodings of a column -------------------------------------------------------------------------------------------
+
+
+def scaled(column: Tensor, at: Tensor) -> Tensor:  # noqa: ARG001  # the signature of `Reading.read`
+    """Entries of [0, 1] in [-1, 1]; `at` is ignored."""
+    return 2 * column - 1
+
+
+def reached(column: Tensor, at: Tensor) -> Tensor:
+    """1 where the entry lies above `at`: a bit of a thermometer code."""
+    return (column > at).to(column)
+
+
+def equal(column: Tensor, at: Tensor) -> Tensor:
+    """1 where the entry is the level `at`: a bit of a one-hot code."""
+    return ((column - at).abs() < 0.5).to(column)
+
+
+def along(column: Tensor, at: Tensor) -> Tensor:
+    """Entries of [0, `at`] in [0, 1]."""
+    return column / at.to(column)
+
+
+def chosen(column: Tensor, at: Tensor) -> Tensor:
+    """1 / sqrt(2) where the entry is the level `at`, so that any two levels are a distance of 1 apart."""
+    return (column.round() == at).to(column) * math.sqrt(0.5)
+
+
+# --- random moves along a column -------------------------------------------------------------------------------------
+
+
+def random_steps(v: Tensor, z: Tensor) -> Tensor:
+    """Gaussian steps whose scale is log-uniform between 1e-3 and 0.5, from uniform and standard normal numbers."""
+    return SMALLEST_STEP * (LARGEST_STEP / SMALLEST_STEP) ** v * z
+
+
+def reflected(entries: Tensor) -> Tensor:
+    """Entries beyond 0 and 1 reflected into [0, 1]."""
+    return 1 - (entries % 2 - 1).abs()
+
+
+def any_other(level: Tensor, count: int, u: Tensor) -> Tensor:
+    """Another level for each entry, all equally likely.
+
+    Args:
+        level: indices 0 ... count - 1.
+        count: number of levels, at least 2.
+        u: uniform numbers that choose the level.
+    """
+    other = (u * (count - 1)).floor().clamp(max=count - 2)
+    return other + (other >= level)
+
+
+def next_level(level: Tensor, count: int, u: Tensor) -> Tensor:
+    """The next level up or down, equally likely; the first and the last level have only one neighbour.
+
+    Args:
+        level: indices 0 ... count - 1.
+        count: number of levels, at least 2.
+        u: uniform numbers that choose the direction.
+    """
+    up_or_down = torch.where(u < 0.5, -1.0, 1.0)
+    outside = (level + up_or_down < 0) | (level + up_or_down >= count)
+    return torch.where(outside, level - up_or_down, level + up_or_down)
+
+
+def near_or_any(level: Tensor, count: int, u: Tensor, v: Tensor) -> Tensor:
+    """With probability 1/2 the `next_level`, else `any_other`.
+
+    Args:
+        level: indices 0 ... count - 1.
+        count: number of levels, at least 2.
+        u: uniform numbers that choose the level.
+        v: uniform numbers that choose between the two moves.
+    """
+    return torch.where(v < 0.5, next_level(level, count, u), any_other(level, count, u))
+
+
+def log_move_ratio(level: Tensor, moved: Tensor, count: int) -> Tensor:
+    """log q(moved -> level) - log q(level -> moved), where q is the probability of a move by `near_or_any`.
+
+    The first and the last level have one neighbour, all others two, so moves next to an end are not symmetric.
+
+    Args:
+        level: levels before the move, indices 0 ... count - 1.
+        moved: levels after it.
+        count: number of levels, at least 2.
+    """
+
+    def probability(start: Tensor) -> Tensor:
+        neighbours = torch.where((start == 0) | (start == count - 1), 1.0, 2.0)
+        return 0.5 * ((level - moved).abs() == 1) / neighbours + 0.5 / (count - 1)
+
+    return (probability(moved) / probability(level)).log()

@@ -1,4 +1,4 @@
-"""`Ordinal` and `Categorical`: one of several choices."""
+"""`Ordinal` and `Categorical`: one of several choices, with or without an order."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,9 +12,8 @@ from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
-from deepbore.space.parameters.base import NOTHING, Parameter, number
-from deepbore.space.parameters.bounds import plain
-from deepbore.space.parameters.readings import Reading, chosen, equal
+from deepbore.space.parameters.base import NOTHING, Parameter, Reading, chosen, equal, number
+from deepbore.space.parameters.scale import as_scalar
 
 Scalar = str | int | float | bool | None
 _BOOLEANS = (bool, np.bool_)
@@ -22,7 +21,7 @@ _BOOLEANS = (bool, np.bool_)
 
 @dataclass(frozen=True, eq=False)
 class _Choice(Parameter):
-    """What ordinal and categorical parameters share: a list of choices, a level's index in points."""
+    """A parameter with a list of choices; a point holds the index of one."""
 
     choices: Sequence[Scalar]
     when: When | None = None
@@ -49,19 +48,19 @@ class _Choice(Parameter):
 
     @cached_property
     def _level_of(self) -> dict[tuple[bool, Scalar], int]:
-        """Each choice's level; True and 1 are two."""
+        """Level of each choice; True and 1 are different choices."""
         return {_key(choice): level for level, choice in enumerate(self.choices)}
 
     @cached_property
     def _level_among(self) -> dict[bool, dict[Scalar, int]]:
-        """The same, apart for booleans (True) and all else (False): one look-up where a column holds only one sort."""
+        """Levels of the boolean choices (True) and of all others (False): one look-up if a column has one sort only."""
         return {
             sort: {choice: level for (is_bool, choice), level in self._level_of.items() if is_bool is sort}
             for sort in (True, False)
         }
 
     def encode(self, values: Sequence[Any]) -> Tensor:
-        natives = values.tolist() if hasattr(values, "tolist") else values  # one call, and no scalars of numpy
+        natives = values.tolist() if hasattr(values, "tolist") else values  # no NumPy scalars
         try:
             levels = list(map(self._look_up(natives), natives))
         except (KeyError, TypeError):
@@ -69,7 +68,7 @@ class _Choice(Parameter):
         return torch.from_numpy(np.array(levels, dtype=np.float64))
 
     def _look_up(self, values: Sequence[Any]) -> Callable[[Any], int]:
-        """What gives the level of a value the quickest."""
+        """The fastest function that gives the level of each of these values."""
         if not self._looks_like_a_boolean:
             return self._level_among[False].__getitem__
         sorts = {issubclass(kind, _BOOLEANS) for kind in set(map(type, values))}
@@ -77,21 +76,21 @@ class _Choice(Parameter):
 
     @cached_property
     def _looks_like_a_boolean(self) -> bool:
-        """Whether a choice equals True or False, so that booleans and numbers must be told apart."""
+        """Whether a choice equals True or False in Python, so that booleans and numbers must be kept apart."""
         return any(isinstance(choice, (bool, int, float)) and choice in (0, 1) for choice in self.choices)
 
     def _level(self, value: Any) -> int:
-        """The level of one value, which may be an array without dimensions."""
+        """The level of one value, which may be a zero-dimensional array."""
         try:
             native = value.item() if hasattr(value, "item") else value
-            missing = None in self.choices and is_missing(native)  # as a frame has it for None
+            missing = None in self.choices and is_missing(native)  # a data frame writes None as NaN
             return self._level_of[_key(None if missing else native)]
         except (KeyError, TypeError, ValueError, RuntimeError):
             raise PointError(f"values must be among {_some(self.choices)}, but got {value!r}.") from None
 
     def read(self, text: str) -> Scalar:
         alike = [choice for choice in self.choices if str(choice) == text]
-        if not alike or not text:  # an empty cell may be None, too
+        if not alike or not text:  # an empty cell may also be None
             alike += [choice for choice in self.choices if choice not in alike and _is_written(choice, text)]
         if not alike:
             raise PointError(f"a value must be among {_some(self.choices)}, but got {text!r}.")
@@ -115,7 +114,7 @@ class Ordinal(_Choice):
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
 
     Raises:
-        SpaceError: for fewer than two choices, equal ones, or ones that JSON can't carry.
+        SpaceError: for fewer than two choices, equal ones, or choices that JSON can't represent.
 
     Example:
         >>> Ordinal([1, 2, 4]).encode([4, 1])
@@ -129,14 +128,14 @@ class Ordinal(_Choice):
 class Categorical(_Choice):
     """One of several choices without an order, such as `["relu", "tanh"]`.
 
-    To a network it is one-hot; to a kernel any two choices are a distance of 1 apart.
+    A network sees it one-hot; for a kernel any two choices have a distance of 1.
 
     Args:
         choices: at least two different strings, finite numbers, booleans or None.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
 
     Raises:
-        SpaceError: for fewer than two choices, equal ones, or ones that JSON can't carry.
+        SpaceError: for fewer than two choices, equal ones, or choices that JSON can't represent.
 
     Example:
         >>> Categorical(["relu", "tanh"]).decode(torch.tensor([1.0]))
@@ -166,10 +165,10 @@ def _some(choices: Sequence[Scalar]) -> str:
 
 
 def _checked(choices: Any) -> tuple[Scalar, ...]:
-    """Choices as a tuple of Python's own scalars, such as JSON gives back as they were."""
+    """Choices as a tuple of Python scalars that JSON keeps unchanged."""
     if isinstance(choices, (str, bytes, set, frozenset)) or not hasattr(choices, "__iter__"):
         raise SpaceError(f'choices must be a list, as in ["relu", "tanh"], but got {choices!r}.')
-    natives = tuple(plain(choice) for choice in choices)
+    natives = tuple(as_scalar(choice) for choice in choices)
     for choice in natives:
         finite = not isinstance(choice, float) or math.isfinite(choice)
         if not isinstance(choice, Scalar) or not finite:
@@ -181,7 +180,7 @@ def _checked(choices: Any) -> tuple[Scalar, ...]:
 
 
 def _is_written(choice: Scalar, text: str) -> bool:
-    """Whether a text is another way to write a choice: 1e-3 for 0.001, true for True, nothing for None."""
+    """Whether a text is another spelling of a choice: 1e-3 for 0.001, true for True, empty for None."""
     word = text.strip().lower()
     if choice is None:
         return word in NOTHING
@@ -194,5 +193,5 @@ def _is_written(choice: Scalar, text: str) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is a frame's for nothing: NaN, or pandas' NA."""
+    """Whether a value marks a missing one in a data frame: NaN, or pandas' NA."""
     return type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))

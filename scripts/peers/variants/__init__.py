@@ -12,7 +12,7 @@ scales      which spaces have length scales that are expected to be alike
 ends        a prior that falls towards the ends of ranges, and improvement beyond a margin
 quantile    labels that are spread over more of the values
 additive    kernels that add what single parameters do to what all do together
-near_axes   which axes the head of the near rows has, and when its turns begin
+near_axes   which axes the model of the near rows has, and when its turns begin
 repeat      whether values are noisy, by the best configuration once more
 elsewhere   without the proposals that leave out the branches known in detail
 rival       without the rival whose kernel adds what each parameter does
@@ -29,6 +29,7 @@ from peers.variants import (
     former,
     heads,
     in_context,
+    near_axes,
     noise,
     quantile,
     rival,
@@ -36,7 +37,6 @@ from peers.variants import (
     ties,
     warping,
 )
-from peers.variants.near_axes import NEARBY as NEARBY
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
 from peers.variants.settings import Settings, alone, believing, independent
 
@@ -47,7 +47,7 @@ EARLIER |= dict.fromkeys(REPEATED, dict)
 LATER: dict[str, Callable[[], Settings]] = {
     **{name: independent(make) for name, make in EARLIER.items()},
     **dict.fromkeys(design.FIRST, dict),
-    **dict.fromkeys(NEARBY, dict),
+    **near_axes.VARIANTS,
     **noise.TOLD,
     **scales.VARIANTS,
     **ends.VARIANTS,

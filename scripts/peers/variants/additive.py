@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import deepbore as db
-from deepbore.classifiers.kernels import PartlyAdditiveKernel, ScaledKernel
+from deepbore.classifiers.kernel.kernels import PartlyAdditiveKernel, ScaledKernel
 from peers.variants.settings import Settings
 
 SHARE = (0.0, 1.5)  # mean and standard deviation of the logit of what is added

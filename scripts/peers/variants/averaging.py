@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import deepbore as db
-from deepbore.classifiers.kernel_posterior import KernelModel, KernelPosterior
+from deepbore.classifiers.kernel.posterior import KernelModel, KernelPosterior
 from deepbore.labels.datamodule import LabelledBatch
 
 ROUGH = 0.05  # the share of the labels' variance from which on lambda counts as large

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 import deepbore as db
-from deepbore.classifiers.kernel_posterior import KernelPosterior
-from deepbore.classifiers.kernels import ScaledKernel
-from deepbore.space.coordinates import Coordinates
+from deepbore.classifiers.kernel.kernels import ScaledKernel
+from deepbore.classifiers.kernel.posterior import KernelPosterior
+from deepbore.space.features import Coordinates
 from peers.variants.settings import Settings
 
 

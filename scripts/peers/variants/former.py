@@ -14,8 +14,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.candidates.base import Search, sorted_by_value
-from deepbore.candidates.climbing import climbed
-from deepbore.labels.coreset import NEGLIGIBLE
+from deepbore.candidates.local import climbed
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.threshold import ThresholdFamily
 from peers.variants.settings import Settings, by
@@ -127,7 +126,7 @@ class LocalRows(FormerKernel):
         self.regrade = regrade
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        batch = batch.take((batch.weight > NEGLIGIBLE).nonzero().squeeze(-1))
+        batch = batch.take(batch.learned.nonzero().squeeze(-1))
         if len(batch) <= self.rows:
             return super().fit(batch)
         x = self.coordinates(batch.points) * (-self.theta[:-2]).exp()[self.coordinates.owner]

@@ -13,7 +13,6 @@ import deepbore as db
 from deepbore.classifiers import Classifier, Posterior
 from deepbore.classifiers.posterior import GaussianPosterior
 from deepbore.errors import SettingError
-from deepbore.labels.coreset import NEGLIGIBLE
 from deepbore.labels.datamodule import LabelledBatch
 
 RESOLUTION = 0.05  # of labels in [0, 1]: differences below it make no forecast better than another
@@ -59,7 +58,7 @@ class HeadsByForecasts(db.KernelPLS):
             other.bind(space, outputs)
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        told = batch.take((batch.weight > NEGLIGIBLE).nonzero().squeeze(-1))
+        told = batch.take(batch.learned.nonzero().squeeze(-1))
         if 0 < self.seen < len(told):
             new = told.take(torch.arange(self.seen, len(told)))
             forecasts = torch.stack([self.log_density(part, new) for part in self.parts(new.points)])

@@ -16,12 +16,11 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import deepbore as db
 from deepbore.classifiers import Classifier, Link
-from deepbore.classifiers.kernel_prior import LENGTH_SCALE
-from deepbore.classifiers.kernels import ScaledKernel, matern52
+from deepbore.classifiers.kernel.kernels import LENGTH_SCALE, ScaledKernel, matern52
 from deepbore.errors import SettingError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.grade import graded_by_value
-from deepbore.space.coordinates import Coordinates
+from deepbore.space.features import Coordinates
 from peers.variants.heads import Marginals
 
 WEIGHTS = Path(__file__).parent / ".in_context.pt"

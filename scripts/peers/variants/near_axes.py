@@ -1,4 +1,4 @@
-"""Variants of the head of the near rows: which axes it has, and when its turns begin.
+"""Variants of `NearBest`: which axes it has, and when its turns begin.
 
 docs/ablation.md has what came of them ("Axes that the labels choose").
 """
@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from deepbore.classifiers.local_axes import LocalAxes
-from deepbore.classifiers.nearby import Nearby, n_good, n_known
-from deepbore.labels.datamodule import LabelledBatch
+import deepbore as db
+from deepbore.strategies import ModelStrategy, NearBest, Turns, View
+from deepbore.strategies.near_best import LocalAxes, n_good, n_known
+from peers.variants.settings import Settings
 
 
-class Principal(Nearby):
+class Principal(NearBest):
     """In the principal axes of the good rows alone."""
 
     def axes(self, good: Tensor) -> list[tuple[LocalAxes, float]]:
@@ -22,20 +23,24 @@ class Principal(Nearby):
 class Late(Principal):
     """As it was before: in principal axes, from twice as many rows on as these are found from."""
 
-    def take_turn(self, batch: LabelledBatch, values: Tensor, q: int) -> bool:
-        enough = n_known(batch, values) >= 2 * n_good(batch.points.shape[1])
-        return enough and super().take_turn(batch, values, q)
+    def applies(self, view: View) -> bool:
+        return super().applies(view) and n_known(view.batch, view.values) >= 2 * n_good(len(view.space))
 
 
-class Free(Nearby):
+class Free(NearBest):
     """Whatever makes the labels likeliest, by however little."""
 
     def axes(self, good: Tensor) -> list[tuple[LocalAxes, float]]:
         return [(axes, 0.0) for axes, _ in super().axes(good)]
 
 
-NEARBY: dict[str, Callable[[], Nearby]] = {
-    "deepbore:principal-axes": Principal,
-    "deepbore:late-principal-axes": Late,
-    "deepbore:free-axes": Free,
+def near_by(kind: type[NearBest]) -> Callable[[], Settings]:
+    """The default of a continuous space with another kind of `NearBest`."""
+    return lambda: {"strategy": Turns([ModelStrategy(db.KernelPLS()), kind()])}
+
+
+VARIANTS: dict[str, Callable[[], Settings]] = {
+    "deepbore:principal-axes": near_by(Principal),
+    "deepbore:late-principal-axes": near_by(Late),
+    "deepbore:free-axes": near_by(Free),
 }

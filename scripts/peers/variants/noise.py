@@ -15,8 +15,8 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.acquisition.improvement import log_improvement
-from deepbore.classifiers.kernel_fit import FULL_BUDGET, KernelFit
-from deepbore.classifiers.kernel_posterior import KernelPosterior
+from deepbore.classifiers.kernel.fit import FULL_BUDGET, KernelFit
+from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.graded import graded_by_value

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 import deepbore as db
-from deepbore.classifiers.kernel_prior import correlated
+from deepbore.classifiers.kernel.kernels import correlated
 from peers.variants.settings import Settings, independent
 
 

@@ -9,7 +9,7 @@ Settings = dict[str, object]  # of `Study`
 
 def by(search: db.LocalSearch) -> Settings:
     """A search by the classifier alone, as all were when the earlier variants were measured."""
-    search.nearby = False
+    search.nearby = False  # read by `default_strategy`
     return {"candidates": db.GreedyBatch(search)}
 
 
@@ -32,8 +32,10 @@ def with_kernels(variant: Callable[[], Settings], **changed: bool) -> Callable[[
     """A variant all of whose kernels have some settings changed."""
 
     def settings() -> Settings:
-        given = {"classifier": db.KernelPLS()} | variant()
-        for part in given["classifier"].modules():
+        given = variant()
+        given = given if "strategy" in given else {"classifier": db.KernelPLS()} | given
+        models = given["strategy"].models if "strategy" in given else (given["classifier"],)
+        for part in (part for model in models for part in model.modules()):
             if isinstance(part, db.KernelPLS):
                 vars(part).update(changed)
         return given

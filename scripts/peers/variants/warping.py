@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import deepbore as db
-from deepbore.classifiers.kernels import ScaledKernel
+from deepbore.classifiers.kernel.kernels import ScaledKernel
 
 WARP = (0.0, 0.5)  # mean and deviation of the logarithms of a and b: no warp, within a factor of e at two deviations
 WARP_BOUNDS = (-1.6, 1.6)

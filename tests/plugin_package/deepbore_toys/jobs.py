@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from deepbore.checks import whole
-from deepbore.data.outcomes import Outcome
+from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.evaluators import Evaluator, Finished, Objective
+from deepbore.validation import whole
 from deepbore.worker.objective import evaluate
 
 COMMAND = (sys.executable, "-m", "deepbore_toys.jobs")

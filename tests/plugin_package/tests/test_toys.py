@@ -6,10 +6,14 @@ from deepbore_toys.improvement import ProbabilityOfImprovement
 from deepbore_toys.jobs import JobEvaluator
 from deepbore_toys.objective import trade_off
 from deepbore_toys.pareto import ParetoLabels
+from deepbore_toys.random_share import RandomShare
 from deepbore_toys.smoother import KernelSmoother
+from deepbore_toys.success import BySuccess
+from deepbore_toys.trust_region import TrustRegion
 
 import deepbore
 from deepbore import testing
+from deepbore.strategies import ModelStrategy, Turns
 
 SPACE = deepbore.SearchSpace({"x": deepbore.Real(0, 1), "turn": Angle()})
 
@@ -38,6 +42,32 @@ def test_the_parameter_keeps_its_contract():
 def test_runs_of_them_go_on_where_they_were_killed():
     testing.check_resume(classifier=KernelSmoother, acquisition=ProbabilityOfImprovement)
     testing.check_resume(classifier=KernelSmoother, labels=ParetoLabels, objectives=2)
+
+
+def by_success():
+    forest = ModelStrategy(deepbore.RandomForest(trees=10))
+    return BySuccess([ModelStrategy(deepbore.KernelPLS()), forest])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        TrustRegion,
+        lambda: RandomShare(ModelStrategy(deepbore.KernelPLS()), share=0.5),
+        by_success,
+        lambda: Turns([ModelStrategy(deepbore.KernelPLS()), RandomShare(TrustRegion(samples=100))]),
+    ],
+    ids=["trust region", "random share", "by success", "in turns"],
+)
+def test_the_strategies_keep_their_contract(make):
+    testing.check_strategy(make)
+
+
+def test_a_trust_region_ends_near_the_best_point():
+    space = deepbore.SearchSpace({"x": deepbore.Real(-1, 1), "y": deepbore.Real(-1, 1)})
+    objective = lambda params: (params["x"] - 0.3) ** 2 + (params["y"] + 0.2) ** 2  # noqa: E731
+    result = deepbore.minimize(objective, space, 40, seed=0, strategy=TrustRegion(), progress=False)
+    assert result.best_value < 1e-3
 
 
 def test_a_run_of_them_all_finds_a_front():

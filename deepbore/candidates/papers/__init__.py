@@ -1,0 +1,1 @@
+"""Searches of the papers that are no part of any default."""

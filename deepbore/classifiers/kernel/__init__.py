@@ -1,0 +1,1 @@
+"""Probabilistic least squares with kernels."""

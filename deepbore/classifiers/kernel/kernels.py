@@ -1,0 +1,139 @@
+"""Kernels with one length scale a parameter (ARD), and priors of their settings."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deepbore.space import SearchSpace
+from deepbore.space.features import squared_distances
+
+TINY = 1e-20
+
+
+def rbf(squared: Tensor) -> Tensor:
+    """exp(-r^2 / 2)."""
+    return (-0.5 * squared).exp()
+
+
+def matern52(squared: Tensor) -> Tensor:
+    """(1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)."""
+    r = (5 * squared).clamp(min=TINY).sqrt()  # a root has no gradient at 0
+    return (1 + r + r * r / 3) * (-r).exp()
+
+
+def rational_quadratic(squared: Tensor) -> Tensor:
+    """(1 + r^2 / 2)^-1, the mixture parameter being 1."""
+    return 1 / (1 + 0.5 * squared)
+
+
+KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
+    "matern": matern52,
+    "rational_quadratic": rational_quadratic,
+    "rbf": rbf,
+}
+
+
+class Kernel(Protocol):
+    """A kernel that is as large at every point: k(x, x) = amplitude, a scalar."""
+
+    @property
+    def amplitude(self) -> Tensor: ...
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m."""
+
+
+@dataclass(frozen=True)
+class ScaledKernel:
+    """k(x, y) = amplitude * function(sum_j (scale_j (x_j - y_j))^2).
+
+    Attributes:
+        function: one of `KERNELS`.
+        scale: one over the length scale of each coordinate, c.
+        amplitude: k(x, x), a scalar.
+    """
+
+    function: Callable[[Tensor], Tensor]
+    scale: Tensor
+    amplitude: Tensor
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m."""
+        return self.amplitude * self.function(squared_distances(x * self.scale, y * self.scale))
+
+
+@dataclass(frozen=True)
+class PartlyAdditiveKernel:
+    """k(x, y) = (1 - share) k_all(x, y) + share / m sum_j k_j(x_j / ratio, y_j / ratio).
+
+    Attributes:
+        together: k_all, of all coordinates; k_j is the same of the j-th of m groups of them alone.
+        share: in (0, 1), a scalar.
+        ratio: > 0, the length scales of what is added by those of k_all, a scalar.
+        groups: the coordinates of each: those of a parameter, or of several.
+    """
+
+    together: ScaledKernel
+    share: Tensor
+    ratio: Tensor
+    groups: tuple[Tensor, ...]
+
+    @property
+    def amplitude(self) -> Tensor:
+        return self.together.amplitude
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m."""
+        scale = self.together.scale / self.ratio
+        total = torch.zeros_like(self.amplitude)
+        for own in self.groups:  # one by one: all at once take m times the memory
+            total = total + ScaledKernel(self.together.function, scale[own], self.amplitude)(x[:, own], y[:, own])
+        return torch.lerp(self.together(x, y), total / len(self.groups), self.share)
+
+
+# mean and standard deviation of the logarithm
+LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
+ALIKE = 0.75  # prior correlation of the logarithms of any two length scales in wide spaces
+LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
+
+
+def prior_of(
+    space: SearchSpace, length_scale: tuple[float, float] = LENGTH_SCALE, regularisation: tuple[float, float] = LAMBDA
+) -> np.ndarray:
+    """Mean and standard deviation of the logarithms of d length scales, the amplitude and lambda ((d + 2) x 2).
+
+    Args:
+        space: of d parameters.
+        length_scale: of real parameters.
+        regularisation: where there are real parameters.
+    """
+    d = len(space)
+    scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
+    prior = np.array([*scales, AMPLITUDE, regularisation if space.continuous_columns else LEVEL_LAMBDA])
+    prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
+    return prior
+
+
+def correlated(d: int) -> np.ndarray:
+    """The precision of theta's prior, in units of its deviations, of d length scales that are expected to be alike."""
+    precision = np.eye(d + 2)
+    precision[:d, :d] = np.linalg.inv(ALIKE + (1 - ALIKE) * np.eye(d))
+    return precision
+
+
+def penalty(theta: np.ndarray, prior: np.ndarray, precision: np.ndarray) -> tuple[float, np.ndarray]:
+    """Minus the logarithm of the prior's density, up to a constant, and its gradient in theta (d + 2).
+
+    Args:
+        theta: logarithms, d + 2.
+        prior: their means and standard deviations, (d + 2) x 2.
+        precision: in units of the deviations, (d + 2) x (d + 2).
+    """
+    score = (theta - prior[:, 0]) / prior[:, 1]
+    pull = precision @ score
+    return float(score @ pull / 2), pull / prior[:, 1]

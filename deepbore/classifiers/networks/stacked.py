@@ -1,0 +1,197 @@
+"""Networks of m members side by side: built-in ones along a leading axis, or copies of a user's own."""
+
+import math
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from itertools import pairwise, zip_longest
+
+import torch
+from torch import Tensor, nn
+
+from deepbore.compute.devices import global_streams_seeded
+from deepbore.errors import SettingError
+from deepbore.validation import one_of
+
+
+def _slope_of_elu(a: Tensor) -> Tensor:  # named functions, since attributes of a module must be picklable
+    return a.clamp(max=0) + 1
+
+
+def _slope_of_tanh(a: Tensor) -> Tensor:
+    return 1 - a * a
+
+
+# activation, and its derivative as a function of the activation's value
+ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+    "elu": (nn.functional.elu, _slope_of_elu),
+    "relu": (torch.relu, torch.sign),
+    "tanh": (torch.tanh, _slope_of_tanh),
+}
+
+
+Masks = Sequence[Tensor]  # factors of the units of each hidden layer, each broadcastable to m x n x h
+
+
+class StackedLinear(nn.Module):
+    """m linear layers: (m x) n x i -> m x n x o, initialised as `nn.Linear`, uniform within 1 / sqrt(i).
+
+    A single layer broadcasts over the leading axis of its inputs: m x n x i -> m x n x o, with shared weights.
+    """
+
+    def __init__(self, members: int, inputs: int, outputs: int, generator: torch.Generator):
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        draw = (
+            torch.rand(members, inputs + 1, outputs, generator=generator, device=generator.device) * 2 * bound - bound
+        )
+        self.weight = nn.Parameter(draw[:, :-1].clone())
+        self.bias = nn.Parameter(draw[:, -1:].clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        m = max(len(self.weight), len(x) if x.ndim == 3 else 1)
+        bias, weight = (p.expand(m, -1, -1) for p in (self.bias, self.weight))
+        return torch.baddbmm(bias, x.expand(m, *x.shape[-2:]), weight)
+
+
+class StackedMLP(nn.Module):
+    """m multi-layer perceptrons with separate weights.
+
+    Args:
+        sizes: widths of the layers, from e features to k outputs.
+        members: m.
+        activation: "elu", "relu" or "tanh".
+        generator: random numbers for the initial weights.
+
+    Raises:
+        SettingError: for another activation.
+    """
+
+    def __init__(self, sizes: Sequence[int], members: int, activation: str, generator: torch.Generator):
+        super().__init__()
+        one_of(ACTIVATIONS, activation=activation)
+        self.layers = nn.ModuleList(StackedLinear(members, i, o, generator) for i, o in pairwise(sizes))
+        self.activation, self.derivative = ACTIVATIONS[activation]
+
+    def hidden(self, x: Tensor, masks: Masks = ()) -> Tensor:
+        """Features (n x e) -> inputs of the last layer (m x n x h)."""
+        for layer, mask in zip_longest(self.layers[:-1], masks):
+            x = self.activation(layer(x))
+            x = x if mask is None else x * mask
+        return x
+
+    def forward(self, x: Tensor, masks: Masks = ()) -> Tensor:
+        """Features (n x e) -> outputs (m x n x k)."""
+        return self.layers[-1](self.hidden(x, masks))  # type: ignore[no-any-return]  # torch: any
+
+    @torch.no_grad()
+    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], masks: Masks = ()) -> None:
+        """Sets the gradients of all weights, three times faster than autograd for such small layers.
+
+        Args:
+            x: features, n x e.
+            loss_gradient: outputs (m x n x k) -> derivative of the loss with respect to them (m x n x k).
+            masks: of the hidden units, for dropout; empty for none.
+        """
+        layers = [*self.layers]
+        entering = [x.expand(len(layers[0].weight), *x.shape)]
+        slopes = []  # derivative of each hidden layer's output with respect to its pre-activation
+        for layer, mask in zip_longest(layers[:-1], masks):
+            a = self.activation(torch.baddbmm(layer.bias, entering[-1], layer.weight))
+            slopes.append(self.derivative(a) if mask is None else self.derivative(a) * mask)
+            entering.append(a if mask is None else a * mask)
+        gradient = loss_gradient(torch.baddbmm(layers[-1].bias, entering[-1], layers[-1].weight))
+        for i in reversed(range(len(layers))):
+            layers[i].weight.grad = torch.bmm(entering[i].mT, gradient)
+            layers[i].bias.grad = gradient.sum(1, keepdim=True)
+            if i:
+                gradient = torch.bmm(gradient, layers[i].weight.mT).mul_(slopes[i - 1])
+
+    def jacobian_factors(self, x: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """The output of a single member, and its derivative with respect to every layer's weights, as factors.
+
+        Args:
+            x: features, n x e.
+
+        Returns:
+            The outputs (n), and for each layer a (n x (i + 1), its inputs and a 1 for the bias) and g (n x o): the
+            derivative with respect to its weights and bias (i + 1 x o) is their outer product. All have gradients in x.
+        """
+        layers = [*self.layers]
+        entering = [x]
+        for layer in layers[:-1]:
+            entering.append(self.activation(layer(entering[-1])[0]))
+        output = layers[-1](entering[-1])[0, :, 0]
+        g = [torch.ones_like(output)[:, None]]
+        for layer, a in zip(reversed(layers[1:]), reversed(entering[1:]), strict=True):
+            g.insert(0, (g[0] @ layer.weight[0].mT) * self.derivative(a))
+        return output, [(with_one(a), each) for a, each in zip(entering, g, strict=True)]
+
+
+def with_one(a: Tensor) -> Tensor:
+    """a (n x i) with a column of ones, the input of the bias (n x (i + 1))."""
+    return torch.cat([a, torch.ones_like(a[:, :1])], dim=-1)
+
+
+class Members(nn.Module):
+    """m copies of a user's own network, evaluated one after the other.
+
+    They learn in training mode and predict in evaluation mode, so that a point's score depends on no other point.
+
+    Args:
+        factory: (number of features, number of outputs) -> module that maps n x e to n x k.
+        sizes: e and k.
+        members: m.
+        generator: the source of a seed for each copy's initial weights.
+    """
+
+    def __init__(
+        self,
+        factory: Callable[[int, int], nn.Module],
+        sizes: tuple[int, int],
+        members: int,
+        generator: torch.Generator,
+    ):
+        super().__init__()
+        made = [_seeded(factory, *sizes, generator) for _ in range(members)]
+        check_maps(made[0], *sizes)
+        self.members = nn.ModuleList(made)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features (n x e) -> outputs (m x n x k)."""
+        self.eval()
+        return torch.stack([member(x) for member in self.members])
+
+    @torch.enable_grad()
+    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
+        """Sets the gradients of all weights, as `StackedMLP.backpropagate`, but by autograd.
+
+        Random numbers within the networks, such as dropout, follow the stream.
+        """
+        self.zero_grad(set_to_none=True)
+        self.train()
+        with global_streams_seeded(stream, x.device):
+            outputs = torch.stack([member(x) for member in self.members])
+        outputs.backward(loss_gradient(outputs.detach()))
+
+
+def check_maps(network: nn.Module, features: int, outputs: int) -> None:
+    """Raises SettingError unless the network maps n x features to n x outputs."""
+    rule = f"network must make a module that maps n x {features} features to n x {outputs} outputs"
+    if not isinstance(network, nn.Module):
+        raise SettingError(f"{rule}, but made {network!r:.100}. Return an nn.Module.")
+    copied = deepcopy(network).eval()  # a first call may change the network
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            shape = tuple(copied(torch.zeros(2, features)).shape)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise SettingError(f"{rule}, but it fails for two rows: {error}. Use the sizes that it is given.") from error
+    if shape != (2, outputs):
+        raise SettingError(f"{rule}, but of two rows it makes {shape}. Use the sizes that it is given.")
+
+
+def _seeded(
+    factory: Callable[[int, int], nn.Module], features: int, outputs: int, generator: torch.Generator
+) -> nn.Module:
+    """A module with initial weights from the generator; global random states are restored."""
+    with global_streams_seeded(generator, torch.device("cpu")):
+        return factory(features, outputs)

@@ -1,0 +1,1 @@
+"""Classifiers of the papers behind deepbore, for comparison."""

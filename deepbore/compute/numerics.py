@@ -1,0 +1,71 @@
+"""Order statistics of very many numbers, rank correlation, and the error of a failed factorisation."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # torch's types lack it
+
+__all__ = ["LinAlgError", "largest", "mean_ranks", "rank_correlation", "smallest", "up_to"]
+
+BLOCK = 64  # numbers whose extreme is found first
+MANY = 100_000  # numbers from which blocks are faster than `topk`
+
+
+def smallest(values: Tensor, k: int) -> Tensor:
+    """Indices of the k smallest values (n, k <= n), ascending; NaN counts as infinite.
+
+    Each of them is in one of the k blocks with the smallest minima, so only these are sorted: of a million values on a
+    CPU that takes a fifth of the time of `topk`.
+    """
+    return _first(values, k, math.inf)
+
+
+def largest(values: Tensor, k: int) -> Tensor:
+    """Indices of the k largest values (n, k <= n), descending; NaN counts as minus infinity."""
+    return _first(values, k, -math.inf)
+
+
+def up_to(values: Tensor, most: float) -> Tensor:
+    """Indices of the values (n) that are <= most, ascending."""
+    if values.device.type != "cpu":
+        return (values <= most).nonzero().squeeze(-1)
+    return torch.from_numpy(np.flatnonzero(values.numpy() <= most))
+
+
+def _first(values: Tensor, k: int, last: float) -> Tensor:
+    """Indices of the k first values, in the order that ends with the infinity `last`."""
+    n = len(values)
+    if n < max(MANY, 2 * k * BLOCK):
+        return values.nan_to_num(last, math.inf, -math.inf).topk(k, largest=last < 0).indices
+    whole = n - n % BLOCK
+    blocks = values[:whole].reshape(-1, BLOCK)
+    firsts = _firsts(blocks, last)
+    if bool((unknown := firsts.isnan()).any()):
+        firsts[unknown] = _firsts(blocks[unknown].nan_to_num(last, math.inf, -math.inf), last)
+    offsets, rest = (torch.arange(*ends, device=values.device) for ends in ((BLOCK,), (whole, n)))
+    chosen = _first(firsts, k, last)
+    places = torch.cat([(chosen[:, None] * BLOCK + offsets).flatten(), rest])
+    return places[_first(values[places], k, last)]
+
+
+def _firsts(blocks: Tensor, last: float) -> Tensor:
+    """The first value of each block (b x BLOCK), NaN where the block has one: b."""
+    return blocks.amax(1) if last < 0 else blocks.amin(1)
+
+
+def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
+    """Spearman's rank correlation of n pairs, ties sharing their mean rank; 0 if one side is constant (a scalar)."""
+    ranks = torch.stack([mean_ranks(one), mean_ranks(other)])
+    ranks = ranks - ranks.mean(-1, keepdim=True)
+    scale = ranks.square().sum(-1).prod().sqrt()
+    return ranks.prod(0).sum() / scale if scale > 0 else scale
+
+
+def mean_ranks(values: Tensor) -> Tensor:
+    """Ranks of n values from 0, ties sharing their mean (n)."""
+    _, inverse, count = values.unique(return_inverse=True, return_counts=True)
+    last = count.cumsum(0).double()
+    mean: Tensor = last - (count + 1) / 2
+    return mean[inverse]

@@ -1,0 +1,164 @@
+"""The state of torch around deepbore: modes of the caller, clean modes for its own work, hooks, quiet imports."""
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
+from typing import ParamSpec, TypeVar
+
+import torch
+
+P = ParamSpec("P")
+T = TypeVar("T")
+AUTOCAST = ("cpu", "cuda")
+CPU = torch.device("cpu")
+
+# --- modes -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def clean_torch_state() -> Iterator[None]:
+    """Gradients on, float32 and the CPU as defaults, no autocast and no inference mode, whatever the caller has set.
+
+    So a proposal is the same inside `torch.inference_mode()`, `torch.autocast(...)` or `torch.device(...)`, and with
+    another default dtype. The caller's state is restored at the end. It also decorates functions.
+
+    Example:
+        >>> with torch.no_grad(), clean_torch_state():
+        ...     torch.is_grad_enabled()
+        True
+    """
+    _callers.modes.append(Modes.now())
+    _dtype.acquire()
+    try:
+        with _CLEAN.entered():
+            yield
+    finally:
+        _dtype.release()
+        _callers.modes.pop()
+
+
+@contextmanager
+def caller_torch_state() -> Iterator[None]:
+    """The caller's own modes, within `clean_torch_state`: for an objective and for callbacks.
+
+    A default device or dtype that is set within is reset at the end.
+
+    Example:
+        >>> with torch.no_grad(), clean_torch_state(), caller_torch_state():
+        ...     torch.is_grad_enabled()
+        False
+    """
+    if not _callers.modes:
+        yield
+        return
+    levels, _callers.modes = _callers.modes, []
+    device = torch.get_default_device()
+    _dtype.release(len(levels))
+    try:
+        with levels[0].entered():
+            yield
+    finally:
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device == CPU else device)
+        _dtype.acquire(len(levels))
+        _callers.modes = levels
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The modes of a thread. The default dtype is not among them: it belongs to the whole process.
+
+    Attributes:
+        inference: whether inference mode is on.
+        gradients: whether gradients are on.
+        autocast: for each of `AUTOCAST` whether it is on, and its dtype.
+        device: the default device of new tensors.
+    """
+
+    inference: bool = False
+    gradients: bool = True
+    autocast: tuple[tuple[bool, torch.dtype | None], ...] = ((False, None),) * len(AUTOCAST)
+    device: torch.device = CPU
+
+    @classmethod
+    def now(cls) -> "Modes":
+        """The modes of this thread."""
+        autocast = tuple((torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in AUTOCAST)
+        return cls(torch.is_inference_mode_enabled(), torch.is_grad_enabled(), autocast, torch.get_default_device())
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """A context in which this thread has these modes."""
+        with ExitStack() as stack:
+            stack.enter_context(torch.inference_mode(self.inference))
+            stack.enter_context(torch.set_grad_enabled(self.gradients and not self.inference))
+            for kind, (enabled, dtype) in zip(AUTOCAST, self.autocast, strict=True):
+                stack.enter_context(torch.autocast(kind, dtype=dtype, enabled=enabled))
+            if torch.get_default_device() != self.device:  # a device mode slows every call: only where it is needed
+                stack.enter_context(torch.device(self.device))
+            yield
+
+
+class DefaultDtype:
+    """The default dtype, which all threads share: float32 while any context needs it, then the program's own again."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._programs_own = threading.Lock(), 0, torch.float32
+
+    def acquire(self, users: int = 1) -> None:
+        """Counts further contexts that need float32."""
+        with self._lock:
+            if not self._users:
+                self._programs_own = torch.get_default_dtype()
+                torch.set_default_dtype(torch.float32)
+            self._users += users
+
+    def release(self, users: int = 1) -> None:
+        """Counts contexts that have ended; the last one restores the program's dtype."""
+        with self._lock:
+            self._users -= users
+            if not self._users:
+                torch.set_default_dtype(self._programs_own)
+
+
+class CallerModes(threading.local):
+    """The caller's modes at each `clean_torch_state` that this thread is in, the outermost first."""
+
+    def __init__(self) -> None:
+        self.modes: list[Modes] = []
+
+
+_CLEAN, _dtype, _callers = Modes(), DefaultDtype(), CallerModes()
+
+# --- foreign code ----------------------------------------------------------------------------------------------------
+
+
+def hook(function: Callable[P, T]) -> Callable[P, T]:
+    """A hook of Lightning that runs foreign code, such as a callback, a search or a classifier.
+
+    Lightning takes a StopIteration for the end of the data, and ends its fit without an error. Here it becomes a
+    RuntimeError with the StopIteration as its cause, as it does in a generator (PEP 479).
+    """
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except StopIteration as error:
+            raise RuntimeError(f"{function.__name__} raised StopIteration, which would end the run unseen") from error
+
+    return called
+
+
+def import_quietly(name: str) -> None:
+    """Imports a third-party package for the first time, without its warnings of torch's deprecations."""
+    if name in sys.modules:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import_module(name)

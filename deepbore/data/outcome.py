@@ -1,0 +1,285 @@
+"""`Outcome`: the result of an evaluation, and checks of it. Light to import: worker processes load it."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, SupportsFloat
+
+from deepbore.data.trial import ROUNDING, Budget, Status
+from deepbore.errors import TrialError, ValueTypeError
+
+__all__ = [
+    "LostWorker",
+    "Outcome",
+    "Status",
+    "WrongReturn",
+    "as_attributes",
+    "as_budget",
+    "as_noise",
+    "as_number",
+    "as_outcome",
+    "check_counts",
+    "check_pair",
+    "check_told",
+    "check_width",
+    "refused_values",
+    "width_of",
+    "with_own_budget",
+]
+
+BOOLEANS = ("bool", "torch.bool")  # types of arrays, by name
+LONGEST_REASON = 2000  # characters: whole logs would swell the journal
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of evaluating a configuration; a plain number is short for `Outcome(number)`.
+
+    Args:
+        values: the objective value, or k >= 1 of them, in the user's sign. NaN or an infinite one makes a failure.
+        constraints: black-box constraints, feasible where all are <= 0. NaN or an infinite one makes a failure.
+        budget: what was spent on it, in the study's unit, finite; None where there are no budgets.
+        status: complete, or failed.
+        reason: why there is no value, at most 2000 characters; None if there is one.
+        attributes: further data by name: plain JSON data, of which a copy is kept. Tuples become lists,
+            and NaN and infinite numbers, which JSON has not, become None.
+        noise: standard deviation of the value, in its unit, >= 0 and finite: what would be added to it, up or down, if
+            it were measured again. Of one objective only. None if unknown.
+
+    Raises:
+        ValueTypeError: for values, constraints, a budget or a noise that are no such numbers, or attributes that JSON
+            can't carry.
+
+    Example:
+        >>> Outcome(0.25, constraints=[-1.0, 0.5]).is_feasible
+        False
+        >>> Outcome([1.0, float("nan")]).reason
+        'its value is [1.0, nan]'
+    """
+
+    values: Any = ()
+    constraints: Any = ()
+    budget: float | None = None
+    status: Status = Status.COMPLETE
+    reason: str | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    noise: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _numbers(self.values, "an objective value"))
+        object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
+        object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
+        object.__setattr__(self, "noise", None if self.noise is None else as_noise(self.noise))
+        if self.status not in (Status.COMPLETE, Status.FAILED):
+            raise ValueTypeError(
+                f"a status must be Status.COMPLETE or Status.FAILED, but got {self.status!r:.100}. "
+                "What is still to be told has no outcome."
+            )
+        if not isinstance(self.reason, (str, type(None))):
+            raise ValueTypeError(f"a reason must be a text, but got {_shown(self.reason)}.")
+        if self.attributes:
+            object.__setattr__(self, "attributes", as_attributes(self.attributes))
+        if self.status == Status.COMPLETE and (missing := self._missing()):
+            object.__setattr__(self, "status", Status.FAILED)
+            object.__setattr__(self, "reason", self.reason or missing)
+        if self.reason is not None and len(self.reason) > LONGEST_REASON:
+            object.__setattr__(self, "reason", f"{self.reason[: LONGEST_REASON - 3]}...")
+
+    def _missing(self) -> str:
+        """The reason of a failure by missing or infinite numbers; empty if there is none."""
+        if not (self.values and all(map(math.isfinite, self.values))):
+            return f"its value is {self.values[0] if len(self.values) == 1 else list(self.values)}"
+        if not all(map(math.isfinite, self.constraints)):
+            return f"its constraints are {list(self.constraints)}"
+        return ""
+
+    @classmethod
+    def failure(cls, reason: str | None = None) -> "Outcome":
+        """An evaluation without a value."""
+        return cls(status=Status.FAILED, reason=reason)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is no value."""
+        return self.status == Status.FAILED
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether there is a value and no constraint is violated."""
+        return not self.has_failed and all(constraint <= 0 for constraint in self.constraints)
+
+
+class WrongReturn(Outcome):
+    """A failure because the objective has returned what is no outcome of the run: a mistake in the program, likely."""
+
+
+class LostWorker(Outcome):
+    """A failure because the worker died: of the trial, or of the Ctrl-C that has reached the worker, too."""
+
+
+def as_outcome(returned: Any) -> Outcome:
+    """The return value of an objective as an outcome.
+
+    Raises:
+        ValueTypeError: for anything but an outcome, a number, or a sequence of numbers.
+    """
+    if isinstance(returned, Outcome):
+        return returned
+    outcome = Outcome(returned)
+    if not outcome.values:
+        raise ValueTypeError(f"an outcome has a value, but got {_shown(returned)}. Tell failed=True if there is none.")
+    return outcome
+
+
+def as_number(value: Any, what: str = "an objective value") -> float:
+    """A number as a float.
+
+    Raises:
+        ValueTypeError: for anything but a real number that a float can hold.
+    """
+    if isinstance(value, (str, bytes, bool, type(None))) or str(getattr(value, "dtype", "")) in BOOLEANS:
+        raise ValueTypeError(f"{what} must be a number, but got {value!r:.100}. Tell failed=True if there is none.")
+    try:
+        if "complex" in str(getattr(value, "dtype", "")):  # of which NumPy would give the real part
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of torch, for a tensor of several
+        raise ValueTypeError(f"{what} must be one number that a float can hold, but got {_shown(value)}.") from None
+
+
+def as_budget(value: Any) -> float:
+    """A budget as a float.
+
+    Raises:
+        ValueTypeError: for anything but a finite number.
+    """
+    budget = as_number(value, "a budget")
+    if not math.isfinite(budget):
+        raise ValueTypeError(f"a budget must be a finite number, but got {budget}. Leave it out if there is none.")
+    return budget
+
+
+def as_noise(value: Any) -> float:
+    """A standard deviation as a float.
+
+    Raises:
+        ValueTypeError: for anything but a finite number >= 0.
+    """
+    noise = as_number(value, "a noise")
+    if not (math.isfinite(noise) and noise >= 0):
+        raise ValueTypeError(
+            f"a noise is a standard deviation, finite and >= 0, but got {noise}. Leave it out if it is unknown."
+        )
+    return noise
+
+
+def _numbers(values: SupportsFloat | Sequence[SupportsFloat], what: str) -> tuple[float, ...]:
+    if isinstance(values, (list, tuple)) or getattr(values, "ndim", 0) == 1:
+        return tuple(as_number(value, what) for value in values)  # type: ignore[union-attr]  # it is a sequence
+    return (as_number(values, what),)
+
+
+def as_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of attributes as a journal gives them back.
+
+    Raises:
+        ValueTypeError: for anything but plain JSON data by name.
+    """
+    if not isinstance(attributes, Mapping) or not all(isinstance(name, str) for name in attributes):
+        raise ValueTypeError(f"attributes must be plain JSON data by name, but got {_shown(attributes)}.")
+    try:
+        text = json.dumps(dict(attributes), default=_unwrapped)
+        plain: dict[str, Any] = json.loads(text, parse_constant=_none)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueTypeError(
+            f"attributes must be plain JSON data by name, but got {_shown(attributes)}: {error}."
+        ) from None
+    return plain
+
+
+def _none(_constant: str) -> None:
+    """What stands for NaN and the infinite numbers."""
+
+
+def _unwrapped(value: Any) -> Any:
+    """The plain numbers in an array, a tensor or a scalar of NumPy's."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"{type(value).__name__} is no JSON")
+    return value.tolist()
+
+
+def _shown(value: Any) -> str:
+    """Any value as an error message shows it."""
+    try:
+        return f"{value!r:.100}"
+    except Exception:  # such as an integer of more digits than Python writes
+        return f"a {type(value).__name__}"
+
+
+def check_counts(outcome: Outcome, k: int, c: int) -> None:
+    """Raises ValueTypeError unless an outcome has k values, and c constraints; any number of these while c is 0."""
+    if not outcome.has_failed and len(outcome.values) != k:
+        raise ValueTypeError(
+            f"the number of objective values must be {k}, as that of directions, but got {outcome.values}."
+        )
+    if outcome.noise is not None and k > 1:
+        raise ValueTypeError(
+            f"a noise belongs to one value, but the outcome has {k} and noise={outcome.noise}. Leave it out."
+        )
+    if outcome.constraints or not outcome.has_failed:
+        check_width(len(outcome.constraints), c, c)
+
+
+def check_width(width: int, least: int, c: int) -> None:
+    """Raises ValueTypeError for fewer constraints than the least, or another number than c, but for none."""
+    if width < least or (c and width not in (0, c)):
+        raise ValueTypeError(
+            f"the number of constraints must be {c}, as in the first outcome, or earlier result, that had any, but "
+            f"got {width}. Give Outcome(value, constraints=[...])."
+        )
+
+
+def width_of(outcome: Outcome) -> int:
+    """The number of constraints that an outcome gives its row; 0 for none, or where one is not finite."""
+    return len(outcome.constraints) if all(map(math.isfinite, outcome.constraints)) else 0
+
+
+def with_own_budget(budget: Budget | None, row: int, own: float, outcome: Outcome) -> Outcome:
+    """The outcome, where there are rungs with the trial's own budget in place of the number that it is told by.
+
+    Raises:
+        ValueTypeError: for an outcome of another budget.
+    """
+    if budget is None or outcome.budget is None:
+        return outcome
+    if not math.isclose(outcome.budget, own, rel_tol=ROUNDING):
+        raise ValueTypeError(
+            f"trial {row} has a budget of {own:g} {budget.unit}, but its outcome is of {outcome.budget:g}. "
+            "Leave the outcome's budget out; other costs can be attributes."
+        )
+    return replace(outcome, budget=own)
+
+
+def check_told(row: int, outcome: Outcome) -> None:
+    """Raises ValueTypeError unless an outcome says nothing in a run of preferences but that a trial has failed."""
+    if not outcome.has_failed:
+        raise refused_values(f"trial {row} was told {outcome.values}")
+    for name, given in {"constraints": outcome.constraints, "noise": outcome.noise}.items():
+        if given not in ((), None):
+            raise refused_values(f"trial {row} was told {name}={given}")
+
+
+def refused_values(what: str) -> ValueTypeError:
+    """The error of a run of preferences that is told values, or what goes with them."""
+    return ValueTypeError(
+        f"in a study of preferences trials are compared and have no values of their own, but {what}. Call "
+        "prefer(better, worse), or tell(trial, failed=True) if a trial can't be shown; for values make a study without "
+        "preferences=True."
+    )
+
+
+def check_pair(better: int, worse: int) -> None:
+    """Raises TrialError for a trial that is compared with itself."""
+    if better == worse:
+        raise TrialError(f"two trials are compared, but got trial {better} twice. Name another one.")

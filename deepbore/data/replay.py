@@ -1,0 +1,532 @@
+"""The state of a run from the events of its journal: one reducer for studies and for looking at runs.
+
+`Replay` takes the events one by one, in plain Python. `read_record` makes of it a `Record` to be shown, without torch;
+`replay` makes of it the observations of a study.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deepbore.data.journal import Journal, events_in, scan_journal
+from deepbore.data.journal_format import (
+    Event,
+    Pair,
+    budget_of,
+    declaring,
+    header_of,
+    imported_by,
+    outcome_of,
+    replaying,
+)
+from deepbore.data.outcome import (
+    Outcome,
+    as_attributes,
+    as_budget,
+    check_counts,
+    check_pair,
+    check_told,
+    check_width,
+    width_of,
+    with_own_budget,
+)
+from deepbore.data.ranking import best_trial
+from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
+from deepbore.errors import JournalError, TrialError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from deepbore.data.observations import Observations
+    from deepbore.space import SearchSpace
+
+
+# --- the reducer -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A row that the run has asked for.
+
+    Attributes:
+        line: of the journal.
+        params: the configuration.
+        budget: what it may spend; None where there is none.
+        resume_from: the row that it continues; None if it begins anew.
+    """
+
+    line: int
+    params: dict[str, Any]
+    budget: float | None
+    resume_from: int | None
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Rows that were imported at once.
+
+    Attributes:
+        line: of the journal.
+        rows: their numbers.
+        results: columns and values, and perhaps constraints, budgets, noise and the task, as `ImportedResults.read`
+            takes them.
+    """
+
+    line: int
+    rows: range
+    results: dict[str, Any]
+
+
+class Replay:
+    """The state of a run after the events so far. Events that contradict it are refused.
+
+    Args:
+        created: the first event.
+
+    Attributes:
+        header: the header of the run: "space", "directions", "seed" and more.
+        directions: of the k values.
+        budget: what a trial may spend; None where there are no budgets.
+        blocks: the rows, in their order.
+        asked: row -> the one that was asked for.
+        outcomes: row -> its outcome, without attributes.
+        attributes: row -> further data, by name.
+        finished: rows in the order in which they were told; a range for rows that were imported at once.
+        queue: configurations that are enqueued and not asked for yet, and the lines that say so.
+        pairs: rows of the preferred trial and of the other one, for each comparison, and the lines that say so.
+        fixed: the parameters that are fixed last, and the line that says so; None if none ever were.
+        n_constraints: how many black-box constraints the run has, once one is told; 0 before.
+    """
+
+    def __init__(self, created: Event):
+        self.header = header_of(created)
+        self.directions = checked_directions(self.header["directions"], self.by_preference)
+        self.budget = budget_of(self.header)
+        self.names = frozenset(_parameters(self.header))
+        self.blocks: list[Asked | Imported] = []
+        self.asked: dict[int, Asked] = {}
+        self.outcomes: dict[int, Outcome] = {}
+        self.attributes: dict[int, dict[str, Any]] = {}
+        self.finished: list[int | range] = []
+        self.queue: list[tuple[dict[str, Any], int]] = []
+        self.pairs: list[tuple[Pair, int]] = []
+        self.fixed: tuple[dict[str, Any], int] | None = None
+        self.n_constraints = 0
+        self._n = 0
+        self._compared: set[int] = set()
+
+    @classmethod
+    def of(cls, path: Path, events: Iterable[Event]) -> "Replay":
+        """The state after all events of a journal.
+
+        Raises:
+            JournalError: naming line and path, for an event that contradicts those before it.
+        """
+        numbered = iter(enumerate(events, 1))
+        _, created = next(numbered)
+        with declaring(path):
+            state = cls(created)
+        for line, event in numbered:
+            with replaying(path, line):
+                state.apply(event, line)
+        return state
+
+    def __len__(self) -> int:
+        """n, the number of rows."""
+        return self._n
+
+    @property
+    def by_preference(self) -> bool:
+        """Whether trials are compared."""
+        return bool(self.header.get("preferences", False))
+
+    def apply(self, event: Event, line: int) -> None:
+        """Takes in the next event."""
+        match event["event"]:
+            case "asked" if event["trial"] == len(self):
+                self._ask(event, line)
+            case "told" | "failed":
+                self._tell(event["trial"], outcome_of(event))
+            case "added":
+                self._import(imported_by(event, list(_parameters(self.header))), line)
+            case "preferred" if self.by_preference:
+                self._prefer(event["better"], event["worse"], line)
+            case "annotated":
+                self._annotate(event["trial"], as_attributes(event["attributes"]))
+            case "fixed":
+                self.fixed = self._known(event["params"]), line
+            case "enqueued":
+                self.queue.append((self._known(event["params"]), line))
+            case _:
+                raise JournalError(f"{event} can't come here.")
+
+    def _ask(self, event: Event, line: int) -> None:
+        params, budget, earlier = self._known(event["params"]), event.get("budget"), event.get("resume_from")
+        if earlier is not None:
+            self._check_row(earlier)
+        if budget is not None:
+            budget = as_budget(budget)
+            if self.budget is not None:
+                self.budget.rung_of(budget)
+        asked = self.asked[len(self)] = Asked(line, params, budget, earlier)
+        self.blocks.append(asked)
+        self._n += 1
+        if self.queue and earlier is None and params == self.queue[0][0]:
+            del self.queue[0]
+
+    def _tell(self, row: Any, outcome: Outcome) -> None:
+        self._check_row(row)
+        if row in self.outcomes or row in self._compared or row not in self.asked:
+            told = self.trials[row]
+            raise TrialError(f"a trial is told once, but trial {row} is {told.status.name.lower()} with {told.value}.")
+        check_counts(outcome, len(self.directions), self.n_constraints)
+        if self.by_preference:
+            check_told(row, outcome)
+        own = self.asked[row].budget
+        outcome = with_own_budget(self.budget, row, math.nan if own is None else own, outcome)
+        if outcome.attributes:
+            self._annotate(row, outcome.attributes)
+            outcome = replace(outcome, attributes={})
+        self.outcomes[row] = outcome
+        self.n_constraints = self.n_constraints or width_of(outcome)
+        self.finished.append(row)
+
+    def _import(self, results: dict[str, Any], line: int) -> None:
+        self._known(results["columns"])
+        for told in results.get("constraints") or ():
+            if all(each is not None for each in told):
+                check_width(len(told), 0, self.n_constraints)
+                self.n_constraints = self.n_constraints or len(told)
+        rows = range(len(self), len(self) + len(results["values"]))
+        self.blocks.append(Imported(line, rows, results))
+        self.finished.append(rows)
+        self._n = rows.stop
+
+    def _prefer(self, better: Any, worse: Any, line: int) -> None:
+        for row in (better, worse):
+            self._check_row(row)
+            if row in self.outcomes:
+                raise TrialError(f"trials that have not failed are compared, but trial {row} has.")
+        check_pair(better, worse)
+        self.pairs.append(((better, worse), line))
+        self._compared |= {better, worse}
+
+    def _annotate(self, row: Any, attributes: Mapping[str, Any]) -> None:
+        self._check_row(row)
+        self.attributes[row] = {**self.attributes.get(row, {}), **attributes}
+
+    def _check_row(self, row: Any) -> None:
+        """Raises TrialError for anything but the number of a row."""
+        if isinstance(row, bool) or not isinstance(row, int) or not 0 <= row < len(self):
+            raise TrialError(f"trials 0 ... {len(self) - 1} exist, but got {row!r}.")
+
+    def _known(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration, or columns. Raises ValueError for a parameter that is not declared."""
+        if not self.names.issuperset(params):
+            raise ValueError(f"parameters must be among {sorted(self.names)}, but got {sorted(params)}.")
+        return dict(params)
+
+    # --- records of trials -------------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> list[Trial]:
+        """The records of all rows, made anew."""
+        return list(self.records(Path("the journal")))
+
+    def records(self, path: Path) -> Iterator[Trial]:
+        """The records of all rows, in their order.
+
+        Raises:
+            JournalError: naming line and path, for imported results that are no such.
+        """
+        utilities = self._utilities()
+        made: list[Trial] = []
+        for block in self.blocks:
+            with replaying(path, block.line):
+                new = self._imported(block) if isinstance(block, Imported) else [self._asked(block, made, utilities)]
+                made.extend(new)
+        return iter(made)
+
+    def _asked(self, asked: Asked, made: list[Trial], utilities: Mapping[int, float]) -> Trial:
+        row = len(made)
+        outcome = self.outcomes.get(row)
+        values = outcome.values if outcome and not outcome.has_failed else None
+        status = outcome.status if outcome else Status.PENDING
+        if row in utilities:
+            values, status = (utilities[row],), Status.COMPLETE
+        return Trial(
+            row,
+            asked.params,
+            values[0] if values else None,
+            status,
+            values,
+            (outcome.constraints or None) if outcome else None,
+            asked.budget if outcome is None or outcome.budget is None else outcome.budget,
+            attributes=self.attributes.get(row, {}),
+            reason=outcome.reason if outcome else None,
+            resume_from=None if asked.resume_from is None else made[asked.resume_from],
+            noise=outcome.noise if outcome else None,
+        )
+
+    def _utilities(self) -> dict[int, float]:
+        """The utilities of the rows that were compared."""
+        if not self.pairs:
+            return {}
+        from deepbore.data.comparisons import compared_utilities  # for these runs only: NumPy
+
+        rows, utilities = compared_utilities([pair for pair, _ in self.pairs])
+        return dict(zip(rows.tolist(), utilities.tolist(), strict=True))
+
+    def _imported(self, block: Imported) -> Iterator[Trial]:
+        """The trials of a block of imported results."""
+        columns: Mapping[str, Any] = block.results["columns"]
+        space = _parameters(self.header)
+        optional = {name for name in self.names if None not in space[name].get("choices", ())}
+        none = [None] * len(block.rows)
+        about = [block.results.get(name) or none for name in ("constraints", "budgets", "noise")]
+        rows = zip(block.rows, zip(*columns.values(), strict=True), block.results["values"], *about, strict=True)
+        for id, natives, values, constraints, budget, noise in rows:
+            named = zip(columns, natives, strict=True)  # None where a parameter is inactive, or is one of its choices
+            params = {name: value for name, value in named if not (value is None and name in optional)}
+            yield self._earlier(id, params, values, constraints, budget, block.results.get("task"), noise)
+
+    def _earlier(
+        self,
+        row: int,
+        params: dict[str, Any],
+        values: Any,
+        constraints: Any,
+        budget: float | None,
+        task: str | None,
+        noise: float | None,
+    ) -> Trial:
+        """One imported result, failed where a value or one of several constraints is missing."""
+        several = values if isinstance(values, list) else [values]
+        bounds = constraints if constraints and any(each is not None for each in constraints) else []
+        outcome = Outcome([_number(each) for each in several], [_number(each) for each in bounds])
+        check_counts(outcome, len(self.directions), 0)  # a block of results may have rows without constraints
+        if self.budget is not None and budget is not None and not math.isnan(budget):
+            self.budget.rung_of(budget)
+        return Trial(
+            row,
+            params,
+            None if outcome.has_failed else outcome.values[0],
+            outcome.status,
+            None if outcome.has_failed else outcome.values,
+            outcome.constraints if outcome.constraints and all(map(math.isfinite, outcome.constraints)) else None,
+            budget,
+            task,
+            attributes=self.attributes.get(row, {}),
+            noise=noise,
+        )
+
+
+def _parameters(header: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The declared parameters; constraints are lists."""
+    return {name: each for name, each in header["space"].items() if isinstance(each, dict)}
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+# --- the record of a run ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Record:
+    """The trials of a run as its journal tells them, as plain Python: to be shown, not to be continued.
+
+    Damaged or contradictory journals are refused as by `replay`, except for values outside of their parameters: that
+    check needs the search space, and so torch.
+
+    Attributes:
+        header: what the first line says of the run: "space", "directions", "seed" and more.
+        directions: of the k values.
+        trials: all of them, in the order of asking.
+        n_asked: the number of trials that the run has asked for; the rest are earlier results.
+        queue: configurations that are enqueued and not asked for yet.
+        preferences: numbers of the preferred trial and of the other one, for each comparison.
+    """
+
+    header: dict[str, Any]
+    directions: tuple[Direction, ...]
+    trials: list[Trial] = field(default_factory=list)
+    n_asked: int = 0
+    queue: list[dict[str, Any]] = field(default_factory=list)
+    preferences: list[Pair] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """n, pending and failed trials included."""
+        return len(self.trials)
+
+    @property
+    def k(self) -> int:
+        """How many values an outcome has."""
+        return len(self.directions)
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the first value."""
+        return self.directions[0]
+
+    @property
+    def space(self) -> dict[str, dict[str, Any]]:
+        """The parameters of the search space: name -> type, bounds, ...; see `SearchSpace.to_dict`."""
+        return _parameters(self.header)
+
+    @property
+    def status(self) -> list[Status]:
+        """Of each trial (n)."""
+        return [trial.status for trial in self.trials]
+
+    @property
+    def n_left(self) -> float:
+        """How many configurations of the space are left: not known here, so infinite."""
+        return math.inf
+
+    def trial(self, row: int) -> Trial:
+        """One of the trials."""
+        return self.trials[row]
+
+    @property
+    def best(self) -> Trial | None:
+        """The first feasible trial of this run with the best value; None while there is none.
+
+        With cheap fidelities it is the best at the largest budget at which any trial is feasible.
+
+        Raises:
+            SettingError: with several objectives.
+        """
+        return best_trial(self.trials, self.directions, self.budget is not None)
+
+    @property
+    def budget(self) -> Budget | None:
+        """What a trial may spend; None where there are no budgets."""
+        return budget_of(self.header)
+
+
+def read_record(path: Path) -> Record:
+    """The record in a journal, of this version or of 0.1; its checksums are verified.
+
+    Raises:
+        JournalError: naming line and path, for a missing, damaged or contradictory journal.
+    """
+    state = Replay.of(path, events_in(path, scan_journal(path)))
+    trials, pairs = list(state.records(path)), [pair for pair, _ in state.pairs]
+    queue = [params for params, _ in state.queue]
+    return Record(state.header, state.directions, trials, len(state.asked), queue, pairs)
+
+
+# --- the observations of a study -------------------------------------------------------------------------------------
+
+
+@dataclass
+class History:
+    """The observations that a journal keeps.
+
+    Attributes:
+        observations: all trials, not yet connected to the journal.
+        header: what its first line says of the run: "space", "directions", "seed" and more.
+        journal: the file.
+        queue: points (d) that were enqueued and are still to be asked.
+    """
+
+    observations: "Observations"
+    header: dict[str, Any]
+    journal: Journal
+    queue: "list[Tensor]" = field(default_factory=list)
+
+
+def replay(journal: Journal, space: "SearchSpace | None" = None) -> History:
+    """The history in a journal, of this version or of 0.1.
+
+    Args:
+        journal: not open yet.
+        space: the one that the journal declares, to be used in place of that: a journal only names functions.
+
+    Raises:
+        JournalError: naming line and path, for a missing, damaged or contradictory journal, or one of another space.
+    """
+    from deepbore.data.observations import Observations  # torch
+    from deepbore.space import SearchSpace
+
+    path, state = journal.path, Replay.of(journal.path, journal.read())
+    with declaring(path):
+        kept = SearchSpace.from_dict(state.header["space"])
+    if space is not None and (other := _other_space(space.to_dict(), kept.to_dict())):
+        raise JournalError(
+            f"{path} holds a run on another space than this one: {'; '.join(other)}. Give the space of that run, or "
+            "name another file."
+        )
+    own = kept if space is None else space
+    observations = Observations(own, state.directions, budget=state.budget, by_preference=state.by_preference)
+    _append_rows(observations, state, path)
+    _tell_outcomes(observations, state, path)
+    return History(observations, state.header, journal, _encoded_queue(observations, state, path))
+
+
+def _append_rows(observations: "Observations", state: Replay, path: Path) -> None:
+    """Appends the rows of a run; imported ones of one kind together, as a million rows need one sorting."""
+    from deepbore.data.imported import ImportedResults
+
+    together: list[ImportedResults] = []
+
+    def append() -> None:
+        if together:
+            observations.append(ImportedResults.joined(together))
+            together.clear()
+
+    for block in state.blocks:
+        with replaying(path, block.line):
+            if isinstance(block, Imported):
+                results = ImportedResults.read(observations.space, observations.k, **block.results, is_exact=True)
+                if together and together[0].kind != results.kind:
+                    append()
+                together.append(results)
+            else:
+                append()
+                resumed = None if block.resume_from is None else [block.resume_from]
+                observations.reserve(observations.space.encode([block.params]), block.budget, resumed)
+    if state.blocks:
+        with replaying(path, state.blocks[-1].line):
+            append()
+
+
+def _tell_outcomes(observations: "Observations", state: Replay, path: Path) -> None:
+    """Gives the rows their outcomes, which the reducer has checked, then all that follows from other events."""
+    table = observations.table
+    for row, outcome in state.outcomes.items():
+        table.stage_outcome(row, outcome)()
+    table.finished = list(state.finished)
+    for row, attributes in state.attributes.items():
+        observations.annotate(row, attributes)
+    if state.pairs:
+        with replaying(path, state.pairs[-1][1]):
+            observations.prefer(pair for pair, _ in state.pairs)
+    if state.fixed is not None:
+        params, line = state.fixed
+        with replaying(path, line):
+            observations.fix(params)
+
+
+def _encoded_queue(observations: "Observations", state: Replay, path: Path) -> "list[Tensor]":
+    """The points (d) of the queue."""
+    points = []
+    for params, line in state.queue:
+        with replaying(path, line):
+            points.append(observations.space.encode([params])[0])
+    return points
+
+
+def _other_space(wanted: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+    """What differs between the declarations of two spaces, in words."""
+    words = [f"{name!r} is new in the space" for name in wanted if name not in kept]
+    words += [f"{name!r} is no longer in the space" for name in kept if name not in wanted]
+    both = [name for name in wanted if name in kept and wanted[name] != kept[name]]
+    words += [f"{name!r} in the space is {wanted[name]}, was {kept[name]}" for name in both]
+    if not words and list(wanted) != list(kept):
+        words = [f"the order of the space is {list(wanted)}, was {list(kept)}"]
+    return words

@@ -1,0 +1,605 @@
+"""`Table`: the rows of a run as columns that grow, with counts and notes beside them."""
+
+import math
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deepbore.compute.numerics import smallest
+from deepbore.data.outcome import Outcome, as_number, width_of
+from deepbore.data.trial import Budget, Direction, Status, Trial, sign_of
+from deepbore.errors import TrialError, ValueTypeError
+from deepbore.space import SearchSpace
+
+ROOM = 16  # rows at the beginning
+LONGEST_IDENTITY = 64  # bytes that are kept as they are; of longer ones a digest without known collisions
+Effect = Callable[[], None]  # a change in memory: assignments that may be done twice
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+class Buffers:
+    """Named tensors with n rows each, and room for more; they grow by doubling.
+
+    Rows that are written beyond row n count only when n is set to include them: appending is one assignment, which an
+    interrupt finds done or not done.
+
+    Args:
+        widths: name -> columns of a buffer (None for a vector), and its type.
+    """
+
+    def __init__(self, **widths: tuple[int | None, torch.dtype]):
+        self.n = 0
+        self._buffers = {
+            name: torch.empty(ROOM if width is None else (ROOM, width), dtype=dtype)
+            for name, (width, dtype) in widths.items()
+        }
+
+    def __getitem__(self, name: str) -> Tensor:
+        """The n rows of a buffer: a view, through which they are changed."""
+        return self._buffers[name][: self.n]
+
+    def take(self, rows: Tensor) -> "Buffers":
+        """Copies of some rows, given by number."""
+        part = Buffers()
+        part.n, part._buffers = len(rows), {name: buffer[rows] for name, buffer in self._buffers.items()}
+        return part
+
+    def write(self, **rows: Tensor | float) -> None:
+        """Writes rows (m x width, or one number for all) beyond the end; setting `n` makes them count."""
+        end = self.n + next(len(each) for each in rows.values() if isinstance(each, Tensor))
+        if end > self._capacity:
+            capacity = max(end, 2 * self._capacity)
+            self._buffers = {name: _grown(buffer, capacity) for name, buffer in self._buffers.items()}
+        for name, each in rows.items():
+            buffer = self._buffers[name]
+            buffer[self.n : end] = each.to(buffer) if isinstance(each, Tensor) else each
+
+    def wide(self, name: str, width: int) -> Tensor:
+        """The whole buffer if it has this width, or for width 0; else a new one of NaN, for `replace`."""
+        buffer = self._buffers[name]
+        return buffer if width in (0, buffer.shape[1]) else buffer.new_full((len(buffer), width), math.nan)
+
+    def replace(self, name: str, buffer: Tensor) -> None:
+        """Exchanges a buffer."""
+        self._buffers = {**self._buffers, name: buffer}
+
+    def to(self, device: torch.device | str) -> None:
+        """Moves the buffers to a device."""
+        self._buffers = {name: buffer.to(device) for name, buffer in self._buffers.items()}
+
+    @property
+    def _capacity(self) -> int:
+        return len(next(iter(self._buffers.values())))
+
+
+def _grown(buffer: Tensor, capacity: int) -> Tensor:
+    larger = buffer.new_empty(capacity, *buffer.shape[1:])
+    larger[: len(buffer)] = buffer
+    return larger
+
+
+def as_numbers(values: Any, what: str = "objective values") -> np.ndarray:
+    """Numbers as a float64 array of the same shape; None becomes NaN.
+
+    Raises:
+        ValueTypeError: for anything but numbers.
+    """
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+    elif isinstance(values, (list, tuple)):
+        values = [each.detach().cpu() if isinstance(each, Tensor) else each for each in values]
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        raise ValueTypeError(f"{what} must be numbers, one for each row, but got {_begin(values)}.") from None
+    if array.dtype.kind in "fiu":
+        return array.astype(np.float64)
+    if array.dtype.kind != "O":
+        raise ValueTypeError(f"{what} must be numbers, but got {_begin(values)}.")
+    each = [math.nan if value is None else as_number(value, what) for value in array.ravel()]
+    return np.array(each, dtype=np.float64).reshape(array.shape)
+
+
+def _begin(values: Any) -> str:
+    return f"{list(values)[:3]!r} ..." if isinstance(values, Iterable) else f"{values!r:.100}"
+
+
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunStatistics:
+    """Counts of the rows so far; each change makes a new record.
+
+    Attributes:
+        n_asked: rows that were reserved, told since or not.
+        pending: numbers of the pending rows, ascending.
+        n_failed: rows that have failed.
+        n_complete: rows that have values.
+        n_earlier: rows of earlier tasks.
+        task_names: of the earlier tasks.
+        n_beaten: trials outside of these rows that thresholds count as equal to the worst value (see `RungLabels`).
+    """
+
+    n_asked: int = 0
+    pending: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    n_failed: int = 0
+    n_complete: int = 0
+    n_earlier: int = 0
+    task_names: tuple[str, ...] = ()
+    n_beaten: int = 0
+
+    def after_asking(self, rows: np.ndarray) -> "RunStatistics":
+        """With these rows reserved."""
+        return replace(self, n_asked=self.n_asked + len(rows), pending=np.append(self.pending, rows))
+
+    def after_telling(self, row: int, failed: bool) -> "RunStatistics":
+        """With one row failed, or complete."""
+        pending = self.pending[self.pending != row]
+        return replace(
+            self, pending=pending, n_failed=self.n_failed + failed, n_complete=self.n_complete + (not failed)
+        )
+
+    def after_comparing(self, rows: np.ndarray) -> "RunStatistics":
+        """With these rows (m) complete, and no others."""
+        return replace(self, pending=self.pending[~np.isin(self.pending, rows)], n_complete=len(rows))
+
+    def after_importing(self, failed: np.ndarray, task: str | None) -> "RunStatistics":
+        """With m rows from elsewhere.
+
+        Args:
+            failed: which of them have failed (m booleans).
+            task: name of the earlier task; None for this run.
+        """
+        n_failed = int(failed.sum())
+        counted = replace(self, n_failed=self.n_failed + n_failed, n_complete=self.n_complete + len(failed) - n_failed)
+        if task is None:
+            return counted
+        names = self.task_names if task in self.task_names else (*self.task_names, task)
+        return replace(counted, n_earlier=self.n_earlier + len(failed), task_names=names)
+
+    @classmethod
+    def of_rows(cls, status: np.ndarray, **counted: Any) -> "RunStatistics":
+        """The counts of rows with these status codes (m), all of this run; and other counts, by name."""
+        return cls(
+            pending=np.flatnonzero(status == Status.PENDING),
+            n_failed=int((status == Status.FAILED).sum()),
+            n_complete=int((status == Status.COMPLETE).sum()),
+            **counted,
+        )
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+class Table:
+    """n rows: points and outcomes as columns, counts, and notes by row. What changes them is staged as an `Effect`.
+
+    Args:
+        space: the search space.
+        directions: "minimize" or "maximize" for each of the k values.
+        budget: what a trial may spend; None where there are no budgets.
+        by_preference: whether trials are compared, and have utilities for values.
+
+    Attributes:
+        signs: 1 for each value that is minimised, -1 where it is maximised; values are kept with this sign.
+        statistics: the counts.
+        first_with: identity of a configuration -> the first row of this run that has it.
+        resumed: row -> the row that it continues.
+        attributes: row -> further data of its outcome, by name.
+        reasons: row -> the reason of its failure.
+        finished: rows in the order in which they were told; a range for rows that were imported at once.
+        revision: how often values that were told before have changed.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        directions: tuple[Direction, ...],
+        budget: Budget | None = None,
+        by_preference: bool = False,
+    ):
+        self.space, self.directions, self.budget, self.by_preference = space, directions, budget, by_preference
+        self.signs = [sign_of(direction) for direction in directions]
+        self._columns = Buffers(
+            points=(len(space), torch.float64),
+            values=(len(directions), torch.float64),
+            constraints=(0, torch.float64),
+            budgets=(None, torch.float64),
+            tasks=(None, torch.int32),
+            status=(None, torch.int8),
+            noise=(0, torch.float64),
+            first=(None, torch.int64),
+        )
+        self.statistics = RunStatistics()
+        self.first_with: dict[Hashable, int] = {}
+        self.resumed: dict[int, int] = {}
+        self.attributes: dict[int, Mapping[str, Any]] = {}
+        self.reasons: dict[int, str] = {}
+        self.finished: list[int | range] = []
+        self.revision = 0
+
+    def __len__(self) -> int:
+        """n, pending and failed rows included."""
+        return self._columns.n
+
+    @property
+    def k(self) -> int:
+        """How many values an outcome has."""
+        return len(self.directions)
+
+    # --- columns -----------------------------------------------------------------------------------------------------
+
+    @property
+    def points(self) -> Tensor:
+        """n x d."""
+        return self._columns["points"]
+
+    @property
+    def values(self) -> Tensor:
+        """Values to minimise (n x k); NaN where a trial is pending or failed."""
+        return self._columns["values"]
+
+    @property
+    def user_values(self) -> Tensor:
+        """Values in the user's sign (n x k); NaN where a trial is pending or failed."""
+        return self.values * self.values.new_tensor(self.signs)
+
+    @property
+    def constraints(self) -> Tensor:
+        """Black-box constraints (n x c), kept where <= 0; NaN in rows that have none. The first outcome fixes c."""
+        return self._columns["constraints"]
+
+    @property
+    def budgets(self) -> Tensor:
+        """Budgets (n); NaN where there is none."""
+        return self._columns["budgets"]
+
+    @property
+    def tasks(self) -> Tensor:
+        """Numbers of the tasks (n): 0 for this run, t for the earlier one named `task_names[t - 1]`."""
+        return self._columns["tasks"]
+
+    @property
+    def noise(self) -> Tensor | None:
+        """Standard deviations of the values (n), NaN in rows that have none told; None while no row has."""
+        noise = self._columns["noise"]
+        return noise[:, 0] if noise.shape[1] else None
+
+    @property
+    def first_rows(self) -> Tensor:
+        """For each row the first one of this run with the same configuration (n); rows of earlier tasks stand alone."""
+        return self._columns["first"]
+
+    @property
+    def status(self) -> Tensor:
+        """`Status` codes (n)."""
+        return self._columns["status"]
+
+    @property
+    def feasible(self) -> Tensor:
+        """Whether a trial is complete and no constraint is violated (n booleans)."""
+        return (self.status == Status.COMPLETE) & ~(self.constraints > 0).any(-1)
+
+    @property
+    def pending(self) -> Tensor:
+        """Which trials were asked for and not told (n booleans)."""
+        return self.status == Status.PENDING
+
+    @property
+    def finished_rows(self) -> Tensor:
+        """Numbers of the trials that are complete or failed, in order."""
+        return (self.status != Status.PENDING).nonzero().squeeze(-1)
+
+    @property
+    def pending_rows(self) -> Tensor:
+        """Numbers of the trials that were asked for and not told, in order."""
+        return torch.from_numpy(self.statistics.pending).to(self.points.device)
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a configuration stands in several rows of this run."""
+        if len(self.first_with) == len(self):  # one row each: the usual case costs nothing
+            return False
+        return bool((self.first_rows != torch.arange(len(self), device=self.first_rows.device)).any())
+
+    @property
+    def n_left(self) -> float:
+        """How many configurations of the space no trial of this run has had; infinite unless it is finite."""
+        if not self.space.is_fixed or math.isinf(self.space.cardinality):
+            return self.space.cardinality - len(self.first_with)
+        own = self.points[self.tasks == 0]
+        return self.space.cardinality - len(set(self.space.identify(own[self.space.permitted(own)])))
+
+    def to_user(self, value: Any, column: int | slice = 0) -> Any:
+        """A minimised value (or array of them) of one objective, or of several, in the user's sign."""
+        return value * self.signs[column]
+
+    def told_since(self, entries: int) -> Tensor:
+        """Rows that were told, or imported, after so many entries of `finished` (m), in this order."""
+        new = self.finished[entries:]
+        rows = [np.arange(each.start, each.stop) if isinstance(each, range) else np.array([each]) for each in new]
+        return torch.from_numpy(np.concatenate(rows)).to(self.points.device)
+
+    # --- rows and configurations -------------------------------------------------------------------------------------
+
+    def checked(self, row: int) -> int:
+        """The number of a row.
+
+        Raises:
+            TrialError: if there is no such row.
+        """
+        try:
+            if isinstance(row, bool):
+                raise TypeError
+            row = operator.index(row)
+        except TypeError:
+            raise TrialError(f"a trial is named by its id, a whole number, but got {row!r:.200}.") from None
+        if not 0 <= row < len(self):
+            known = f"trials 0 ... {len(self) - 1} exist" if len(self) else "no trial exists yet"
+            raise TrialError(f"{known}, but got {row}. Tell what `ask` gave, or `add` it.")
+        return row
+
+    def row_of(self, trial: int | Trial) -> int:
+        """The row of a trial, given by itself or by its number.
+
+        Raises:
+            TrialError: for an unknown trial, or one of another run.
+        """
+        if not isinstance(trial, Trial):
+            return self.checked(trial)
+        row = self.checked(trial.id)
+        if trial.identity is not None and self.first_with.get(trial.identity) == int(self.first_rows[row]):
+            return row
+        (own,) = self.trials([row])
+        known = trial.identity is not None
+        if (own.identity != trial.identity) if known else (own.params != trial.params):
+            raise TrialError(
+                f"a trial is told to the run that gave it, but here trial {trial.id} has {own.params}, and not "
+                f"{trial.params}. Results from elsewhere are added by `add`."
+            )
+        return row
+
+    def identities(self, points: Tensor) -> list[Hashable]:
+        """The identity of each point's configuration (n x d -> n), in few bytes: a million of them are kept."""
+        return [
+            blake2b(each, digest_size=16).digest() if isinstance(each, bytes) and len(each) > LONGEST_IDENTITY else each
+            for each in self.space.identify(points)
+        ]
+
+    def unseen(self, points: Tensor) -> list[bool]:
+        """Whether each point's configuration (n x d) stands in no row of this run yet."""
+        return [identity not in self.first_with for identity in self.identities(points)]
+
+    def least(self, key: Tensor, k: int) -> Tensor:
+        """Rows of the k least finite keys (n), or fewer, the least first."""
+        rows = smallest(key, min(k, len(key)))
+        return rows[key[rows] < math.inf]
+
+    def distinct(self, rows: Tensor) -> Tensor:
+        """Of some rows (m) the first with each configuration, in their order."""
+        return distinct_rows(rows, self.first_rows)
+
+    @property
+    def no_rows(self) -> Tensor:
+        """Numbers of no rows, on the device of the columns."""
+        return self.first_rows[:0]
+
+    def trials(self, rows: Sequence[int] | None = None) -> list[Trial]:
+        """The records of some rows, in their order, or of all; they are decoded together."""
+        rows = range(len(self)) if rows is None else rows
+        at = torch.tensor(rows, dtype=torch.long, device=self.points.device)
+        points, noise = self.points[at], self.noise
+        columns = (
+            self.space.decode(points),
+            self.identities(points),
+            [Status(status) for status in self.status[at].tolist()],
+            self.to_user(self.values[at].cpu().numpy(), slice(None)).tolist(),
+            self.constraints[at].tolist(),
+            self.budgets[at].tolist(),
+            self.tasks[at].tolist(),
+            [math.nan] * len(rows) if noise is None else noise[at].tolist(),
+        )
+        found: dict[int, Trial] = {}
+        for row, *told in zip(rows, *columns, strict=True):
+            params, identity, status, values, constraints, budget, task, deviation = told
+            known = tuple(values) if status is Status.COMPLETE else None
+            found[row] = Trial(
+                row,
+                params,
+                known[0] if known else None,
+                status,
+                known,
+                tuple(constraints) if constraints and not math.isnan(constraints[0]) else None,
+                self._plain_budget(budget),
+                self.statistics.task_names[task - 1] if task else None,
+                deepcopy(self.attributes.get(row, {})),  # a trial is a record: a change in it changes nothing here
+                self.reasons.get(row),
+                identity,
+                self._continued(row, found),
+                None if math.isnan(deviation) else deviation,
+            )
+        return list(found.values())
+
+    def _plain_budget(self, budget: float) -> float | None:
+        """A budget as it was declared; None where there is none."""
+        if math.isnan(budget):
+            return None
+        return budget if self.budget is None else self.budget.plain(budget)
+
+    def _continued(self, row: int, known: Mapping[int, Trial]) -> Trial | None:
+        """The trial that a row continues, a known one where possible; None for a new trial."""
+        if (before := self.resumed.get(row)) is None:
+            return None
+        return known[before] if before in known else self.trials([before])[0]
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+
+    def stage_rows(
+        self,
+        points: Tensor,
+        statistics: RunStatistics,
+        *,
+        status: Tensor | Status,
+        task: int = 0,
+        budgets: Tensor | float = math.nan,
+        values: Tensor | float = math.nan,
+        constraints: Tensor | None = None,
+        noise: Tensor | None = None,
+        resumed: Mapping[int, int] | None = None,
+        imported: bool = False,
+    ) -> Effect:
+        """Writes m rows beyond the end, where they do not count yet.
+
+        Args:
+            points: m x d.
+            statistics: the counts with these rows.
+            status: one code for each row, or for all.
+            task: number of the task, 0 for this run.
+            budgets: m, or one for all; NaN where there is none.
+            values: to minimise, m x k, or one for all; NaN where there is none.
+            constraints: m x c; None if no row has any.
+            noise: standard deviations (m); None if no row has any.
+            resumed: row -> the row that it continues.
+            imported: whether the rows have their outcomes.
+        """
+        start, end = len(self), len(self) + len(points)
+        new, firsts = ({}, range(start, end)) if task else self._firsts(self.identities(points))
+        self._columns.write(
+            points=points,
+            values=values,
+            constraints=math.nan,
+            budgets=budgets,
+            tasks=task,
+            status=status if isinstance(status, Tensor) else int(status),
+            noise=math.nan,
+            first=torch.tensor(firsts),
+        )
+        wide = self._columns.wide("constraints", 0 if constraints is None else constraints.shape[1])
+        if constraints is not None:
+            wide[start:end] = constraints.to(wide)
+        noisy = self._columns.wide("noise", 0 if noise is None else 1)
+        if noise is not None:
+            noisy[start:end, 0] = noise.to(noisy)
+        told = len(self.finished)
+
+        def effect() -> None:
+            self._columns.replace("constraints", wide)
+            self._columns.replace("noise", noisy)
+            self.first_with.update(new)
+            self.resumed.update(resumed or {})
+            if imported:
+                self.finished[told:] = [range(start, end)]
+            self.statistics, self._columns.n = statistics, end
+
+        return effect
+
+    def _firsts(self, identities: Sequence[Hashable]) -> tuple[dict[Hashable, int], list[int]]:
+        """New configurations with their first row, and the first row of each of m, which follow the last row."""
+        new: dict[Hashable, int] = {}
+        firsts = [
+            new.setdefault(each, row) if (first := self.first_with.get(each)) is None else first
+            for row, each in enumerate(identities, len(self))
+        ]
+        return new, firsts
+
+    def stage_outcome(self, row: int, outcome: Outcome) -> Effect:
+        """The outcome of a pending row."""
+        values = [value * sign for value, sign in zip(outcome.values, self.signs, strict=False)]
+        wide = self._columns.wide("constraints", width := width_of(outcome))
+        noisy = self._columns.wide("noise", 0 if outcome.noise is None else 1)
+        attributes = {**self.attributes.get(row, {}), **outcome.attributes}
+        statistics, told = self.statistics.after_telling(row, outcome.has_failed), len(self.finished)
+
+        def effect() -> None:
+            if width:
+                wide[row] = wide.new_tensor(outcome.constraints)
+                self._columns.replace("constraints", wide)
+            if outcome.budget is not None:
+                self.budgets[row] = outcome.budget
+            if outcome.noise is not None:
+                noisy[row] = outcome.noise
+                self._columns.replace("noise", noisy)
+            if outcome.attributes:
+                self.attributes[row] = attributes
+            if outcome.reason:
+                self.reasons[row] = outcome.reason
+            if not outcome.has_failed:
+                self.values[row] = self.values.new_tensor(values)
+            self.status[row] = int(outcome.status)
+            self.finished[told:] = [row]
+            self.statistics = statistics
+
+        return effect
+
+    def stage_utilities(self, rows: np.ndarray, utilities: np.ndarray) -> Effect:
+        """The values of all rows that have been compared (m), and of no others."""
+        at, statistics, revision = torch.from_numpy(rows), self.statistics.after_comparing(rows), self.revision + 1
+
+        def effect() -> None:
+            self.values[at, 0] = self.values.new_tensor(-utilities)
+            self.status[at] = int(Status.COMPLETE)
+            self.statistics, self.revision = statistics, revision
+
+        return effect
+
+    def to(self, device: torch.device | str) -> None:
+        """Moves the columns to a device."""
+        self._columns.to(device)
+
+    def take(self, rows: Tensor, first_with: dict[Hashable, int] | None = None, **counted: Any) -> "Table":
+        """Some rows as a table that knows of no others: to look at, not to change.
+
+        Args:
+            rows: numbers of m rows, ascending, all of this run or all of one earlier task.
+            first_with: configurations of these rows, where they are known.
+            counted: statistics that the rows do not tell.
+        """
+        part = copy(self)
+        part._columns = self._columns.take(rows)
+        part.tasks.zero_()
+        part.first_rows.copy_(first_among(rows, part.first_rows))
+        part.statistics = RunStatistics.of_rows(part.status.cpu().numpy(), **counted)
+        part.first_with = first_with or {}  # else repeats are looked for among these rows
+        part.finished, part.revision = [range(len(rows))], 0
+        part.attributes, part.reasons = _among(rows, self.attributes), _among(rows, self.reasons)
+        return part
+
+
+def first_among(rows: Tensor, first: Tensor) -> Tensor:
+    """Of some rows, ascending, with the first row of each configuration (both m): the place of that among them (m).
+
+    Where that is none of them, it is the place of the first that is.
+    """
+    places = torch.searchsorted(rows, first).clamp_(max=max(0, len(rows) - 1))
+    return places if bool((rows[places] == first).all()) else regrouped(first)
+
+
+def regrouped(keys: Tensor) -> Tensor:
+    """For each of n keys (n, or n x k) the first row with the same (n)."""
+    groups = keys.unique(dim=0, return_inverse=True)[1]
+    rows = torch.arange(len(groups), device=groups.device)
+    return torch.full_like(groups, len(groups)).scatter_reduce(0, groups, rows, "amin")[groups]
+
+
+def distinct_rows(rows: Tensor, first: Tensor) -> Tensor:
+    """Of some rows (m) the first with each configuration, in their order; `first` has the first row of each (n)."""
+    places = {each: place for place, each in reversed(list(enumerate(first[rows].tolist())))}
+    return rows[sorted(places.values())]
+
+
+def _among(rows: Tensor, notes: Mapping[int, Any]) -> dict[int, Any]:
+    """Notes by row, of some rows alone, by their place among these (ascending)."""
+    numbers = torch.tensor(list(notes), dtype=torch.long, device=rows.device)
+    found = torch.isin(numbers, rows).tolist()
+    places = torch.searchsorted(rows, numbers).tolist()
+    return {place: each for place, each, is_in in zip(places, notes.values(), found, strict=True) if is_in}

@@ -1,0 +1,265 @@
+"""`importances`, `shares`: how much each parameter matters to the classifier, by permutation and by Shapley effects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deepbore.plots.on_matplotlib import figure_of, new_axes, nothing_on, plain_names, thin_spines
+from deepbore.plots.on_plotly import Chart, texts, titled
+from deepbore.plots.predictions import MANY, judged_rows, name_of_pi, nothing_learned, probability
+from deepbore.plots.style import GOOD
+from deepbore.space import SearchSpace
+from deepbore.validation import whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from deepbore.study import Study
+
+WORK, LEAST = 60_000, 128  # scores in all; but at least so many samples
+SHOWN = 20  # bars
+
+
+# --- by permutation --------------------------------------------------------------------------------------------------
+
+SAMPLES = 2048  # pairs drawn
+
+
+def importances(study: "Study", samples: int | None = None, seed: int = 0) -> dict[str, float]:
+    """Permutation importance of each parameter for the classifier's pi, over the trials of the run.
+
+        I_j = E[(pi(x) - pi(x with x_j redrawn))^2] / E[(pi(x) - pi(x'))^2]
+
+    where x is a trial of the run, x' a uniform point of the space, and x_j is redrawn from x'. It is 0 for an idle
+    parameter and 1 for one that matters as much as all together. Where the trials are uniform, it is the total-effect
+    index of pi (Jansen, Analysis of variance designs for model output, 1999); later in a run they lie around the best,
+    and it tells what keeps pi high there. Interactions count for each of their parameters, so the sum may exceed 1.
+    A conditional parameter is redrawn in the trials that have it; one that switches others on brings their values.
+
+    Args:
+        study: with a trained classifier; see `Study.fit`.
+        samples: pairs drawn, >= 1; None for 2048, or fewer in wide spaces.
+        seed: of the drawing.
+
+    Returns:
+        name -> importance >= 0, the greatest first; all 0 if pi is constant, or nothing is learned yet.
+
+    Raises:
+        SettingError: for less than a sample, or if the classifier is not trained.
+    """
+    whole(1, samples=samples)
+    has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
+    space = study.space.without_fixed  # fixed parameters were learned, too
+    if has_nothing:
+        return dict.fromkeys(space.names, 0.0)
+    n = samples or max(LEAST, min(SAMPLES, WORK // len(space)))
+    generator = torch.Generator().manual_seed(seed)
+    trials = study.observations.points.cpu()[judged_rows(study.observations, MANY)]
+    points = trials[torch.randint(len(trials), (n,), generator=generator)]
+    donors, pi = space.sample(n, generator), probability(study, points)
+    together = max(float(np.square(pi - probability(study, donors)).mean()), 1e-12)
+    found = {}
+    for column, name in enumerate(space.names):
+        redrawn = probability(study, exchanged(space, points, donors, column, generator))
+        found[name] = float(np.square(pi - redrawn).mean()) / together
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def exchanged(space: SearchSpace, points: Tensor, donors: Tensor, column: int, generator: torch.Generator) -> Tensor:
+    """The points (n x d) with one parameter, where it is active, from the same row of the donors (n x d).
+
+    A donor that does not have it is replaced by a random one that has; if none has it, the points stay as they are.
+    """
+    active, able = space.active(points), space.active(donors)[:, column].nonzero().squeeze(-1)
+    if not len(able):
+        return points
+    given = donors[able[torch.randint(len(able), (len(donors),), generator=generator)]]
+    given[able] = donors[able]
+    changed = torch.where(active, points, given)  # what the change may switch on comes from the donor
+    changed[:, column] = given[:, column]
+    return torch.where(active[:, [column]], space.snap(changed), points)
+
+
+def importance(study: "Study", *, axes: "Axes | None" = None) -> "Figure":
+    """Bars of the `importances`, the greatest above; of 20 parameters at most.
+
+    Args:
+        study: with a trained classifier; see `Study.fit`.
+        axes: where to draw; None for a new figure.
+
+    Raises:
+        SettingError: if the classifier is not trained.
+        MissingPackage: without matplotlib.
+    """
+    if reason := nothing_learned(study):
+        return nothing_on(axes, reason)
+    found = list(importances(study).items())[:SHOWN]
+    axes = axes or new_axes(6.0, 0.8 + 0.32 * len(found))
+    values = [value for _, value in found]
+    bars = axes.barh(range(len(found)), values, color=GOOD, height=0.65)
+    axes.bar_label(bars, [f"{value:.2f}" for value in values], padding=3, fontsize=8)
+    axes.set_yticks(range(len(found)), plain_names([name for name, _ in found]))
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 1.12 * max(*values, 0.1)), xlabel=f"importance for the {name_of_pi(study)}")
+    thin_spines(axes)
+    return figure_of(axes)
+
+
+# --- by Shapley effects ----------------------------------------------------------------------------------------------
+
+WALKS = 4096
+CELLS = 16  # into which the values of a parameter are put
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a parameter explains of the variance of pi over the space.
+
+    Attributes:
+        whole: its Shapley effect; those of all parameters add up to 1.
+        alone: its first-order index, what it explains without the others; at most `whole`.
+    """
+
+    whole: float
+    alone: float
+
+    @property
+    def together(self) -> float:
+        """Its part of the interactions."""
+        return self.whole - self.alone
+
+
+def shares(study: "Study", samples: int | None = None, seed: int = 0) -> dict[str, Share]:
+    """The share of each parameter in the variance of the classifier's pi over the search space.
+
+    With x and x' independent and uniform over the space, and x^0 = x, x^1, ..., x^d = x' a walk that takes over the
+    parameters of x' in random order, the Shapley effect of the parameter j that step l takes over is (Goda 2021)
+
+        phi_j = E[(f(x) - (f(x^{l-1}) + f(x^l)) / 2) (f(x^{l-1}) - f(x^l))] / Var f
+
+    The sum over a walk is (f(x) - f(x'))^2 / 2, so the effects add up to 1 exactly, however few the walks.
+    The first-order index S_j = Var E[f | x_j] / Var f (Sobol' 1993) is the variance of the means of f within each
+    level, or each sixteenth, of x_j, at all points of all walks, less what chance adds to it. 1 - sum_j S_j is what
+    only several parameters together explain: the interactions, of which phi_j - S_j is the part of parameter j.
+
+    A conditional parameter has a value, and is drawn, in all of space; where it is inactive it changes nothing.
+
+    Args:
+        study: with a trained classifier; see `Study.fit`.
+        samples: walks, >= 2; None for 4096, or fewer in wide spaces.
+        seed: of the drawing.
+
+    Returns:
+        name -> share, the greatest first; all 0 if pi is constant, or nothing is learned yet. Of estimates below 0,
+        which are 0 up to noise, nothing is left.
+
+    Raises:
+        SettingError: if the classifier is not trained.
+
+    References:
+        Goda, A simple algorithm for global sensitivity analysis with Shapley effects, Reliability Engineering & System
+        Safety 213 (2021). Owen, Sobol' indices and Shapley value, SIAM/ASA J. Uncertainty Quantification 2 (2014).
+    """
+    whole(2, samples=samples)
+    has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
+    space = study.space
+    if has_nothing:
+        return dict.fromkeys(space.names, Share(0.0, 0.0))
+    n = samples or max(LEAST, min(WALKS, WORK // (len(space) + 1)))
+    points, pi, order = _walks(study, n, torch.Generator().manual_seed(seed))
+    effects = _shapley(pi, order).clip(min=0)
+    total = effects.sum()
+    if total <= 1e-12:
+        return dict.fromkeys(space.names, Share(0.0, 0.0))
+    every, alone = effects / total, _first_order(study, points.reshape(-1, len(space)), pi.ravel())
+    found = {name: Share(float(every[j]), float(min(alone[j], every[j]))) for j, name in enumerate(space.names)}
+    return dict(sorted(found.items(), key=lambda pair: -pair[1].whole))
+
+
+def _walks(study: "Study", n: int, generator: torch.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """n walks: values of every parameter, active or not (d + 1 x n x d), pi there (d + 1 x n), the steps (n x d)."""
+    space, d = study.space.without_fixed, len(study.space)  # fixed parameters were learned, too
+    walk, other = space.draw(n, generator), space.draw(n, generator)
+    order = torch.rand(n, d, generator=generator, dtype=torch.float64).argsort(-1)
+    points = [walk.clone()]
+    for step in range(d):
+        column = order[:, [step]]
+        walk.scatter_(1, column, other.gather(1, column))
+        points.append(walk.clone())
+    every = torch.stack(points)
+    pi = probability(study, space.snap(every.reshape(-1, d)))
+    return every.numpy(), pi.reshape(d + 1, n), order.numpy()
+
+
+def _shapley(pi: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Shapley effects times the variance (d), of pi along walks (d + 1 x n) and their steps (n x d)."""
+    n, d = order.shape
+    effects = np.zeros(d)
+    for step in range(d):
+        before, after = pi[step], pi[step + 1]
+        np.add.at(effects, order[:, step], (pi[0] - (before + after) / 2) * (before - after) / n)
+    return effects
+
+
+def _first_order(study: "Study", points: np.ndarray, pi: np.ndarray) -> np.ndarray:
+    """First-order indices, at least 0 (d), of pi (m) at uniform values of the parameters (m x d)."""
+    found = np.zeros(points.shape[1])
+    for column, parameter in enumerate(study.space.parameters.values()):
+        few = parameter.levels is not None and parameter.levels <= CELLS
+        values = parameter.to_level(torch.from_numpy(points[:, column])).numpy() if few else points[:, column]
+        cells = values.astype(int) if few else (values / parameter.upper * CELLS).astype(int).clip(0, CELLS - 1)
+        found[column] = _explained(cells, pi)
+    return found
+
+
+def _explained(cells: np.ndarray, pi: np.ndarray) -> float:
+    """The share of the variance of pi that lies between cells, less what chance adds to it; at least 0."""
+    counts = np.bincount(cells)
+    sums, squares = np.bincount(cells, pi), np.bincount(cells, np.square(pi))
+    counts, sums, squares = (each[counts > 0] for each in (counts, sums, squares))
+    means = sums / counts
+    within = (squares - counts * np.square(means)).sum() / max(1, len(pi) - len(counts))
+    between = float((counts * np.square(means - pi.mean())).sum() - (len(counts) - 1) * within)
+    return max(0.0, between / (len(pi) * max(float(pi.var()), 1e-12)))
+
+
+def shares_chart(found: Mapping[str, Share]) -> Chart:
+    """Bars of the `shares` for the page, the greatest above: by themselves, and in interactions; of 20 at most."""
+    shown = list(found.items())[:SHOWN][::-1]
+    names = texts([name for name, _ in shown], 30)
+    alone, together = [share.alone for _, share in shown], [share.together for _, share in shown]
+    wholes = [share.whole for _, share in shown]
+    traces = [
+        _bars("by itself", names, alone, wholes, GOOD),
+        _bars("together with others", names, together, wholes, "#9fcdb8"),
+    ]
+    layout = {
+        "barmode": "stack",
+        "bargap": 0.3,
+        "xaxis": titled("share of the variance", tickformat=".0%", rangemode="tozero"),
+        "yaxis": {"fixedrange": True, "type": "category"},
+    }
+    return Chart(traces, layout, 110 + 26 * len(shown))
+
+
+def _bars(name: str, names: list[str], shares: list[float], wholes: list[float], colour: str) -> dict[str, Any]:
+    lines = [
+        f"<b>{who}: {whole:.1%}</b><br>{share:.1%} {name}"
+        for who, share, whole in zip(names, shares, wholes, strict=True)
+    ]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "x": [round(share, 5) for share in shares],
+        "y": names,
+        "hovertext": lines,
+        "hoverinfo": "text",
+        "textposition": "none",
+        "marker": {"color": colour},
+    }

@@ -1,0 +1,284 @@
+"""The sections of the page that a journal fills: history, parallel coordinates, the best configuration, failures, the
+timeline of workers and the table of trials. Needs no torch."""
+
+import heapq
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from deepbore.data.outcome import Status
+from deepbore.data.replay import Record
+from deepbore.data.trial import Trial
+from deepbore.plots.history_chart import History, front_chart, history_chart
+from deepbore.plots.on_plotly import Chart, titled
+from deepbore.plots.parallel_chart import Parallel, parallel_chart
+from deepbore.plots.sources import MOST, some_of
+from deepbore.plots.style import FAILED, GOOD
+
+LINES, AXES = 300, 14  # of parallel coordinates
+REASONS, EXAMPLES, LONG = 12, 8, 300
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+        title: its headline.
+        says: a sentence that explains it, as plain text.
+        charts: of the section.
+        html: what stands below, as HTML.
+        grid: how the charts stand: "" below each other, "grid" or "grid wide" side by side.
+    """
+
+    title: str
+    says: str = ""
+    charts: Sequence[Chart] = ()
+    html: str = ""
+    grid: str = ""
+
+
+def history_section(record: Record) -> Section:
+    """Every value in the order of evaluation; of several objectives the first two against each other, too."""
+    chart = history_chart(History.of(record))
+    if record.k > 1:
+        says = "The first two values of every trial against each other, and the first in the order of evaluation."
+        return Section("History", says, [front_chart(record), chart])
+    many = f" Of {len(record)} trials {MOST} at most are drawn: the best, the newest, and others evenly."
+    says = (
+        "Every value in the order of evaluation, the best so far, and, where the labels have one, the threshold tau: "
+        "to the classifier, values at or better than it are good. Point at a trial for its configuration."
+    )
+    return Section("History", says + (many if len(record) > MOST else ""), [chart])
+
+
+def parallel_section(record: Record) -> Section | None:
+    """The lines of a run with at least two parameters and a trial that has ended; else None."""
+    names = list(record.space)[:AXES]
+    shown = Parallel.of(record, names, LINES)
+    if len(names) < 2 or not shown.trials:
+        return None
+    says = (
+        "Every trial is a line through its parameters to its value: the greener the better; failed ones are red and "
+        "end before it, those that violate a constraint are pink. A line below the axes lacks the parameter."
+    )
+    says += " Of several values the first one counts." if record.k > 1 else ""
+    says += f" The first {AXES} of {len(record.space)} parameters." if len(record.space) > AXES else ""
+    conditional = any("when" in record.space[name] for name in names)
+    return Section("Parallel coordinates", says, [parallel_chart(shown, conditional=conditional)])
+
+
+# --- trials ----------------------------------------------------------------------------------------------------------
+
+
+def trials_table(record: Record) -> dict[str, Any]:
+    """What the page's script makes the table of: columns, rows, and which row is the best."""
+    trials = some_of(record.trials, record.direction)
+    values = ["value"] if record.k == 1 else [f"value {j}" for j in range(record.k)]
+    extras: dict[str, list[Any]] = {
+        "budget": [trial.budget for trial in trials],
+        "task": [trial.task for trial in trials],
+        "constraints": [_listed(trial.constraints) for trial in trials],
+        **_attributes(trials),
+    }
+    kept = {name: column for name, column in extras.items() if any(each is not None for each in column)}
+    names = ["trial", *values, "status", *record.space, *kept]
+    rows = [
+        [
+            trial.id,
+            *(trial.values or [None] * record.k),
+            trial.status.name.lower(),
+            *(_cell(trial.params.get(name)) if name in trial.params else None for name in record.space),
+            *(column[k] for column in kept.values()),
+        ]
+        for k, trial in enumerate(trials)
+    ]
+    columns = [{"name": name, "number": _is_numeric(row[k] for row in rows)} for k, name in enumerate(names)]
+    best = record.best if record.k == 1 else None
+    first = {"column": 1, "up": record.direction == "minimize"}
+    status = 1 + record.k
+    return {
+        "columns": columns,
+        "rows": rows,
+        "best": None if best is None else best.id,
+        "status": status,
+        "first": first,
+    }
+
+
+def trials_section(record: Record) -> Section:
+    """The table, which the script fills."""
+    few = f" Of {len(record)} trials {MOST} at most are listed." if len(record) > MOST else ""
+    says = f"Every trial with its configuration; a click on a headline sorts by it, another turns the order.{few}"
+    table = '<div class="scroll high"><table id="trials"></table></div>'
+    return Section("Trials", says, html=table)
+
+
+def _attributes(trials: Sequence[Trial]) -> dict[str, list[Any]]:
+    """A column for each attribute, but for tracebacks, which stand with the failures."""
+    names = dict.fromkeys(name for trial in trials for name in trial.attributes if name != "traceback")
+    return {
+        name: [_cell(trial.attributes[name]) if name in trial.attributes else None for trial in trials]
+        for name in names
+    }
+
+
+def _cell(value: Any) -> Any:
+    """A value as a cell of the table: a number, or a text."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if isinstance(value, (dict, list, tuple)):
+        return json.dumps(value)[:LONG]
+    return str(value)[:LONG] if value is not None else "None"
+
+
+def _listed(numbers: tuple[float, ...] | None) -> str | None:
+    return None if numbers is None else ", ".join(f"{each:.4g}" for each in numbers)
+
+
+def _is_numeric(cells: Iterable[Any]) -> bool:
+    known = [cell for cell in cells if cell is not None]
+    return bool(known) and all(isinstance(cell, (int, float)) for cell in known)
+
+
+# --- the best, and failures ------------------------------------------------------------------------------------------
+
+
+def best_section(record: Record) -> Section | None:
+    """The best configuration; None while there is none, or with several values."""
+    best = record.best if record.k == 1 else None
+    if best is None:
+        return None
+    cells = (
+        f"<div><b>{escape(str(name))}</b><span>{escape(str(value))}</span></div>" for name, value in best.params.items()
+    )
+    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>')
+
+
+def failures_section(record: Record) -> Section | None:
+    """Why trials have failed, the most frequent reason first; None if none has."""
+    failed = [trial for trial in record.trials if trial.status is Status.FAILED]
+    if not failed:
+        return None
+    groups: dict[str, list[Trial]] = {}
+    for trial in failed:
+        groups.setdefault(_gist(trial.reason), []).append(trial)
+    ranked = sorted(groups.items(), key=lambda pair: -len(pair[1]))
+    rows = "".join(_reason(trials) for _, trials in ranked[:REASONS])
+    more = f"<p class=note>{len(ranked) - REASONS} more reasons.</p>" if len(ranked) > REASONS else ""
+    says = f"{len(failed)} of {len(record)} trials have failed. Equal reasons stand together, but for their numbers."
+    head = "<tr><th>count</th><th>reason</th><th>trials</th></tr>"
+    return Section(
+        "Failures", says, html=f'<div class="scroll"><table class="reasons">{head}{rows}</table></div>{more}'
+    )
+
+
+def _gist(reason: str | None) -> str:
+    """The first line of a reason with every number as #."""
+    return re.sub(r"\d+", "#", (reason or "no reason was given").strip().partition("\n")[0][:LONG])
+
+
+def _reason(trials: Sequence[Trial]) -> str:
+    """One line of the table: how many, the reason of the first of them with its traceback, and which."""
+    first = next((trial for trial in trials if trial.attributes.get("traceback")), trials[0])
+    said = escape((first.reason or "no reason was given").strip()[:LONG])
+    if first.attributes.get("traceback"):
+        trace = escape(str(first.attributes["traceback"]))
+        said = f"<details><summary>{said}</summary><pre>{trace}</pre></details>"
+    ids = ", ".join(str(trial.id) for trial in trials[:EXAMPLES]) + (", …" if len(trials) > EXAMPLES else "")
+    return f"<tr><td>{len(trials)}</td><td>{said}</td><td>{ids}</td></tr>"
+
+
+# --- timeline --------------------------------------------------------------------------------------------------------
+
+
+def times_of(path: Path) -> dict[int, tuple[float, float]]:
+    """When each trial's evaluation began and ended, in seconds since 1970; empty where that was not kept.
+
+    Args:
+        path: what `deepbore.evaluators.timed.Timed` has written. Lines that say nothing are passed over.
+    """
+    found = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    for line in lines:
+        try:
+            said = json.loads(line)
+            found[int(said["trial"])] = (float(said["began"]), float(said["ended"]))
+        except (ValueError, LookupError, TypeError):
+            continue
+    return found
+
+
+def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -> Section | None:
+    """A bar for each evaluation, in as many rows as there were at the same time; None if times were not kept."""
+    known = {row: span for row, span in times.items() if 0 <= row < len(record) and span[0] <= span[1]}
+    if not known:
+        return None
+    trials = [trial for trial in some_of(record.trials, record.direction, 1500) if trial.id in known]
+    start = min(span[0] for span in known.values())
+    unit, length = _unit(max(span[1] for span in known.values()) - start)
+    spans = {row: ((begin - start) / length, (end - start) / length) for row, (begin, end) in known.items()}
+    lanes = _lanes({trial.id: known[trial.id] for trial in trials})
+    count = 1 + max(lanes.values())
+    traces = []
+    for name, colour, failed in (("complete", GOOD, False), ("failed", FAILED, True)):
+        rows = [trial.id for trial in trials if (trial.status is Status.FAILED) is failed]
+        more = [f"took {_seconds(known[row][1] - known[row][0])}" for row in rows]
+        traces.append({**_bars(rows, spans, lanes, colour), "name": name, "more": more})
+    numbers = {"tickvals": list(range(count)), "ticktext": list(range(1, count + 1))}
+    layout = {
+        "barmode": "overlay",
+        "bargap": 0.25,
+        "xaxis": titled(f"{unit} since the first trial began"),
+        "yaxis": titled("worker", range=[count - 0.5, -0.5], fixedrange=True, **numbers),
+    }
+    says = "When each evaluation began and ended. The gaps are the time for proposals, or a pause of the run."
+    chart = Chart([trace for trace in traces if trace["x"]], layout, 130 + 34 * min(count, 16))
+    return Section("Timeline of workers", says, [chart])
+
+
+def _bars(
+    rows: Sequence[int], spans: Mapping[int, tuple[float, float]], lanes: Mapping[int, int], colour: str
+) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "base": [spans[row][0] for row in rows],
+        "x": [spans[row][1] - spans[row][0] for row in rows],
+        "y": [lanes[row] for row in rows],
+        "trials": rows,
+        "textposition": "none",
+        "marker": {"color": colour, "opacity": 0.75, "line": {"color": colour, "width": 1}},  # short: a line
+    }
+
+
+def _lanes(spans: Mapping[int, tuple[float, float]]) -> dict[int, int]:
+    """A row for each span, such that spans of one row do not overlap, from as few rows as there can be."""
+    lanes: dict[int, int] = {}
+    busy: list[tuple[float, int]] = []  # when each row that is taken is free again
+    free: list[int] = []
+    for row, (begin, end) in sorted(spans.items(), key=lambda pair: pair[1]):
+        while busy and busy[0][0] <= begin + 1e-3:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        lanes[row] = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (end, lanes[row]))
+    return lanes
+
+
+def _unit(seconds: float) -> tuple[str, float]:
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds > 3 * length:
+            return unit, length
+    return "seconds", 1.0
+
+
+def _seconds(seconds: float) -> str:
+    unit, length = _unit(seconds)
+    return f"{seconds / length:.3g} {unit}"

@@ -1,0 +1,52 @@
+"""What charts are drawn of: a study, or the record of its journal; and which of many trials are shown."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepbore.data.outcome import Status
+from deepbore.data.replay import Record
+from deepbore.data.trial import Direction, Trial, sign_of
+from deepbore.errors import SettingError
+
+if TYPE_CHECKING:
+    from deepbore.study import Study
+
+MOST = 3000  # trials that the page draws and lists
+
+
+def require_study(study: Any) -> None:
+    """Raises SettingError unless the argument is a study, or looks like one."""
+    if not (hasattr(study, "observations") and hasattr(study, "recipe")):
+        raise SettingError(f"what is drawn is a study, but got {study!r:.100}. Give `study`, or `result.study`.")
+
+
+def record_of(study: "Study") -> Record:
+    """The record of a study, as its journal would give it."""
+    observations = study.observations
+    return Record(study._state.header(), observations.directions, study.trials, observations.n_asked)
+
+
+def finished_trials(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials that are not pending."""
+    return [trial for trial in trials if trial.status is not Status.PENDING]
+
+
+def first_values(trials: Sequence[Trial]) -> np.ndarray:
+    """The first value of each trial in the user's sign; NaN without one (n)."""
+    return np.array([np.nan if trial.value is None else trial.value for trial in trials], dtype=float)
+
+
+def some_of(trials: Sequence[Trial], direction: Direction, most: int = MOST) -> list[Trial]:
+    """At most so many trials in order: a third the best, a third the newest, the others evenly."""
+    return [trials[k] for k in thinned(sign_of(direction) * first_values(trials), most)]
+
+
+def thinned(values: np.ndarray, most: int) -> np.ndarray:
+    """The indices of at most so many values (to minimise, NaN for none), ascending: see `some_of`."""
+    n, third = len(values), most // 3
+    if n <= most:
+        return np.arange(n)
+    best = np.argsort(values, kind="stable")[:third]  # NaN is last
+    return np.unique(np.concatenate([best, np.arange(n - third, n), np.arange(0, n, -(-n // third))]))

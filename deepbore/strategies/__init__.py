@@ -1,0 +1,16 @@
+"""What proposes: one model, or several that take turns."""
+
+from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
+from deepbore.strategies.near_best import NearBest
+from deepbore.strategies.other_branches import OtherBranches
+from deepbore.strategies.turns import Turns
+
+__all__ = [
+    "ModelStrategy",
+    "NearBest",
+    "OtherBranches",
+    "Proposal",
+    "Strategy",
+    "Turns",
+    "View",
+]

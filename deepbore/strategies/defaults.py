@@ -1,0 +1,79 @@
+"""The default strategy of a run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from deepbore.acquisition import Acquisition
+from deepbore.candidates import Candidates, LocalSearch, WrappedSearch
+from deepbore.classifiers import Classifier, KernelPLS, PerColumn
+from deepbore.labels import Labelling, ValueGradedLabels
+from deepbore.space import SearchSpace
+from deepbore.strategies.base import ModelStrategy, Strategy
+from deepbore.strategies.near_best import NearBest
+from deepbore.strategies.other_branches import OtherBranches
+from deepbore.strategies.turns import Turns
+
+
+def default_classifier(objectives: int, labels: Labelling | None) -> Classifier:
+    """The default classifier: `KernelPLS`, one for each column where labels grade a front.
+
+    Args:
+        objectives: k.
+        labels: those that are given; None for the default.
+    """
+    if objectives > 1 if labels is None else labels.grades_front:
+        return PerColumn(KernelPLS(alike=False), objectives if labels is None else labels.outputs)
+    return KernelPLS()
+
+
+def default_strategy(
+    space: SearchSpace,
+    labels: Labelling,
+    classifier: Classifier,
+    acquisition: Acquisition | None = None,
+    candidates: Candidates | None = None,
+) -> Strategy:
+    """The model of all observations, in turns with `NearBest` in continuous and `OtherBranches` in conditional spaces.
+
+    It has turns where the model is a kernel whose settings are all learned, from labels graded by value, and the search
+    is `LocalSearch` or a wrapper of it: for others nobody has shown that they help.
+
+    Args:
+        space: the search space.
+        labels: the labelling of the run.
+        classifier: what learns all observations.
+        acquisition: None for the default of the classifier.
+        candidates: None for the default search.
+    """
+    first = ModelStrategy(classifier, acquisition, candidates)
+    search = innermost(first.candidates)
+    graded = isinstance(labels, ValueGradedLabels)
+    if not (graded and isinstance(classifier, KernelPLS) and classifier.learns_all and isinstance(search, LocalSearch)):
+        return first
+    shared = {name: getattr(classifier, name) for name in ("rows", "iterations", "prior", "crashes")}
+    others: list[Strategy] = []
+    if space.is_continuous and search.nearby is not False:
+        others.append(NearBest(**shared))
+    if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
+        others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
+    return Turns([first, *others]) if others else first
+
+
+def innermost(candidates: Candidates) -> Candidates:
+    """The search in a search that changes the ranking of another one, and so on."""
+    base = getattr(candidates, "base", None)
+    return innermost(base) if isinstance(candidates, WrappedSearch) and isinstance(base, Candidates) else candidates
+
+
+def state_of_0_2(strategy: Strategy, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The state dict of a default strategy from the snapshot of a run by version 0.1 or 0.2."""
+    first = {name: state[name] for name in ("weights", "optimizers", "ready", "candidates")}
+    if not isinstance(strategy, Turns):
+        return first
+    kept = {NearBest: state.get("nearby", {}), OtherBranches: state.get("elsewhere", {})}
+    others = [kept[type(each)] for each in strategy.others]  # type: ignore[index]  # there are no others in a default
+    had_turn = [
+        bool(own.get("is_due", False)) if isinstance(each, NearBest) else not own.get("is_due", True)
+        for each, own in zip(strategy.others, others, strict=True)
+    ]
+    return {"strategies": [first, *others], "had_turn": had_turn}

@@ -1,0 +1,294 @@
+"""`NearBest`: a model of the observations near the best one, in axes of its own."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from deepbore.classifiers.kernel.fit import ROWS
+from deepbore.classifiers.kernel.least_squares import KernelPLS
+from deepbore.compute.numerics import smallest
+from deepbore.data.trial import Budget
+from deepbore.labels import LabelledBatch, Labelling
+from deepbore.labels.grade import graded_by_value
+from deepbore.space import SearchSpace
+from deepbore.strategies.base import Proposal, Strategy, View
+
+POOL = 5 * ROWS  # candidate rows: the POOL best and the POOL newest
+GOOD, GOOD_PER_PARAMETER = 20, 2  # the axes are found from the 20 + 2 d best rows
+UNKNOWN = 1e-3  # the largest share of the labels' variance that a model may leave unexplained and still propose
+CRASHES = 0.1  # from this share of the near rows on, failures count as a failing region
+TAIL = 0.5  # thresholds beyond the median of the near rows, as in `ValueGradedLabels`
+FLOOR = 0.03  # the least length of an axis in units of the longest
+
+
+class NearBest(Strategy):
+    """Proposals by a kernel that learns only the rows near the best one, in axes of their own.
+
+    An axis-aligned (ARD) kernel cannot represent oblique valleys, and few rows of a coreset of all rows are near the
+    best one. So on smooth functions the model of all rows is too coarse to refine the best point, though it alone knows
+    where else to search. On rugged or noisy ground no model explains the labels of the near rows: then this strategy is
+    not ready (`fit`), and the model of all rows goes on alone.
+
+    Several models learn the same rows: one in the axes of the parameters, one in the principal axes of the best rows,
+    and one in these axes turned into the directions in which the model of the turn before is steepest. The one with the
+    largest evidence proposes. Turned axes are found from the labels, and in many dimensions fit any labels: each of the
+    d (d - 1) / 2 angles of a turn must increase the likelihood by a factor of e, as in Akaike's criterion.
+
+    It applies in continuous spaces where no parameter is fixed, to one objective without budgets, constraints or
+    earlier tasks, from 20 + 2 d observations on.
+
+    Args:
+        rows: how many near rows a model learns from at most, >= 1.
+        iterations: of L-BFGS on the evidence, per proposal, >= 0.
+        prior: whether the settings of the kernel have priors.
+        crashes: whether single failures may be random; see `KernelPLS`.
+
+    Raises:
+        SettingError: for a number outside its range.
+
+    References:
+        Akaike, A new look at the statistical model identification, 1974.
+    """
+
+    def __init__(self, rows: int = ROWS, iterations: int = 15, prior: bool = True, crashes: bool = True):
+        self._settings: dict[str, Any] = {"rows": rows, "iterations": iterations, "prior": prior, "crashes": crashes}
+        NearModel(**self._settings)  # checks them
+        self.model: NearModel | None = None  # of the latest turn
+        self._models: list[NearModel] = []
+        self._thetas: Tensor | None = None  # of a state dict, until there are models
+        self._steepness: Tensor | None = None
+
+    def at_budgets(self, budget: Budget) -> "NearBest":
+        return self
+
+    def check(self, space: SearchSpace, labels: Labelling) -> None:
+        """Goes with everything: where it does not apply it has no turns."""
+
+    def applies(self, view: View) -> bool:
+        space, batch = view.space, view.batch
+        if batch is None or view.first is None or not view.has_plain_outcomes:
+            return False
+        if not space.is_continuous or space.is_fixed:
+            return False
+        return n_known(batch, view.values) >= n_good(len(space))
+
+    def fit(self, view: View) -> bool:
+        """Lets all models learn the near rows; whether the likeliest explains their labels."""
+        assert view.batch is not None
+        best, rows = near_rows(view.batch, view.values)
+        rows = rows.coreset(self._settings["rows"], view.generator)  # the same for all models
+        several = self.axes(best)
+        models = [model.to(rows.points.device) for model in self._made(len(several), view.space)]
+        losses = [model.learn_along(axes, rows) + cost for model, (axes, cost) in zip(models, several, strict=True)]
+        self.model = models[losses.index(min(losses))]
+        self._steepness = self.model.steepness(rows.points)
+        return self.model.unexplained < UNKNOWN
+
+    def propose(self, view: View, q: int) -> Proposal:
+        assert view.first is not None
+        assert self.model is not None
+        axes = self.model.coordinates
+        search = replace(view.search(self.model, view.first.acquisition), centre=axes.centre, axes=axes.axes)
+        return Proposal(view.first.candidates.propose(search, q), self.model)
+
+    def axes(self, best: Tensor) -> list[tuple["LocalAxes", float]]:
+        """The axes to choose among, and by how much the log likelihood must increase to choose them.
+
+        Args:
+            best: points of the k best rows, best first, k x d.
+        """
+        principal = LocalAxes.principal(best)
+        several = [(principal, 0.0), (LocalAxes.of_parameters(best), 0.0)]
+        if self._steepness is not None:
+            several.append((principal.turned(self._steepness), float(math.comb(best.shape[1], 2))))
+        return several
+
+    def _made(self, count: int, space: SearchSpace) -> list["NearModel"]:
+        """So many models; each new one begins with the kernel settings of the first."""
+        kept = [] if self._thetas is None else list(self._thetas)
+        while len(self._models) < max(count, len(kept)):
+            model = NearModel(**self._settings)
+            model.bind(space)
+            if len(self._models) < len(kept):
+                model.theta.copy_(kept[len(self._models)])
+            elif self._models:
+                model.theta.copy_(self._models[0].theta)
+            self._models.append(model)
+        self._thetas = None
+        return self._models[:count]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The kernel settings of the models, and the steepness; empty before the first turn."""
+        thetas = torch.stack([model.theta for model in self._models]) if self._models else self._thetas
+        return {} if thetas is None else {"thetas": thetas, "steepness": self._steepness}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.model, self._models = None, []
+        self._thetas, self._steepness = state.get("thetas"), state.get("steepness")
+
+
+class NearModel(KernelPLS):
+    """`KernelPLS` of the rows near the best one, in axes of their own."""
+
+    coordinates: "LocalAxes"  # type: ignore[assignment]  # all that a kernel needs of `Coordinates`
+
+    length_scale_prior = (math.log(2.0), 1.0)  # in deviations of the best rows along each axis
+    length_scale_bounds = (-2.0, 5.0)
+
+    def __init__(self, rows: int, iterations: int, prior: bool, crashes: bool):
+        super().__init__(rows=rows, iterations=iterations, prior=prior, crashes=crashes, alike=False, additive=False)
+
+    def learn_along(self, axes: "LocalAxes", rows: LabelledBatch) -> float:
+        """Fits rows in these axes; minus the log evidence of their labels, and of the prior of what is learned."""
+        self.coordinates = axes
+        learned = self.learn(rows)
+        return float(learned["loss"] * learned["rows"])
+
+    def steepness(self, points: Tensor) -> Tensor:
+        """The sum of g g^T over the gradients g of the mean at points (n x d): d x d."""
+        with torch.enable_grad():
+            at = points.detach().clone().requires_grad_(True)
+            (gradients,) = torch.autograd.grad(self.posterior(at).mean.sum(), at)
+        return gradients.mT @ gradients
+
+    @property
+    def unexplained(self) -> float:
+        """Lambda in units of the amplitude: the variance of the labels that the points do not explain."""
+        return float((self.theta[-1] - self.theta[-2]).exp())
+
+
+def n_good(d: int) -> int:
+    """How many of the best rows the axes of d parameters are found from."""
+    return GOOD + GOOD_PER_PARAMETER * d
+
+
+def n_known(batch: LabelledBatch, values: Tensor) -> int:
+    """How many of the rows to learn from have a value (n, NaN for failures)."""
+    return int(values.isnan().logical_not_().index_fill_(0, batch.light, False).sum())
+
+
+def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBatch]:
+    """Points of the best rows, best first, and the rows near the best one, graded among themselves.
+
+    Failures that are less than a tenth of the near rows are dropped as random. More of them may be a failing region:
+    then the models decide for each (`deepbore.classifiers.kernel.least_squares`).
+
+    Args:
+        batch: n rows. Their labels are not used: they are single precision, and all alike near the best row.
+        values: of the rows, to minimise, NaN where there is none (n); at least one is there.
+    """
+    merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.light, math.inf)
+    ranked = smallest(merit, min(POOL, batch.n_told))
+    known = ranked[~values[ranked].isnan()]
+    best = batch.points[known[: n_good(batch.points.shape[1])]]
+    newest = batch.learned[-POOL:].nonzero().squeeze(-1) + max(0, len(batch) - POOL)
+    pool = torch.cat([ranked, newest]).unique()
+    distance = LocalAxes.principal(best)(batch.points[pool]).square().sum(-1)
+    near = pool[distance.topk(min(ROWS, len(pool)), largest=False).indices.sort().values]
+    failed = values[near].isnan()
+    if int(failed.sum()) < CRASHES * len(near):
+        near = near[~failed]
+    return best, graded_anew(batch.take(near), values[near])
+
+
+def graded_anew(batch: LabelledBatch, values: Tensor) -> LabelledBatch:
+    """The batch with labels graded by value from its own median on (values: n, NaN for failures)."""
+    known = values[~values.isnan()]
+    if not len(known) or (best := known.min()) == (median := known.median()):
+        return batch
+    return replace(batch, z=graded_by_value(values, best, median, TAIL)[:, None], best=1.0)
+
+
+class LocalAxes(nn.Module):
+    """Coordinates u around the best row: x = x_best + A u.
+
+    Args:
+        centre: the best row, d.
+        axes: A, d x d, a column for each axis.
+        into: the transpose of its inverse, d x d.
+    """
+
+    owner: Tensor
+    centre: Tensor
+    axes: Tensor
+    _into: Tensor
+
+    def __init__(self, centre: Tensor, axes: Tensor, into: Tensor):
+        super().__init__()
+        self.register_buffer("owner", torch.arange(len(centre), device=centre.device))
+        self.register_buffer("centre", centre)
+        self.register_buffer("axes", axes)
+        self.register_buffer("_into", into)
+
+    def forward(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> u (n x d)."""
+        u: Tensor = (points - self.centre) @ self._into
+        return u
+
+    def points(self, u: Tensor) -> Tensor:
+        """u (n x d) -> points (n x d), which may lie outside the space."""
+        return self.centre + u @ self.axes.mT
+
+    @classmethod
+    def of_parameters(cls, good: Tensor) -> Self:
+        """The axes of the parameters, a deviation of the good rows long.
+
+        Args:
+            good: points of the k best rows, best first, k x d.
+        """
+        variance = weighed_covariance(good).diagonal()
+        return cls._along(good[0], variance, torch.eye(len(variance), dtype=good.dtype, device=good.device))
+
+    @classmethod
+    def principal(cls, good: Tensor) -> Self:
+        """The principal axes of the good rows, in which these spread alike in all directions.
+
+            A = V diag(s),    V diag(s)^2 V^T = (1 - a) C + a diag(C)
+
+        Their covariance C is shrunk towards its diagonal by a = (d + 1) / (k + d + 1). What depends on a sum of
+        parameters, or on one a thousand times as much as on another, is so brought into a form that a kernel with one
+        length scale for each coordinate knows.
+
+        Args:
+            good: points of the k best rows, best first, k x d.
+        """
+        k, d = good.shape
+        covariance = weighed_covariance(good)
+        shrunk = torch.lerp(covariance, covariance.diagonal().diag(), (d + 1) / (k + d + 1))
+        return cls._along(good[0], *torch.linalg.eigh(shrunk))
+
+    def turned(self, steepness: Tensor) -> Self:
+        """The same coordinates, turned into the eigenvectors of what is known of the steepness, the steepest first.
+
+        Where one direction is a thousand times as steep as another, few good rows say how long a valley is, but not to
+        a thousandth where it points, and gradients do. The eigenvectors are an active subspace of all d directions
+        (Constantine, Dow & Wang, Active subspace methods in theory and practice, 2014, section 2).
+
+        Args:
+            steepness: the sum of g g^T over gradients g in points, d x d.
+        """
+        turn = torch.linalg.eigh(self.axes.mT @ steepness.to(self.axes) @ self.axes).eigenvectors.flip(-1)
+        return type(self)(self.centre, self.axes @ turn, self._into @ turn)
+
+    @classmethod
+    def _along(cls, centre: Tensor, variance: Tensor, directions: Tensor) -> Self:
+        """Axes a deviation long, or nearly as long as the longest one, in orthonormal directions, a column for each."""
+        deviation = variance.clamp(min=0).sqrt()
+        deviation = deviation.clamp(min=max(FLOOR * float(deviation.max()), torch.finfo(deviation.dtype).tiny))
+        return cls(centre, directions * deviation, directions / deviation)
+
+
+def weighed_covariance(good: Tensor) -> Tensor:
+    """The covariance (d x d) of the k best rows (k x d, best first), weighed by log(k + 1/2) - log i.
+
+    So CMA-ES weighs them (Hansen, The CMA evolution strategy: a tutorial, 2016, eq. 49).
+    """
+    k = len(good)
+    weight = math.log(k + 0.5) - torch.arange(1, k + 1, dtype=good.dtype, device=good.device).log()
+    weight = weight / weight.sum()
+    off = good - weight @ good
+    return (weight[:, None] * off).mT @ off

@@ -1,0 +1,106 @@
+"""`Turns`: several strategies that take turns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from deepbore.classifiers import Classifier
+from deepbore.data.trial import Budget
+from deepbore.errors import SettingError
+from deepbore.labels import Labelling
+from deepbore.space import SearchSpace
+from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
+
+
+class Turns(Strategy):
+    """A first strategy, and others that make every second proposal where they apply.
+
+    A single point is proposed by the first of the others that applies (`Strategy.applies`), did not have its turn
+    before, and is ready after learning (`Strategy.fit`); if there is none, by the first strategy. A batch is shared
+    equally among the first and all others that apply and are ready, and each share keeps apart from those before it.
+
+    Args:
+        strategies: the first, a `ModelStrategy`, lends the others its acquisition and its search.
+
+    Raises:
+        SettingError: for anything else.
+
+    Example:
+        >>> from deepbore import KernelPLS, Real, SearchSpace, Study
+        >>> from deepbore.strategies import NearBest
+        >>> space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+        >>> study = Study(space, strategy=Turns([ModelStrategy(KernelPLS()), NearBest()]))
+        >>> type(study.classifier).__name__
+        'KernelPLS'
+    """
+
+    def __init__(self, strategies: Sequence[Strategy]):
+        several = list(strategies) if isinstance(strategies, (list, tuple)) else []
+        if not several or not all(isinstance(each, Strategy) for each in several):
+            raise SettingError(f"strategies must be a list of strategies, but got {strategies!r:.100}.")
+        if not isinstance(several[0], ModelStrategy):
+            raise SettingError(
+                f"the first of the strategies must be a ModelStrategy, whose acquisition and search the others use, "
+                f"but is {type(several[0]).__name__}. Put it after ModelStrategy(KernelPLS())."
+            )
+        self.first, self.others = several[0], several[1:]
+        self._had_turn = [False] * len(self.others)  # whether the latest turn was theirs
+
+    @property
+    def models(self) -> tuple[Classifier, ...]:
+        return tuple(model for each in (self.first, *self.others) for model in each.models)
+
+    def check(self, space: SearchSpace, labels: Labelling) -> None:
+        for each in (self.first, *self.others):
+            each.check(space, labels)
+
+    def at_budgets(self, budget: Budget) -> Strategy:
+        return Turns([self.first.at_budgets(budget), *(each.at_budgets(budget) for each in self.others)])
+
+    def fit(self, view: View) -> bool:
+        """Whether the first is ready; the others learn when it is their turn."""
+        return self.first.fit(view)
+
+    def propose(self, view: View, q: int) -> Proposal:
+        shared = replace(view, first=self.first)
+        due = self._due(shared, q)
+        if not due:
+            return self.first.propose(shared, q)
+        if q == 1:
+            return due[0].propose(shared, 1)
+        return self._shared_batch([*due, self.first], shared, q)
+
+    def _due(self, view: View, q: int) -> list[Strategy]:
+        """Those of the others that propose now, at most one for a single point."""
+        due: list[Strategy] = []
+        for number, each in enumerate(self.others):
+            if not each.applies(view):
+                continue
+            self._had_turn[number] = q > 1 or not self._had_turn[number]
+            failure = f"{type(each).__name__} could not learn its rows, going on without it: %s"
+            if self._had_turn[number] and view.agreed(partial(each.fit, view), failure):
+                due.append(each)
+                if q == 1:
+                    break
+        return due
+
+    def _shared_batch(self, strategies: Sequence[Strategy], view: View, q: int) -> Proposal:
+        """A batch of which each strategy proposes an equal share; the last one is the first of the turns."""
+        parts = [view.observations.points[:0].cpu()]
+        for number, each in enumerate(strategies):
+            share = -(-(q - sum(map(len, parts))) // (len(strategies) - number))  # rounded up
+            if share:
+                parts.append(each.propose(view.beside(torch.cat(parts)), share).points)
+        return Proposal(torch.cat(parts), self.first.classifier)
+
+    def state_dict(self) -> dict[str, Any]:
+        states = [each.state_dict() for each in (self.first, *self.others)]
+        return {"strategies": states, "had_turn": list(self._had_turn)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for each, own in zip((self.first, *self.others), state["strategies"], strict=True):
+            each.load_state_dict(own)
+        self._had_turn = list(state["had_turn"])

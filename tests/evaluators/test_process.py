@@ -1,0 +1,48 @@
+"""`ProcessEvaluator`: processes of its own, and a GPU for each."""
+
+import os
+from functools import partial
+
+import pytest
+
+import objectives
+from deepbore import ProcessEvaluator, Study
+from deepbore.errors import SettingError
+from deepbore.evaluators.warning import EvaluationWarning
+from workers import PLANE
+
+pytestmark = pytest.mark.usefixtures("no_process_is_left")
+
+
+@pytest.mark.slow
+def test_own_processes_are_reused_and_differ_from_this_one():
+    study = Study(PLANE, seed=0)
+    evaluator = ProcessEvaluator(objectives.pid, workers=2)
+    first, second = (set(study.optimize(evaluator, 6).values[-6:]) for _ in range(2))
+    assert len(study.trials) == 12
+    assert max(len(first), len(second)) <= 2
+    assert not {os.getpid()} & first
+    assert not first & second  # each run ends its processes
+
+
+def test_each_worker_sees_a_gpu_of_its_own(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    study = Study(PLANE, seed=0)
+    evaluator = ProcessEvaluator(objectives.gpu, workers=2, devices=[3, "4"])
+    values = study.optimize(evaluator, 8, batch_size=2).values
+    assert set(values) == {3.0, 4.0}
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
+    assert set(study.optimize(ProcessEvaluator(objectives.gpu, workers=1), 1).values[-1:]) == {7.0}
+
+
+def test_a_worker_that_takes_the_place_of_another_has_its_gpu(tmp_path):
+    evaluator = ProcessEvaluator(partial(objectives.gpu_after_a_crash, folder=tmp_path), workers=1, devices=[5])
+    with pytest.warns(EvaluationWarning, match="died"):
+        result = Study(PLANE, seed=0).optimize(evaluator, 4)
+    assert [trial.value for trial in result.study.trials] == [None, None, 5.0, 5.0]
+
+
+@pytest.mark.parametrize("devices", [[], "0,1", 0, [True], [0.5], [None]])
+def test_what_is_no_list_of_gpus_is_refused(devices):
+    with pytest.raises(SettingError, match="devices must be a list of GPUs"):
+        ProcessEvaluator(objectives.gpu, devices=devices)

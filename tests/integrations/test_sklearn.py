@@ -1,0 +1,125 @@
+"""`DeepBoreSearchCV` beside scikit-learn's own searches."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from deepbore import Categorical, Condition, Integer, Ordinal, Real
+from deepbore.errors import SettingError
+from deepbore.integrations.sklearn import DeepBoreSearchCV
+
+X, Y = (part[:400] for part in load_digits(return_X_y=True))
+
+SPACE = {
+    "svc__C": Real(1e-3, 1e3, log=True),
+    "svc__kernel": Categorical(["linear", "rbf"]),
+    "svc__gamma": Real(1e-5, 1.0, log=True, when=Condition("svc__kernel", "rbf")),
+}
+
+PIPELINE = make_pipeline(StandardScaler(), SVC())
+
+
+def test_a_pipeline_is_tuned_scored_and_refitted():
+    search = DeepBoreSearchCV(PIPELINE, SPACE, n_iter=15, batch_size=2, cv=3, random_state=1).fit(X, Y)
+    scores = search.cv_results_["mean_test_score"]
+    assert len(scores) == len(search.study_.trials) == 15
+    assert search.best_score_ == scores.max() == search.study_.best_trial.value
+    assert search.best_params_ == search.study_.best_trial.params
+    assert search.best_score_ > 0.9
+    assert (search.predict(X) == Y).mean() > 0.95
+    for trial, params in zip(search.study_.trials, search.cv_results_["params"], strict=True):
+        assert trial.params == params
+        assert ("svc__gamma" in params) == (params["svc__kernel"] == "rbf")
+
+
+def test_a_finite_space_is_exhausted_as_by_a_grid_search():
+    tree, depths = DecisionTreeClassifier(random_state=0), [1, 2, 4, 8]
+    search = DeepBoreSearchCV(tree, {"max_depth": Ordinal(depths)}, n_iter=20, batch_size=3, cv=3).fit(X, Y)
+    grid = GridSearchCV(tree, {"max_depth": depths}, cv=3).fit(X, Y)
+    assert search.best_score_ == grid.best_score_
+    assert sorted(search.cv_results_["mean_test_score"]) == sorted(grid.cv_results_["mean_test_score"])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_that_raises_is_a_failed_trial():
+    space = {"max_depth": Integer(-3, 8)}  # below 1 scikit-learn refuses
+    search = DeepBoreSearchCV(DecisionTreeClassifier(random_state=0), space, n_iter=12, cv=3).fit(X, Y)
+    assert search.study_.observations.n_failed == 4
+    assert search.best_params_["max_depth"] > 3
+    assert len(search.cv_results_["params"]) == 8
+    with pytest.raises(ValueError, match="fits failed"):
+        DeepBoreSearchCV(DecisionTreeClassifier(), {"max_depth": Integer(-3, 0)}, n_iter=3).fit(X, Y)
+
+
+def test_of_several_scores_the_named_one_is_maximised():
+    tree, space = DecisionTreeClassifier(random_state=0), {"max_depth": Integer(1, 8)}
+    settings = {"scoring": ["accuracy", "f1_macro"], "n_iter": 8, "cv": 3}
+    search = DeepBoreSearchCV(tree, space, refit="f1_macro", **settings).fit(X, Y)
+    assert search.study_.best_trial.value == search.cv_results_["mean_test_f1_macro"].max()
+    with pytest.raises(SettingError, match="refit must name"):
+        DeepBoreSearchCV(tree, space, refit=False, **settings).fit(X, Y)
+
+
+def test_it_is_a_scikit_learn_estimator():
+    search = clone(DeepBoreSearchCV(PIPELINE, SPACE, n_iter=3)).set_params(n_iter=0, estimator__svc__C=2.0)
+    assert search.get_params()["estimator__svc__C"] == 2.0
+    with pytest.raises(SettingError, match="n_iter >= 1"):
+        search.fit(X, Y)
+
+
+def test_the_same_seed_gives_the_same_search():
+    results = [
+        DeepBoreSearchCV(PIPELINE, SPACE, n_iter=12, cv=2, random_state=3).fit(X, Y).cv_results_ for _ in range(2)
+    ]
+    assert results[0]["params"] == results[1]["params"]
+    assert np.array_equal(results[0]["mean_test_score"], results[1]["mean_test_score"])
+
+
+def proposed(random_state, fits=1):
+    """What each of several fits of one search tries."""
+    tree = DecisionTreeClassifier(random_state=0)
+    search = DeepBoreSearchCV(tree, {"ccp_alpha": Real(0, 0.1)}, n_iter=2, cv=2, random_state=random_state)
+    return [search.fit(X, Y).cv_results_["params"] for _ in range(fits)]
+
+
+def test_random_state_is_what_scikit_learn_takes():
+    assert proposed(np.int64(3)) == proposed(3)
+    one, other = proposed(None, fits=2)
+    assert one != other
+    first, second = proposed(np.random.RandomState(0), fits=2)
+    assert first != second
+    assert [first, second] == proposed(np.random.RandomState(0), fits=2)
+    with pytest.raises(SettingError, match="random_state must be an integer, None or a RandomState"):
+        proposed("now")
+
+
+# regression: each of these was wrong once
+@pytest.mark.slow
+def test_a_search_of_scikit_learn_ends_with_such_a_space(uncounted):
+    trees, sklearn = pytest.importorskip("sklearn.tree"), pytest.importorskip("deepbore.integrations.sklearn")
+    search = sklearn.DeepBoreSearchCV(trees.DecisionTreeClassifier(), uncounted, n_iter=30, batch_size=8, cv=2)
+    search.fit(np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2)
+    assert len(search.cv_results_["params"]) == 20
+
+
+@pytest.mark.parametrize(
+    "scoring", [["accuracy", "f1_macro"], ("accuracy", "f1_macro"), {"accuracy": "accuracy", "f1": "f1_macro"}]
+)
+def test_several_scores_without_one_that_counts_are_refused_before_any_fit(scoring):
+    fitted = []
+
+    class Tree(DecisionTreeClassifier):
+        def fit(self, *args, **settings):
+            fitted.append(self.max_depth)
+            return super().fit(*args, **settings)
+
+    search = DeepBoreSearchCV(Tree(), {"max_depth": Integer(1, 8)}, n_iter=2, scoring=scoring, refit=False, cv=2)
+    with pytest.raises(SettingError, match="refit must name the one to maximise, but got refit=False"):
+        search.fit(*load_iris(return_X_y=True))
+    assert fitted == []

@@ -1,0 +1,202 @@
+"""The page of a run: what is on it, that it is safe to open, keeps up with the run, and works in a browser."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepbore import Integer, Outcome, Real, Study
+from deepbore.cli.main import main
+from deepbore.plots.page.learned import Learned, learned_sections
+from deepbore.plots.page.sections import history_section
+from deepbore.plots.parallel_chart import DeclaredScale
+from deepbore.plots.sources import record_of
+from plane import LINE, SQUARE
+from written_runs import VALUES, write_run, write_times
+
+
+@pytest.fixture
+def run(tmp_path):
+    return write_run(tmp_path / "mine", VALUES)
+
+
+def reported(run):
+    """The page that the command line writes."""
+    assert main(["report", str(run), "--quick"]) == 0
+    return (run / "report.html").read_text()
+
+
+def data_of(page):
+    """What the script of a page is given."""
+    start = page.index('<script id="data" type="application/json">') + len('<script id="data" type="application/json">')
+    return json.loads(page[start : page.index("</script>", start)])
+
+
+def test_the_page_has_what_the_journal_says(run):
+    write_times(run, 4)
+    page = reported(run)
+    for title in ("History", "Best configuration", "Parallel coordinates", "Failures", "Timeline of workers", "Trials"):
+        assert f"<h2>{title}</h2>" in page
+    assert "n_trials: 4" in page
+    assert "out of memory" in page  # the traceback
+    data = data_of(page)
+    assert [row[:3] for row in data["table"]["rows"]][:2] == [[0, 3.0, "complete"], [1, None, "failed"]]
+    assert data["table"]["best"] == 2
+    assert data["every"] is None
+    assert len(page) < 1_700_000
+
+
+def test_what_the_user_has_written_is_escaped(run):
+    page = reported(run)
+    assert "<b>adam</b>" not in page
+    assert "GB <script>" not in page
+    assert 'http-equiv="Content-Security-Policy" content="default-src \'none\'' in page
+    assert "&lt;b&gt;adam" in json.dumps(data_of(page)["about"])  # plotly reads some HTML, too
+
+
+def test_a_run_of_failures_or_of_nothing_has_a_page(tmp_path):
+    for name, values in {"failed": [None, None], "empty": [], "pending": ["pending"]}.items():
+        assert "History" in reported(write_run(tmp_path / name, values))
+
+
+def test_a_page_of_several_values_shows_the_front(tmp_path):
+    page = reported(write_run(tmp_path, [(1.0, 5.0), (2.0, 6.0), (3.0, 1.0)], directions=["minimize", "maximize"]))
+    assert "beaten by none" in page
+    assert [column["name"] for column in data_of(page)["table"]["columns"]][:3] == ["trial", "value 0", "value 1"]
+
+
+def test_a_running_run_is_watched_until_it_ends(tmp_path):
+    """The page is written anew for each event, shows itself anew while the run goes on, and not after it."""
+    run = write_run(tmp_path / "mine", [4.0, 2.5, 2.0, "pending"])
+    command = [sys.executable, "-m", "deepbore.cli", "watch", str(run), "--quick", "--every", "0.2"]
+    page = run / "report.html"
+    with (run / "journal.jsonl.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        watcher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        seen = wait_for(lambda: page.exists() and data_of(page.read_text()))
+        assert (seen["every"], len(seen["table"]["rows"])) == (0.2, 4)
+        write_run(run, [4.0, 2.5, 2.0, 1.0, 0.5])
+        wait_for(lambda: len(data_of(page.read_text())["table"]["rows"]) == 5)
+    assert watcher.wait(60) == 0
+    assert data_of(page.read_text())["every"] is None
+    assert os.path.getsize(page) > 1_000_000
+
+
+def wait_for(condition, seconds=120):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(condition)
+
+
+# --- in a browser ----------------------------------------------------------------------------------------------------
+
+CHROMIUM = next((path for path in map(Path, ["/usr/bin/chromium", "/usr/bin/google-chrome"]) if path.exists()), None)
+
+
+@pytest.fixture
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.slow
+def test_the_page_works_in_a_browser(browser, run):
+    """No errors, no requests, the table sorts, the pointer shows a configuration, and nothing is too wide."""
+    write_times(run, 4)
+    reported(run)
+    tab = browser.new_page(viewport={"width": 1300, "height": 900})
+    tab.set_default_timeout(120_000)
+    said, asked = [], []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(f"file://{run}/report.html")
+    tab.wait_for_selector(".js-plotly-plot .scatterlayer .point")
+    words = under_the_pointer(tab)
+    assert "trial" in words
+    assert "lr:" in words
+    column = "[...document.querySelectorAll('#trials tbody tr td:first-child')].map((cell) => cell.textContent)"
+    assert tab.evaluate(column) == ["2", "3", "0", "1"]  # by value, the failure last
+    tab.evaluate("document.querySelector('#trials th:nth-child(2) button').click()")
+    assert tab.evaluate(column) == ["0", "3", "2", "1"]
+    tab.evaluate("document.querySelector('#trials th:nth-child(1) button').click()")
+    assert tab.evaluate(column) == ["0", "1", "2", "3"]
+    tab.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+    tab.wait_for_timeout(500)
+    tab.set_viewport_size({"width": 400, "height": 900})
+    tab.wait_for_timeout(500)
+    assert tab.evaluate("document.documentElement.scrollWidth") == 400
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+def under_the_pointer(tab):
+    """What comes up when the pointer is on the first point of the first picture."""
+    for _ in range(20):
+        x, y = tab.evaluate(
+            """() => { const box = document.querySelector('[data-chart="0"] .point').getBoundingClientRect();
+                       return [box.x + box.width / 2, box.y + box.height / 2]; }"""
+        )
+        tab.mouse.move(x - 4, y - 1)
+        tab.mouse.move(x, y)
+        tab.wait_for_timeout(500)
+        if words := tab.evaluate("document.querySelector('.hoverlayer .hovertext')?.textContent"):
+            return words
+    raise AssertionError("nothing comes up under the pointer")
+
+
+# regression: each of these was wrong once
+def test_a_page_is_written_whatever_stands_in_a_reason(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = Study(LINE, journal="run.jsonl")
+    for trial, reason in zip(study.ask(2), [None, "can't read a\udcff.png"], strict=True):  # no name in UTF-8
+        study.tell(trial, 1.0 if reason is None else Outcome.failure(reason))
+    study.close()
+    assert main(["report", "run.jsonl", "--quick"]) == 0
+    assert "can't read a?.png" in (tmp_path / "run.html").read_text().replace("&#x27;", "'").replace("&#39;", "'")
+
+
+def test_the_page_keeps_an_earlier_task_out_of_tau_and_axis(after_a_task):
+    (chart,) = history_section(record_of(after_a_task)).charts
+    tau = next(trace for trace in chart.data if trace["name"].startswith("tau"))
+    assert tau["y"][-1] == pytest.approx(after_a_task.labels(after_a_task.observations).metrics["tau"])
+    assert chart.layout["yaxis"]["range"][1] < 100
+
+
+def test_values_of_another_task_do_not_stretch_the_page():
+    study = Study(SQUARE, seed=0)
+    x = np.linspace(0, 1, 20)
+    study.add({"x": x, "y": x}, 3000 * x + 1000, task="another")
+    study.optimize(lambda p: (p["x"] - 0.3) ** 2 + p["y"], 12, progress=False)
+    study.fit()
+    assert Learned(study).shown.high < 10
+
+
+def test_the_page_has_a_bar_and_an_axis_for_each_parameter(dotted):
+    sections = {section.title.split(":")[0]: section for section in learned_sections(dotted)}
+    names = sections["Importance"].charts[0].data[0]["y"]
+    assert len(set(names)) == 3
+    assert sections["Importance"].charts[0].data[1]["y"] == names
+    assert len({chart.layout["xaxis"]["title"]["text"] for chart in sections["Slices"].charts}) == 3
+
+
+@pytest.mark.parametrize("parameter", [Integer(1, 8), Integer(0, 100, step=20), Real(0, 1), Real(0, 0.3, step=0.1)])
+def test_ticks_of_the_page_are_values_that_a_parameter_can_have(parameter):
+    for value in DeclaredScale.of(parameter.to_dict(), []).ticks:
+        native = int(value) if isinstance(parameter, Integer) else value
+        assert value == native
+        assert parameter.decode(parameter.encode([native])) == [pytest.approx(native)]

@@ -1,0 +1,50 @@
+"""What a page says of the classifier."""
+
+import pytest
+
+from deepbore import Categorical, Real, SearchSpace, plots as pictures
+from deepbore.plots.sources import record_of
+from drawn_studies import CUBE, MIXED, NAN
+from pictured import told_at_random
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "space", [MIXED, CUBE, SearchSpace({"x": Real(1, 100, log=True)})], ids=["mixed", "cube", "line"]
+)
+def test_a_report_of_a_study_says_what_its_classifier_has_learned(space):
+    study = told_at_random(space, [float(k % 7) if k % 5 else NAN for k in range(24)])
+    page = pictures.report(study, title="mine", facts={"when": "today"}, configuration="seed: 0")
+    for said in (
+        "<h1>mine</h1>",
+        "today",
+        "seed: 0",
+        "Slices: predicted value",
+        "Predictions of unseen trials",
+        "Failures",
+    ):
+        assert said in page
+    assert ("Importance" in page) == ("Pairs: predicted value" in page) == (len(space) > 1)
+    assert len(page) < 2_300_000
+
+
+def test_a_study_and_its_journal_have_one_record(tmp_path):
+    from deepbore.data.replay import read_record
+
+    study = told_at_random(MIXED, [1.0, NAN, 2.0], journal=tmp_path / "run.jsonl")
+    assert record_of(study).trials == read_record(tmp_path / "run.jsonl").trials
+    assert record_of(study).space == read_record(tmp_path / "run.jsonl").space
+
+
+def test_what_users_write_is_escaped():
+    evil = "<script>alert('x')</script>&"
+    space = SearchSpace({evil: Categorical([evil, "b"]), "x": Real(0, 1)})
+    page = pictures.report(told_at_random(space, [2.0, 1.0, 3.0]), title=evil, facts={evil: evil}, configuration=evil)
+    assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize("values", [[], [NAN, NAN], [1.0], [1.0, 1.0]])
+def test_a_report_of_a_run_without_anything_learned_says_so(values):
+    page = pictures.report(told_at_random(MIXED, values))
+    assert "nothing to learn" in page or "nothing to tell apart" in page
+    assert "<h2>History</h2>" in page

@@ -1,0 +1,181 @@
+"""How a study comes by its state: loaded, copied, or with parts that have learned elsewhere."""
+
+import copy
+import pickle
+import shutil
+import threading
+
+import pytest
+
+import objectives
+from deepbore import (
+    Calibrated,
+    DeepEnsemble,
+    DeepPLS,
+    FourierLogistic,
+    GPClassifier,
+    HyperDeepEnsemble,
+    ImprovementLabels,
+    KernelPLS,
+    LaplaceGGN,
+    MCDropout,
+    MLPClassifier,
+    RandomForest,
+    RelativeRatio,
+    Study,
+    Suggester,
+    minimize,
+)
+from deepbore.errors import JournalError, SettingError
+from plane import LINE
+from workers import PLANE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda study: (study.recommended, study.fit()),
+        lambda study: (study.fit(), study.recommended, study.fit()),
+        lambda study: (study.fix({}), study.fit()),
+    ],
+)
+def test_looks_at_a_loaded_study_change_no_proposal_in_whatever_order(tmp_path, look):
+    found = []
+    for name, seen in (("plain", lambda _: None), ("looked", look)):
+        journal = tmp_path / f"{name}.jsonl"
+        study = Study(PLANE, seed=3, journal=journal)
+        study.optimize(objectives.bowl, 12)
+        study.close()
+        study = Study.load(journal)
+        seen(study)
+        study.optimize(objectives.bowl, 5)
+        study.close()
+        found.append([trial.params for trial in study.trials])
+    assert found[0] == found[1]
+
+
+def far_bowl(params):
+    return (params["x"] - 1) ** 2 + (params["y"] - 2) ** 2
+
+
+# regression: each of these was wrong once
+def test_a_study_that_is_refused_takes_no_classifier_and_no_labels(tmp_path):
+    classifier, labels = MLPClassifier(), ImprovementLabels()
+    study = Study(LINE, journal=tmp_path / "run.jsonl", classifier=classifier, labels=labels)
+    study.ask()
+    with pytest.raises(JournalError, match="holds a run already"):
+        Study(LINE, journal=tmp_path / "run.jsonl", classifier=classifier, labels=labels)
+    with pytest.raises(SettingError, match="n_trials=None needs something else"):
+        minimize(far_bowl, LINE, None, classifier=classifier)
+    study.ask()
+
+
+def go_on(study, n):
+    for _ in range(n):
+        (trial,) = study.ask()
+        study.tell(trial, (trial.params["x"] - 0.3) ** 2)
+
+
+def test_a_new_run_with_a_classifier_that_has_learned_in_another_says_so(tmp_path, caplog):
+    head, path = KernelPLS(), tmp_path / "run.jsonl"
+    first = minimize(lambda p: p["x"], LINE, 4, seed=0, n_initial=3, classifier=head, journal=path).study
+    assert "has learned" not in caplog.text
+    minimize(lambda p: p["x"], LINE, 4, seed=1, n_initial=3, classifier=head)
+    assert "this KernelPLS has learned in another run, and goes on from there" in caplog.text
+    first.close()
+    caplog.clear()
+    go_on(Study.load(path, classifier=head), 1)  # which has its weights of then
+    assert "has learned" not in caplog.text
+
+
+def test_a_study_does_not_share_its_classifier_with_another_that_goes_on():
+    head = KernelPLS()
+    first, second = (Study(LINE, seed=seed, n_initial=2, classifier=head) for seed in (1, 2))
+    go_on(second, 3)
+    for call in (first.ask, first.fit, lambda: first.optimize(lambda p: p["x"], 1)):
+        with pytest.raises(SettingError, match="KernelPLS was given to another study, too"):
+            call()
+    first.add({"x": [0.5]}, [1.0])
+    assert len(first.trials) == 1
+    alone = Study(LINE, seed=2, n_initial=2)
+    go_on(alone, 3)
+    assert [trial.params for trial in second.trials] == [trial.params for trial in alone.trials]
+
+
+def test_a_classifier_that_was_only_tried_out_is_still_new(caplog):
+    head = KernelPLS()
+    with pytest.raises(SettingError, match="n_trials=None"):
+        minimize(lambda p: p["x"], LINE, None, classifier=head)
+    Study(LINE, classifier=head)
+    suggester = Suggester(LINE, seed=0, n_initial=2, classifier=head)
+    go_on(suggester.study, 3)
+    assert suggester.study.classifier is head
+    assert "has learned" not in caplog.text
+
+
+def test_a_study_can_be_copied_from_a_callback():
+    study, copies = Study(LINE, seed=0), []
+
+    def keep(study, trial):
+        if trial.id in (5, 11):
+            copies.extend([pickle.loads(pickle.dumps(study)), copy.deepcopy(study)])
+
+    study.optimize(lambda params: params["x"], 13, callbacks=[keep])
+    assert [len(each.trials) for each in copies] == [6, 6, 12, 12]
+    assert copies[-1].ask()[0].params == study.trials[12].params
+
+
+HEADS = [
+    DeepEnsemble,
+    DeepPLS,
+    FourierLogistic,
+    GPClassifier,
+    HyperDeepEnsemble,
+    GPClassifier,
+    HyperDeepEnsemble,
+    KernelPLS,
+    LaplaceGGN,
+    MCDropout,
+    LaplaceGGN,
+    MCDropout,
+    MLPClassifier,
+    RandomForest,
+    RelativeRatio,
+    lambda: Calibrated(MLPClassifier()),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classifier", HEADS)
+def test_a_look_at_a_study_that_was_loaded_in_its_design_changes_nothing(classifier, tmp_path):
+    study = Study(LINE, seed=0, n_initial=4, journal=tmp_path / "run.jsonl", classifier=classifier())
+    for _ in range(4):
+        (trial,) = study.ask()
+        study.tell(trial, (trial.params["x"] - 0.3) ** 2)
+    study.close()
+    proposed = []
+    for looks in (0, 2):
+        path = shutil.copy(tmp_path / "run.jsonl", tmp_path / f"{looks}.jsonl")
+        shutil.copy(tmp_path / "run.jsonl.ckpt", f"{path}.ckpt")
+        loaded = Study.load(path)
+        if looks:
+            loaded.fit(looks)
+        proposed.append([loaded.ask()[0].params for _ in range(2)])
+    assert proposed[0] == proposed[1]
+
+
+class Locked(KernelPLS):
+    """Can't be copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+def test_a_loaded_study_may_be_looked_at_whatever_its_classifier_holds(tmp_path):
+    study = Study(LINE, seed=0, n_initial=4, journal=tmp_path / "run.jsonl", classifier=Locked())
+    for trial in study.ask(4):
+        study.tell(trial, trial.params["x"] ** 2)
+    study.close()
+    assert Study.load(tmp_path / "run.jsonl", classifier=Locked()).fit().ready
