@@ -91,8 +91,18 @@ def _parts(text: str) -> dict[str, Any]:
 
 
 def _is_own(part: Any) -> bool:
-    path = part.get("class_path", "") if isinstance(part, dict) else part
-    if str(path).startswith("deepbore.") or "." not in str(path):
-        return True
-    log.warning(FOREIGN, path)
-    return False
+    """Whether a part of a configuration names only what is deepbore's: functions are imported by their names, too."""
+    for path in _texts(part):
+        if "." in path and not path.startswith("deepbore."):
+            log.warning(FOREIGN, path)
+            return False
+    return True
+
+
+def _texts(given: Any) -> Iterator[str]:
+    """The texts in plain data, not the keys."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, dict | list):
+        for each in given.values() if isinstance(given, dict) else given:
+            yield from _texts(each)

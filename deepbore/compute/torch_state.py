@@ -57,16 +57,21 @@ def caller_torch_state() -> Iterator[None]:
         yield
         return
     levels, _callers.modes = _callers.modes, []
-    device = torch.get_default_device()
+    device = default_device()
     _dtype.release(len(levels))
     try:
         with levels[0].entered():
             yield
     finally:
-        if torch.get_default_device() != device:
+        if default_device() != device:
             torch.set_default_device(None if device == CPU else device)
         _dtype.acquire(len(levels))
         _callers.modes = levels
+
+
+def default_device() -> torch.device:
+    """The device of new tensors. `torch.get_default_device` of torch 2.5 ignores contexts, and fails after a reset."""
+    return torch.empty(0).device
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class Modes:
     def now(cls) -> "Modes":
         """The modes of this thread."""
         autocast = tuple((torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in AUTOCAST)
-        return cls(torch.is_inference_mode_enabled(), torch.is_grad_enabled(), autocast, torch.get_default_device())
+        return cls(torch.is_inference_mode_enabled(), torch.is_grad_enabled(), autocast, default_device())
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -99,7 +104,7 @@ class Modes:
             stack.enter_context(torch.set_grad_enabled(self.gradients and not self.inference))
             for kind, (enabled, dtype) in zip(AUTOCAST, self.autocast, strict=True):
                 stack.enter_context(torch.autocast(kind, dtype=dtype, enabled=enabled))
-            if torch.get_default_device() != self.device:  # a device mode slows every call: only where it is needed
+            if default_device() != self.device:  # a device mode slows every call: only where it is needed
                 stack.enter_context(torch.device(self.device))
             yield
 
