@@ -27,7 +27,7 @@ GRID = SearchSpace({"a": Ordinal(list(range(12))), "b": Ordinal(list(range(9)))}
 def new_search(space):
     data = toy_data(space, 30)
     generator = torch.Generator().manual_seed(7)
-    return Search(UpperConfidenceBound(), fit(KernelPLS(), data, epochs=2), data.observations, generator)
+    return Search(UpperConfidenceBound(kappa=2.0), fit(KernelPLS(), data, epochs=2), data.observations, generator)
 
 
 def proposed_by_two(candidates, space, q):

@@ -247,7 +247,8 @@ def shared_proposals(candidates, q, world=2, seed=0):
         classifier, scored = classifiers[ranks.rank], classifiers[ranks.rank].posterior
         classifier.posterior = lambda points: sizes[ranks.rank].append(len(points)) or scored(points)
         generator = torch.Generator().manual_seed(seed)
-        found = candidates.propose(Search(UpperConfidenceBound(), classifier, data.observations, generator, ranks), q)
+        bound = UpperConfidenceBound().resolved(classifier)
+        found = candidates.propose(Search(bound, classifier, data.observations, generator, ranks), q)
         return found, generator.get_state()
 
     return on_ranks(task, world), sizes

@@ -71,7 +71,9 @@ def trained(request):
 
 def entries(candidates, trained, q):
     classifier, observations = trained
-    search = Search(default_acquisition(classifier), classifier, observations, torch.Generator().manual_seed(0))
+    search = Search(
+        default_acquisition(classifier).resolved(classifier), classifier, observations, torch.Generator().manual_seed(0)
+    )
     with Transfers() as transfers:
         candidates.propose(search, q)
     return transfers.entries
