@@ -22,7 +22,7 @@ import lazy_loader
 
 __version__ = "0.2.0"
 
-FORMER = {"Suggester": "deepbore.study"}  # renamed, with the room that still knows the name
+FORMER = {"Ambitious": "deepbore.candidates", "Suggester": "deepbore.study"}  # old name -> module that maps it
 
 # every name is imported when it is first used, so that `import deepbore` stays light; __init__.pyi lists them
 _import, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

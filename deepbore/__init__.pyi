@@ -11,13 +11,13 @@ from .acquisition import (
     UpperConfidenceBound as UpperConfidenceBound,
 )
 from .candidates import (
-    Ambitious as Ambitious,
     BoTorchBatch as BoTorchBatch,
     DifferentialEvolution as DifferentialEvolution,
     EpsilonGreedy as EpsilonGreedy,
     GreedyBatch as GreedyBatch,
     LocalSearch as LocalSearch,
     MultiStartLBFGS as MultiStartLBFGS,
+    RaisedIncumbent as RaisedIncumbent,
     RandomSearch as RandomSearch,
     RelaxedSearch as RelaxedSearch,
     SVGDCandidates as SVGDCandidates,

@@ -13,6 +13,7 @@ from deepbore.errors import SettingError
 
 P = TypeVar("P")
 Description = dict[str, Any]  # {"class_path": ..., "init_args": {...}}, as in a LightningCLI configuration
+FORMER_PATHS = {"deepbore.candidates.Ambitious": "deepbore.candidates.RaisedIncumbent"}  # classes in old journals
 
 
 class Component:
@@ -84,6 +85,7 @@ def make(description: Mapping[str, Any], kind: type[P]) -> P:
         SettingError: for a class that is not deepbore's, or a setting that could not be written down.
     """
     path = str(description["class_path"])
+    path = FORMER_PATHS.get(path, path)
     cls = _importable(path, kind)
     part = cls(**{name: _made(value, path) for name, value in description["init_args"].items()})
     return cast(P, part)
@@ -117,8 +119,16 @@ def without_addresses(text: str) -> str:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two descriptions, perhaps of different processes, are equal but for memory addresses."""
-    return without_addresses(repr(one)) == without_addresses(repr(other))
+    """Whether two descriptions, perhaps of different processes or versions, describe the same component."""
+    return _comparable(one) == _comparable(other)
+
+
+def _comparable(description: Any) -> str:
+    """A description as text without memory addresses and former class paths."""
+    text = without_addresses(repr(description))
+    for former, path in FORMER_PATHS.items():
+        text = text.replace(f"'{former}'", f"'{path}'")
+    return text
 
 
 def _arguments(part: Any) -> dict[str, Any]:

@@ -64,7 +64,7 @@ CANDIDATES = {
     "RelaxedSearch": lambda: candidates.RelaxedSearch(
         candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20)
     ),
-    "Ambitious": lambda: candidates.Ambitious(share=0.5),
+    "RaisedIncumbent": lambda: candidates.RaisedIncumbent(share=0.5),
     "ThompsonBatch": candidates.ThompsonBatch,
     "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
 }

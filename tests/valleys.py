@@ -68,7 +68,7 @@ def near_model_of(study):
     good, rows = near_best(study)
     model = NearModel(rows=200, iterations=15, prior=True, crashes=True)
     model.bind(BOX)
-    model.learn_along(LocalAxes.principal(good), rows)
+    model.learn_in_axes(LocalAxes.principal(good), rows)
     return model
 
 

@@ -18,14 +18,14 @@ class Acquisition(Component, ABC):
     Attributes:
         links: the links of scores that it is defined for.
         needs: the `Classifier.capabilities` that it uses.
-        heads: for the error message, the classifiers that have these.
+        suited: for the error message, classifiers that have these capabilities.
         otherwise: for the error message, an acquisition for other classifiers.
         takes_front: whether `best` is the labels of a Pareto front, (1 + f) x k (`Labelling.grades_front`).
     """
 
     links: ClassVar[frozenset[Link]] = frozenset(Link)
     needs: frozenset[str] = frozenset()
-    heads: str = UNCERTAIN
+    suited: str = UNCERTAIN
     otherwise: str = "ClassProbability"
     takes_front: ClassVar[bool] = False
 
@@ -61,5 +61,5 @@ class Acquisition(Component, ABC):
         if missing := self.needs - classifier.capabilities:
             raise SettingError(
                 f"{own} needs {' and '.join(sorted(missing))} of the scores, which {model} does not have. "
-                f"Use {self.heads}, or {self.otherwise}."
+                f"Use {self.suited}, or {self.otherwise}."
             )

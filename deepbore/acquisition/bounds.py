@@ -84,17 +84,26 @@ class TheoremBound(Acquisition):
         norm: b > 0, a bound on the RKHS norm of pi. It cannot be learned from the data.
 
     Raises:
-        SettingError: for a number outside its range; for the scores of a classifier other than `KernelPLS`.
+        SettingError: for a number outside its range; for a classifier other than `KernelPLS`, unless its class sets
+            `has_theorem_bound = True`, and its posterior is a `TheoremPosterior`.
     """
 
-    needs = frozenset({"std", "theorem"})
-    heads = "KernelPLS"
+    needs = frozenset({"std"})
+    suited = "KernelPLS"
     otherwise = "UpperConfidenceBound"
 
     def __init__(self, delta: float = 0.1, norm: float = 1.0):
         between(0, 1, delta=delta)
         above(0, norm=norm)
         self.delta, self.norm = delta, norm
+
+    def check(self, classifier: Classifier) -> None:
+        super().check(classifier)
+        if not getattr(classifier, "has_theorem_bound", False):
+            raise SettingError(
+                f"TheoremBound needs the beta_t of Theorem 1, which {type(classifier).__name__} does not have. "
+                f"Use {self.suited}, or {self.otherwise}."
+            )
 
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         if not isinstance(posterior, TheoremPosterior):
@@ -155,7 +164,7 @@ class ExpectedProbability(Acquisition):
         one_of(("probit", "samples"), by=by)
         self.by = by
         self.needs = frozenset({"members"} if by == "samples" else {"std"})
-        self.heads = f'{WITH_MEMBERS}, by="probit"' if by == "samples" else UNCERTAIN
+        self.suited = f'{WITH_MEMBERS}, by="probit"' if by == "samples" else UNCERTAIN
 
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         if self.by == "samples":
@@ -190,7 +199,7 @@ class PosteriorSample(Acquisition):
     """
 
     needs = frozenset({"members"})
-    heads = f"{WITH_MEMBERS}, or the search ThompsonBatch"
+    suited = f"{WITH_MEMBERS}, or the search ThompsonBatch"
 
     def __init__(self, member: int = 0):
         whole(0, member=member)

@@ -59,7 +59,7 @@ class LogHypervolumeImprovement(Acquisition):
 
     links = frozenset({Link.IDENTITY})
     needs = frozenset({"columns"})
-    heads = "PerColumn(KernelPLS(), columns=k)"
+    suited = "PerColumn(KernelPLS(), columns=k)"
     otherwise = "labels of one column, such as ChebyshevLabels"
     takes_front = True
 

@@ -1,18 +1,19 @@
-"""`Candidates`: how the acquisition is maximised, and `Search`: what they may look at."""
+"""`Candidates`: an optimiser of the acquisition; `Search`: the context of one proposal."""
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from deepbore.acquisition import Acquisition
-from deepbore.candidates.selection import distinct, fresh_rows, require_room
+from deepbore.candidates.selection import first_new_rows, require_room, select_new
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.posterior import UNCERTAIN
@@ -24,29 +25,39 @@ from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.validation import of_kind, required
 
-CHUNK = 256  # points whose value is computed at once: what that takes stays in the cache
-ACCELERATOR_CHUNK = 2**15  # ... where many are as quick as few, and memory alone is the limit
-WORTH_SHARING = 512  # points for each rank, from which on gathering values takes less than computing them
+CHUNK = 256  # points evaluated at once on a CPU: intermediate results stay in the cache
+ACCELERATOR_CHUNK = 2**15  # points evaluated at once on a GPU, where only memory is limited
+WORTH_SHARING = 512  # points a rank from which computing them separately is faster than on every rank
+FORMER_NAMES = {
+    "near_best": "sample_neighbours",
+    "fresh": "first_new",
+    "gathered": "gather_ranked",
+    "located": "from_configurations",
+    "configurations": "to_configurations",
+    "allowed": "keep_permitted",
+    "goal": "incumbent",
+    "ambition": "margin",
+}
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a search for candidates may look at, and the points and values of one proposal.
+    """The context of one proposal: the model, the data, and functions that sample and evaluate points.
 
-    Points, values and rankings live on the classifier's device.
+    Points, values and rankings are on the device of the classifier.
 
     Attributes:
-        acquisition: the formula to maximise, its open settings filled in for the classifier.
+        acquisition: the function to maximise, resolved for the classifier.
         classifier: the trained classifier.
-        observations: what is known, pending rows included.
-        generator: the run's stream of random numbers, the same on all ranks: for what they decide alike.
+        observations: all trials, pending ones included.
+        generator: random numbers of the run, the same on all ranks: for decisions that all ranks share.
         ranks: the processes that search together.
-        ambition: by how much an improvement must exceed the best label to count, >= 0.
-        feasibility: how likely points keep the black-box constraints; None where none has been violated.
-        centre_rows: rows, best first, whose neighbours are looked at; None for the best of all.
-        centre: the point (d) that is searched around; None for the whole space.
-        axes: the directions of a search around a centre, with how far it reaches along each: d x d, a column an axis.
-        chosen: points (k x d) that are proposed in the same batch already; None for none.
+        margin: added to the best label to give the incumbent that improvement is measured against, >= 0.
+        feasibility: the model of the black-box constraints; None if no trial has violated any.
+        centre_rows: rows, best first, whose neighbours are sampled; None for the best of all rows.
+        centre: the point (d) that a local search is centred at; None to search the whole space.
+        axes: the axes of a local search, scaled by their length: d x d, one column an axis.
+        chosen: points (k x d) already selected for the same batch; None for none.
     """
 
     acquisition: Acquisition
@@ -54,12 +65,21 @@ class Search:
     observations: Observations
     generator: torch.Generator
     ranks: Ranks = field(default_factory=Ranks)
-    ambition: float = 0.0
+    margin: float = 0.0
     feasibility: Feasibility | None = None
     centre_rows: Tensor | None = None
     centre: Tensor | None = None
     axes: Tensor | None = None
     chosen: Tensor | None = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """An attribute by its former name, with a DeprecationWarning."""
+            if name not in FORMER_NAMES:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warnings.warn(f"Search.{name} is now Search.{FORMER_NAMES[name]}.", DeprecationWarning, stacklevel=2)
+            return getattr(self, FORMER_NAMES[name])
 
     @property
     def space(self) -> SearchSpace:
@@ -68,18 +88,18 @@ class Search:
 
     @property
     def device(self) -> torch.device:
-        """Where points, values and rankings live."""
+        """The device of points, values and rankings."""
         return self.classifier.device
 
     @cached_property
     def stream(self) -> torch.Generator:
-        """The stream that points are drawn with, on the device: the run's own, or one that is seeded from it."""
+        """Random numbers on the device: the generator of the run, or one seeded from it."""
         return generator_on(self.device, self.generator)
 
     # --- several ranks -----------------------------------------------------------------------------------------------
 
     def on_own_stream(self) -> "Search":
-        """The same search, with a stream of this rank's own; without other ranks the search itself."""
+        """A copy that draws different random numbers on each rank; with one rank, the search itself."""
         if self.ranks.world == 1:
             return self
         own = copy(self)
@@ -90,8 +110,8 @@ class Search:
         """This rank's share of a count, rounded up."""
         return math.ceil(count / self.ranks.world)
 
-    def gathered(self, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """What all ranks have ranked: points (k x d), best first, and their values (k)."""
+    def gather_ranked(self, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """The rankings of all ranks merged: points (k x d), best first, and their values (k)."""
         if self.ranks.world == 1:
             return points, values
         whole = self.ranks.whole(torch.cat([points, values[:, None].to(points)], dim=-1))
@@ -100,83 +120,81 @@ class Search:
     # --- points ------------------------------------------------------------------------------------------------------
 
     def points(self, rows: Tensor) -> Tensor:
-        """The points of some rows of the observations (k x d)."""
-        return self.located(self.observations.points[rows])
+        """The points of rows of the observations (k x d)."""
+        return self.from_configurations(self.observations.points[rows])
 
-    def located(self, configurations: Tensor) -> Tensor:
-        """Points of the run's space (k x d) as points of this search, on its device."""
+    def from_configurations(self, configurations: Tensor) -> Tensor:
+        """Points of the space of the run (k x d) -> points of this search, on its device."""
         return configurations.to(self.device)
 
     def sample(self, n: int) -> Tensor:
         """n uniform random points (n x d)."""
         return self.space.sample(n, self.stream).to(self.device)
 
-    def near_best(self, n: int, centres: int) -> Tensor:
-        """n random neighbours of so many best observed points (n x d); none where nothing has a value yet."""
+    def sample_neighbours(self, n: int, centres: int) -> Tensor:
+        """n random neighbours of the best observed points (n x d); none if no trial has a value yet.
+
+        Args:
+            n: the number of neighbours.
+            centres: the number of best points.
+        """
         best = self.points(
             self.observations.best_rows(centres) if self.centre_rows is None else self.centre_rows[:centres]
         )
         return self.space.neighbours(best, n, self.stream).to(self.device) if len(best) and n else best[:0]
 
-    def allowed(self, points: Tensor) -> Tensor:
-        """Those of the points (n x d) that may be proposed, with what is fixed by now put where it stands (k x d)."""
+    def keep_permitted(self, points: Tensor) -> Tensor:
+        """The points (n x d) that constraints permit, with fixed parameters at their values (k x d)."""
         if not self.space.is_restricted:
             return points
         points = self.space.snap(points)
         return points[self.space.permitted(points)]
 
-    def configurations(self, points: Tensor) -> Tensor:
-        """Where points of this search (n x d) lie in the space of the run."""
+    def to_configurations(self, points: Tensor) -> Tensor:
+        """Points of this search (n x d) -> points of the space of the run."""
         return points
 
-    def fresh(self, ranked: Tensor, count: int) -> Tensor:
-        """The first `count` points of a ranking (n x d), or fewer, whose configurations are new and differ."""
-        return ranked[fresh_rows(self.configurations(ranked), self.observations, count, self.chosen)]
-
-    def landed(self, starts: Tensor, ends: Tensor) -> Tensor:
-        """The configurations where climbers from `starts` to `ends` (k x d each) arrive, as snapped points (k x d).
-
-        Where constraints forbid the end, they stop on the way.
-        """
-        return self.space.project_to_feasible(starts, ends)
+    def first_new(self, ranked: Tensor, count: int) -> Tensor:
+        """At most `count` points of a ranking (n x d), the best whose configurations are new and distinct."""
+        return ranked[first_new_rows(self.to_configurations(ranked), self.observations, count, self.chosen)]
 
     # --- values ------------------------------------------------------------------------------------------------------
 
     @property
-    def goal(self) -> Tensor:
-        """The label to improve on (a scalar)."""
-        return self.classifier.best_label + self.ambition
+    def incumbent(self) -> Tensor:
+        """The label that improvement is measured against (a scalar)."""
+        return self.classifier.best_label + self.margin
 
     def value(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n), with gradients where the classifier has them.
 
-        Under black-box constraints it is the logarithm of the density, which they weigh: see `log_density`.
+        Under black-box constraints the values are those of `log_density`.
         """
         if self.feasibility is not None:
             return self.log_density(points)
-        return self.acquisition(self.classifier.posterior(points.to(self.device)), self.goal)
+        return self.acquisition(self.classifier.posterior(points.to(self.device)), self.incumbent)
 
     def log_density(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> logarithm of the density to sample batches from (n), with gradients as in `value`.
+        """Points (n x d) -> the acquisition as a log density (n), with gradients as in `value`.
 
-        Under black-box constraints log P(feasible) is added; while nothing is feasible it stands alone.
+        Under black-box constraints log P(feasible) is added; with no feasible trial yet, only log P(feasible) is used.
         """
         points = points.to(self.device)
         if self.feasibility is None:
-            return self.acquisition.log_density(self.classifier.posterior(points), self.goal)
-        possible = self.feasibility.log_probability(self.configurations(points))
-        if not self.feasibility.found:
+            return self.acquisition.log_density(self.classifier.posterior(points), self.incumbent)
+        possible = self.feasibility.log_probability(self.to_configurations(points))
+        if not self.feasibility.has_feasible:
             return possible
-        return possible + self.acquisition.log_density(self.classifier.posterior(points), self.goal)
+        return possible + self.acquisition.log_density(self.classifier.posterior(points), self.incumbent)
 
     def values(self, points: Tensor) -> Tensor:
         """Points (n x d) -> acquisition values (n) without gradients, chunk by chunk."""
         return self._chunked(self.value, points)
 
     def log_densities(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> `log_density` (n) without gradients; of many points each rank computes its share.
+        """Points (n x d), the same on all ranks -> `log_density` (n) without gradients.
 
-        So it is for points that are the same on all ranks.
+        Ranks share the computation if there are many points.
         """
         if self.ranks.world == 1 or len(points) < WORTH_SHARING * self.ranks.world:
             return self._chunked(self.log_density, points).double()
@@ -190,7 +208,7 @@ class Search:
         return torch.cat([function(part) for part in points.split(chunk)])
 
     def sorted(self, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Points (n x d) and their values (n), best first; those of trees, which are often equal, in random order."""
+        """Points (n x d) and their values (n), best first; ties, frequent with trees, are broken at random."""
         if not self.classifier.differentiable:
             order = torch.randperm(len(points), generator=self.stream, device=self.stream.device).to(points.device)
             points, values = points[order], values[order]
@@ -202,24 +220,24 @@ class Search:
 
 
 class Candidates(Component, ABC):
-    """A way to maximise the acquisition over the search space.
+    """An optimiser of the acquisition over the search space.
 
-    A subclass implements `ranked`. Searches that contain others are checked, saved and restored with them.
+    A subclass implements `ranked`. Nested optimisers are checked, saved and restored with the outer one.
 
     Attributes:
-        needs: which of `Classifier.capabilities` it uses.
+        needs: the `Classifier.capabilities` that it uses.
     """
 
     needs: frozenset[str] = frozenset()
 
     @abstractmethod
     def ranked(self, search: Search, q: int) -> Tensor:
-        """Points of configurations (k x d), best first; k > q, so that seen ones can be passed over."""
+        """Points (k x d), best first; k > q, so that evaluated and pending ones can be skipped."""
 
     def propose(self, search: Search, q: int) -> Tensor:
         """q distinct points, none evaluated or pending, the same on all ranks (q x d, on the CPU).
 
-        Where it fails, the run's stream of random numbers stands where it stood.
+        If it fails, the generator of the run is restored.
 
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
@@ -228,13 +246,13 @@ class Candidates(Component, ABC):
         before = search.generator.get_state()
         try:
             ranked = self.ranked(search, q)
-            return search.ranks.agreed(distinct(ranked, search.observations, q, search.stream, search.chosen))
+            return search.ranks.agreed(select_new(ranked, search.observations, q, search.stream, search.chosen))
         except BaseException:
             search.generator.set_state(before)
             raise
 
     def check(self, space: SearchSpace, classifier: Classifier) -> None:
-        """Raises SettingError unless it can search this space with the scores of this classifier."""
+        """Raises SettingError unless it works in this space with the scores of this classifier."""
         if missing := self.needs - classifier.capabilities:
             raise SettingError(
                 f"{type(self).__name__} needs {' and '.join(sorted(missing))} of the scores, which "
@@ -244,28 +262,28 @@ class Candidates(Component, ABC):
             part.check(space, classifier)
 
     def state_dict(self) -> dict[str, Any]:
-        """What it keeps from one proposal to the next: nothing, but for what the searches within it keep."""
+        """The state kept between proposals: by default only that of nested optimisers."""
         states = {name: part.state_dict() for name, part in self._parts()}
         return {name: state for name, state in states.items() if state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `state_dict` gave."""
+        """Restores what `state_dict` returned."""
         for name, part in self._parts():
             part.load_state_dict(state.get(name, {}))
 
     def _parts(self) -> Iterator[tuple[str, "Candidates"]]:
-        """The searches that it contains, by the name of their attribute."""
+        """The nested optimisers, by attribute name."""
         return ((name, part) for name, part in vars(self).items() if isinstance(part, Candidates))
 
 
 class WrappedSearch(Candidates):
-    """A search that changes what another one finds.
+    """An optimiser that modifies the ranking of another one.
 
     Args:
-        base: the other search.
+        base: the other optimiser.
 
     Raises:
-        SettingError: for what is no search.
+        SettingError: if `base` is not a `Candidates`.
     """
 
     def __init__(self, base: Candidates):
@@ -275,6 +293,6 @@ class WrappedSearch(Candidates):
 
 
 def sorted_by_value(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Points (n x d) and their values (n), best first, equal ones in their order."""
+    """Points (n x d) and their values (n), best first; ties keep their order."""
     order = values.argsort(descending=True, stable=True)
     return points[order], values[order]

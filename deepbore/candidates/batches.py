@@ -1,4 +1,4 @@
-"""Batches: one point after another, each away from those before it, or one for each draw from the posterior."""
+"""Batches of points: by local penalisation, or by Thompson sampling."""
 
 import math
 
@@ -10,29 +10,28 @@ from deepbore.candidates.local import LocalSearch
 from deepbore.space.features import Coordinates, squared_distances
 from deepbore.validation import above, of_kind
 
-SHORTLIST = 1000  # points of the ranking that a batch is chosen among, or 4 q
-KNOWN = 1000  # evaluated and pending points that it looks at, half of the evaluated the best and half the newest
+SHORTLIST = 1000  # best points of the ranking that a batch is chosen from, or 4 q
+KNOWN = 1000  # evaluated points considered, half the best and half the newest; and as many pending ones
 TINY = 1e-12
 
 
 class GreedyBatch(WrappedSearch):
-    """Chooses the points of a batch one by one, by the acquisition times a penalty near those chosen and pending.
+    """A batch by local penalisation: each point maximises the acquisition times a penalty near earlier points.
 
         x_j = argmax a(x) prod_{i < j} (1 - exp(-|x - x_i|^2 / (2 r_i^2))),    r_i = reach * distance of x_i to the data
 
-    where a is the acquisition as a positive density (`Acquisition.log_density`), so that each point clears its
-    surroundings. The radius follows the data: a point far from all others claims much room, one next to the best
-    observation little, and batches tighten as the run does. This is local penalisation (Gonzalez et al., Batch
-    Bayesian optimization via local penalization, 2016) with a radius that needs neither a Gaussian process nor a
-    Lipschitz constant, so that it serves every classifier. The penalty counts pending points too, so q calls for one
-    point spread as one call for q.
+    where a is the acquisition as a positive density (`Acquisition.log_density`). This is the local penalisation of
+    Gonzalez et al. (Batch Bayesian optimization via local penalization, 2016) with another radius, which needs neither
+    a Gaussian process nor a Lipschitz constant, so it works with every classifier. The radius is large far from the
+    data and small near them. Pending points are penalised too, so q calls for one point are as diverse as one call for
+    q points.
 
-    Distances are those of kernels (`deepbore.space.features.Coordinates`). A single point with nothing pending is
-    the base's. Several ranks share the base's search and the densities; all choose the same.
+    Distances are those of kernels (`deepbore.space.features.Coordinates`). For a single point without pending ones the
+    ranking of the base is unchanged. Several ranks share the search and the densities, and choose the same points.
 
     Args:
-        base: the search whose ranking the batch is chosen from; default `LocalSearch()`.
-        reach: radius of the penalty as a share of the distance to the nearest evaluated point, > 0.
+        base: the optimiser whose ranking the batch is chosen from; default `LocalSearch()`.
+        reach: the radius in units of the distance to the nearest evaluated point, > 0.
 
     Raises:
         SettingError: for a reach that is not positive.
@@ -54,11 +53,11 @@ class GreedyBatch(WrappedSearch):
         pending = pending_points(search)
         if q == 1 and not len(pending):
             return ranked
-        pool = search.fresh(ranked, max(SHORTLIST, 4 * q))
+        pool = search.first_new(ranked, max(SHORTLIST, 4 * q))
         return torch.cat([pool[self._chosen(search, pool, pending, q)], ranked]) if len(pool) else ranked
 
     def _chosen(self, search: Search, pool: Tensor, pending: Tensor, q: int) -> Tensor:
-        """Rows of the pool, in the order of choice: q of them, or all; on the device all the while."""
+        """Rows of the pool, in the order of choice: q of them, or all. All tensors stay on the device."""
         place = Coordinates(search.space).to(pool.device)
         x, known, taken = place(pool), place(known_points(search)), place(pending)
         value = search.log_densities(pool) + log_penalty(x, taken, self._radius(taken, known)).sum(-1)
@@ -69,7 +68,7 @@ class GreedyBatch(WrappedSearch):
         return torch.cat(rows)
 
     def _radius(self, x: Tensor, known: Tensor) -> Tensor:
-        """Reach times the distance of each of x (k x c) to the nearest known one (p x c): k."""
+        """The penalty radius of each point x (k x c), given the known points (p x c): k."""
         if not len(known):
             return torch.full_like(x[:, 0], self.reach)
         return self.reach * squared_distances(x, known).min(-1).values.sqrt()
@@ -82,13 +81,17 @@ def log_penalty(x: Tensor, centres: Tensor, radius: Tensor) -> Tensor:
 
 
 def pending_points(search: Search) -> Tensor:
-    """The newest pending points, up to a number, and those that the batch has already (p x d)."""
+    """The newest pending points, at most `KNOWN`, and those already in the batch (p x d)."""
     pending = search.points(search.observations.pending_rows[-KNOWN:])
-    return pending if search.chosen is None else torch.cat([pending, search.located(search.chosen).to(pending)])
+    return (
+        pending
+        if search.chosen is None
+        else torch.cat([pending, search.from_configurations(search.chosen).to(pending)])
+    )
 
 
 def known_points(search: Search) -> Tensor:
-    """Evaluated points, the best and the newest ones, up to a number (p x d)."""
+    """The best and the newest evaluated points, at most `KNOWN` (p x d)."""
     rows = search.observations.finished_rows
     if len(rows) > KNOWN:
         rows = torch.cat([rows[-KNOWN // 2 :], search.observations.best_rows(KNOWN // 2)])
@@ -96,23 +99,22 @@ def known_points(search: Search) -> Tensor:
 
 
 class ThompsonBatch(Candidates):
-    """Each point of the batch maximises one posterior sample of the score, drawn for it (`Posterior.sample`).
+    """A batch by Thompson sampling: each point maximises its own posterior sample (`Posterior.sample`).
 
-    The samples are members of an ensemble, or joint draws of a Gaussian; with fewer members than points, a member
-    drawn again gives its next best point. (BORE with a network trained by stochastic gradients behaves like Thompson
-    sampling, Oliveira et al. 2022, appendix B.) Samples are compared at the best points of another search, so the
-    acquisition has its say in what is worth comparing.
+    Samples are members of an ensemble, or joint draws of a Gaussian; a member that is drawn again gives its next best
+    point. (BORE with a network trained by stochastic gradients behaves like Thompson sampling, Oliveira et al. 2022,
+    appendix B.) Samples are evaluated at the best points of another optimiser, which uses the acquisition.
 
-    Under black-box constraints each is compared with a draw of their grades, too: the best score among the points that
-    keep them in this draw, or, if none does, the point that violates them least (Eriksson and Poloczek, 2021).
+    Under black-box constraints their grades are sampled too. The point has the best score among those that are feasible
+    in the sample, or the least violation if none is (Eriksson and Poloczek, 2021).
 
-    Several ranks share the other search.
+    Several ranks share the search of the base.
 
     Args:
-        base: the search whose ranking they are compared on; default `LocalSearch()`.
+        base: the optimiser whose best points the samples are evaluated at; default `LocalSearch()`.
 
     Raises:
-        SettingError: when the run is set up, for a classifier without a deviation.
+        SettingError: when the run is set up, for a classifier without a standard deviation.
 
     References:
         Eriksson & Poloczek, Scalable constrained Bayesian optimization, AISTATS 2021 (section 3).
@@ -126,12 +128,12 @@ class ThompsonBatch(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         ranked = self.base.ranked(search, q)
-        pool = search.fresh(ranked, max(SHORTLIST, 2 * q))
+        pool = search.first_new(ranked, max(SHORTLIST, 2 * q))
         return torch.cat([pool[self._chosen(search, pool, q)], ranked])
 
     @torch.no_grad()
     def _chosen(self, search: Search, pool: Tensor, q: int) -> Tensor:
-        """Rows of the pool, the best of each sample that is not taken yet: q of them, or all."""
+        """Rows of the pool, for each sample the best one not taken yet: q of them, or all."""
         count = min(q, len(pool))
         if not count:
             return torch.zeros(0, dtype=torch.long, device=pool.device)
@@ -145,16 +147,16 @@ class ThompsonBatch(Candidates):
         return torch.cat(rows)
 
     def _draws(self, search: Search, pool: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """Samples of the scores, and by how much constraints are violated in each (count x m both)."""
+        """Samples of the scores and of the constraint violation (count x m each)."""
         nothing = pool.new_zeros(()).expand(count, len(pool))
         if search.feasibility is None:
             return search.classifier.posterior(pool).sample(count, search.stream), nothing
-        violation = search.feasibility.sampled_violation(search.configurations(pool), count, search.stream)
-        if not search.feasibility.found:  # the classifier may have nothing to say yet
+        violation = search.feasibility.sampled_violation(search.to_configurations(pool), count, search.stream)
+        if not search.feasibility.has_feasible:  # the classifier may not be ready yet
             return nothing, violation
         return search.classifier.posterior(pool).sample(count, search.stream), violation
 
 
 def _least_violating(violation: Tensor, taken: Tensor) -> Tensor:
-    """Which points violate least of those that are not taken, mostly not at all (n booleans)."""
+    """Which points have the least violation among those not taken, usually 0 (n booleans)."""
     return violation <= violation.masked_fill(taken, math.inf).min()

@@ -1,4 +1,4 @@
-"""Batches by BoTorch's Monte Carlo acquisitions, perhaps under linear constraints."""
+"""Batches by BoTorch's Monte Carlo acquisitions, with optional linear constraints."""
 
 import math
 import numbers
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
 
 Inequality = tuple[Sequence[int], Sequence[float], float]
 Constraints = list[tuple[Tensor, Tensor, float]]
-Climb = Callable[[Tensor], Tensor]  # starts (k x q x d) -> the best that was found (q x d)
+Climb = Callable[[Tensor], Tensor]  # starts (k x q x d) -> the best local optimum (q x d)
 TOLERANCE = 1e-8
-PENDING = 64  # trials that are kept away from, the newest: the joint scores cost the cube of their number
-BASELINE = 32  # rows with the best values, one of which is taken for the best where values are noisy
+PENDING = 64  # newest pending trials that count: the cost of joint scores is cubic in their number
+BASELINE = 32  # rows with the best values: the baseline of noisy expected improvement
 
 
 class BoTorchBatch(Candidates):
-    """q points that are good together, by a Monte Carlo acquisition over the classifier's joint scores.
+    """A batch of q points that maximise a Monte Carlo acquisition of the classifier's joint scores.
 
-    The acquisition is `deepbore.acquisition.botorch.joint_acquisition`, in place of the run's own, which only ranks
-    what comes after the q points; override `monte_carlo` for another one. By default each point is chosen given those
-    before it, which for these acquisitions is nearly as good as all at once, and quicker (Wilson et al., Maximizing
-    acquisition functions for Bayesian optimization, 2018). Pending trials, the newest 64, count as chosen before all;
-    a head that gives one score a point only never proposes them again.
+    The acquisition is `deepbore.acquisition.botorch.joint_acquisition`, or what a subclass returns from `monte_carlo`.
+    The acquisition of the run is used only to rank spare points. By default the q points are chosen sequentially, which
+    for these acquisitions is nearly as good as a joint optimisation, and faster (Wilson et al., Maximizing acquisition
+    functions for Bayesian optimization, 2018). The newest 64 pending trials count as chosen already; with a classifier
+    without standard deviations they are only never proposed again.
 
-    For continuous spaces and differentiable classifiers; q > 1 also needs a deviation. The constraints given here bind
-    what this search proposes, not the initial design, which asks no search. Those of the space bind both: climbers stop
-    where they forbid to go on.
+    For continuous spaces and differentiable classifiers; q > 1 also needs standard deviations. The constraints given
+    here apply to the proposals of this optimiser, not to the initial design. Constraints of the space apply to both: a
+    local optimum outside is projected to the feasible points.
 
-    Several ranks share the pool's values and the starts, and take the best that any of them finds. SciPy steps: at
-    every iteration the climbers' points and gradients, and nothing else, visit the CPU.
+    Several ranks share the evaluation of the random points and the starts, and use the best optimum of all. The
+    optimiser is SciPy's: in each iteration only points and gradients are copied to the CPU.
 
     Args:
         joint: whether all q points are optimised at once.
-        restarts: how many starts, >= 1.
-        samples: from how many random points they are chosen, besides neighbours of the best observed.
-        iterations: of the optimiser, at most.
-        inequality_constraints: (indices of parameters, coefficients, right-hand side), in the parameters' own units:
-            sum of coefficient * parameter >= right-hand side. None of these parameters may have a log scale.
+        restarts: the number of starts, >= 1.
+        samples: random points that starts are chosen from, besides neighbours of the best observed points.
+        iterations: the maximum number of iterations of the optimiser.
+        inequality_constraints: (indices of parameters, coefficients, right-hand side), in the units of the parameters:
+            sum of coefficient * parameter >= right-hand side. Parameters with a log scale are not supported.
 
     Raises:
-        SettingError: for a number below 1; when the run is set up, for a space or classifier without gradients, one
-            with a score for each objective, or a constraint that does not fit the space; at a proposal, for a
-            constraint that can't be met, or for several points of a classifier whose scores are certain.
+        SettingError: for a number below 1; when the run is set up, for a space or classifier without gradients, a
+            classifier with a score for each objective, or a constraint that does not fit the space; at a proposal, for
+            a constraint that can't be met, or for several points of a classifier without standard deviations.
     """
 
     def __init__(
@@ -81,20 +81,20 @@ class BoTorchBatch(Candidates):
         self.inequality_constraints = list(inequality_constraints)
 
     def monte_carlo(self, search: Search) -> "AcquisitionFunction":
-        """The acquisition of q points together, one of BoTorch's."""
+        """The joint acquisition of q points, one of BoTorch's."""
         import_quietly("gpytorch")
         from deepbore.acquisition.botorch import joint_acquisition  # takes a second to import
 
         seed = int(torch.randint(2**31, (), generator=search.generator))
         rows = search.observations.best_rows(BASELINE)
-        return joint_acquisition(search.classifier, seed, search.goal, search.points(rows) if len(rows) else None)
+        return joint_acquisition(search.classifier, seed, search.incumbent, search.points(rows) if len(rows) else None)
 
     def check(self, space: SearchSpace, classifier: Classifier) -> None:
         super().check(space, classifier)
         require_gradients(self, space, classifier)
         if "columns" in classifier.capabilities:
             raise SettingError(
-                f"{type(self).__name__} searches by one score, but {type(classifier).__name__} has one for each "
+                f"{type(self).__name__} needs one score a point, but {type(classifier).__name__} has one for each "
                 "objective. Use GreedyBatch, or labels=ChebyshevLabels(ValueGradedLabels())."
             )
         self._constraints(space)
@@ -105,16 +105,16 @@ class BoTorchBatch(Candidates):
             _require_uncertainty(search.classifier)
         if search.feasibility is not None:
             raise SettingError(
-                f"{type(self).__name__} has no say in black-box constraints, but the outcomes have some that are "
-                "violated. Use GreedyBatch or ThompsonBatch; Study.load(journal, candidates=GreedyBatch()) goes on."
+                f"{type(self).__name__} does not support black-box constraints, but some trials violate theirs. "
+                "Use GreedyBatch or ThompsonBatch; Study.load(journal, candidates=GreedyBatch()) continues this run."
             )
         constraints = self._constraints(search.space)
         pool = self._pool(search, constraints, q)
         acquisition = self.monte_carlo(search)
         climb = partial(self._climbed, search, acquisition, constraints)
-        pending = _kept_away_from(search)
+        pending = _counted_pending(search)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a start that does not converge is a start all the same
+            warnings.simplefilter("ignore")  # a start that does not converge is still usable
             if self.joint:
                 acquisition.set_X_pending(pending if len(pending) else None)
                 chosen = climb(self._groups(search, acquisition, pool, q))
@@ -128,15 +128,15 @@ class BoTorchBatch(Candidates):
         return [in_points(space, inequality) for inequality in self.inequality_constraints]
 
     def _pool(self, search: Search, constraints: Constraints, q: int) -> Tensor:
-        """Random points and neighbours of the best observed ones, within the constraints, the same on all ranks."""
+        """Random points, best observed points and their neighbours that meet the constraints, the same on all ranks."""
         samples, best = search.sample(self.samples), search.points(search.observations.best_rows(self.restarts))
-        near = search.near_best(self.samples // 4, self.restarts)
-        pool = torch.cat([samples, search.allowed(torch.cat([best, near]))])
+        near = search.sample_neighbours(self.samples // 4, self.restarts)
+        pool = torch.cat([samples, search.keep_permitted(torch.cat([best, near]))])
         pool = pool[feasible(pool, constraints)]
         if len(pool) < q * self.restarts:
             raise SettingError(
                 f"{q * self.restarts} points within the constraints are needed to start from, but of {self.samples} "
-                f"random ones and their like only {len(pool)} are. Raise samples, or loosen the constraints: "
+                f"random ones and others only {len(pool)} are. Raise samples, or relax the constraints: "
                 f"{self.inequality_constraints}."
             )
         return pool
@@ -144,7 +144,7 @@ class BoTorchBatch(Candidates):
     def _one_by_one(
         self, search: Search, acquisition: "AcquisitionFunction", pool: Tensor, climb: Climb, pending: Tensor, q: int
     ) -> Tensor:
-        """Each point given the pending ones and those before it (q x d)."""
+        """q points chosen sequentially, each given the pending and earlier ones (q x d)."""
         chosen = pending
         for _ in range(q):
             acquisition.set_X_pending(chosen if len(chosen) else None)
@@ -153,7 +153,7 @@ class BoTorchBatch(Candidates):
         return chosen[len(pending) :]
 
     def _groups(self, search: Search, acquisition: "AcquisitionFunction", pool: Tensor, q: int) -> Tensor:
-        """Random groups of the best single points, to start from all at once (restarts x q x d)."""
+        """Starts of the joint optimisation: random groups of the best single points (restarts x q x d)."""
         best = pool[_values(search, acquisition, pool).topk(self.restarts * q).indices]
         order = torch.randperm(len(best), generator=search.stream, device=search.stream.device).to(best.device)
         return best[order].view(self.restarts, q, -1)
@@ -161,7 +161,7 @@ class BoTorchBatch(Candidates):
     def _climbed(
         self, search: Search, acquisition: "AcquisitionFunction", constraints: Constraints, starts: Tensor
     ) -> Tensor:
-        """The best of what the optimiser makes of the starts, each rank of its share (k x q x d -> q x d)."""
+        """The best local optimum from the starts, of which each rank has its share (k x q x d -> q x d)."""
         found = self._optimised(search, acquisition, constraints, search.ranks.part(starts))
         tops, values = zip(*(each for each in search.ranks.gather(found) if each is not None), strict=True)
         best: Tensor = tops[max(range(len(values)), key=values.__getitem__)]
@@ -170,9 +170,9 @@ class BoTorchBatch(Candidates):
     def _optimised(
         self, search: Search, acquisition: "AcquisitionFunction", constraints: Constraints, starts: Tensor
     ) -> tuple[Tensor, float] | None:
-        """The best top of these starts (q x d) and its value, on the CPU; None without any.
+        """The best local optimum from these starts (q x d) and its value, on the CPU; None without starts.
 
-        The optimiser knows nothing of the constraints of the space: tops are where climbers land.
+        The optimiser ignores the constraints of the space; the optima are projected afterwards.
         """
         from botorch.optim import optimize_acqf
 
@@ -188,8 +188,8 @@ class BoTorchBatch(Candidates):
             return_best_only=False,
             options={"maxiter": self.iterations, "batch_limit": len(starts)},
         )
-        tops = search.landed(starts.flatten(0, 1), ends.detach().flatten(0, 1)).view_as(starts)
-        if search.space.is_restricted:  # some have been drawn back
+        tops = search.space.project_to_feasible(starts.flatten(0, 1), ends.detach().flatten(0, 1)).view_as(starts)
+        if search.space.is_restricted:  # some have moved
             with torch.no_grad():
                 values = acquisition(tops)
         best = int(values.argmax())
@@ -198,15 +198,15 @@ class BoTorchBatch(Candidates):
 
 @torch.no_grad()
 def _values(search: Search, acquisition: "AcquisitionFunction", points: Tensor) -> Tensor:
-    """Values of single points (n), given what is pending; each rank computes its share."""
+    """Values of single points (n), given the pending ones; each rank computes its share."""
     values: Tensor = search.ranks.whole(acquisition(search.ranks.part(points)[:, None]))
     return values
 
 
-def _kept_away_from(search: Search) -> Tensor:
-    """The newest pending points, which a point must add something to (k x d).
+def _counted_pending(search: Search) -> Tensor:
+    """The newest pending points, which improvement is counted beyond (k x d); none without standard deviations.
 
-    None of a score without a deviation, the only one possible: beside a better point another would be worth nothing.
+    With certain scores, only points with a better score than all pending ones would have any value.
     """
     pending = pending_points(search)[-PENDING:]
     return pending if "std" in search.classifier.capabilities else pending[:0]
@@ -215,8 +215,8 @@ def _kept_away_from(search: Search) -> Tensor:
 def _require_uncertainty(classifier: Classifier) -> None:
     if "std" not in classifier.capabilities:
         raise SettingError(
-            f"several points at once need a deviation of the scores, but {type(classifier).__name__} gives one score a "
-            f"point. Use {UNCERTAIN}, or ask for one point at a time."
+            f"several points at once need standard deviations of the scores, but {type(classifier).__name__} has "
+            f"none. Use {UNCERTAIN}, or ask for one point at a time."
         )
 
 
@@ -227,7 +227,7 @@ def in_points(space: SearchSpace, inequality: Inequality) -> tuple[Tensor, Tenso
     """A linear inequality of parameters as one of points: x = low + u (high - low) with u in [0, 1].
 
     Raises:
-        SettingError: if it names no parameters of the space, or one with a log scale.
+        SettingError: for indices outside the space, or a parameter with a log scale.
     """
     if not _fits(inequality, len(space)):
         raise SettingError(
@@ -242,12 +242,12 @@ def in_points(space: SearchSpace, inequality: Inequality) -> tuple[Tensor, Tenso
         raise SettingError(f"an inequality is linear in parameters without a log scale, but got {inequality}.")
     widths = [c * (high - low) for c, (low, high) in zip(coefficients, lines, strict=True)]
     offset = sum(c * low for c, (low, _) in zip(coefficients, lines, strict=True))
-    unit = max(map(abs, widths)) or 1.0  # so that a tolerance is the same share of any range
+    unit = max(map(abs, widths)) or 1.0  # so that the tolerance is relative to the range
     return torch.tensor(list(indices)), torch.tensor(widths, dtype=torch.float64) / unit, (rhs - offset) / unit
 
 
 def _fits(inequality: Any, d: int) -> bool:
-    """Whether it is whole numbers below d, as many coefficients, and a bound."""
+    """Whether it has integer indices below d, as many coefficients, and a bound."""
     try:
         indices, coefficients, rhs = inequality
         columns, others = list(indices), [*coefficients, rhs]

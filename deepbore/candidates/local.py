@@ -1,4 +1,4 @@
-"""Local search: random points and neighbours of good ones, then uphill."""
+"""Random search, and local search: random points and neighbours of good ones, then gradient ascent."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,12 +13,12 @@ from deepbore.validation import one_of, whole, within
 
 
 class RandomSearch(Candidates):
-    """The best of uniform random points; asks nothing of the classifier (BORE J.1: 500 on discrete spaces).
+    """The best of uniform random points, for any classifier (BORE J.1: 500 on discrete spaces).
 
     Several ranks share the points.
 
     Args:
-        samples: how many points, >= 1.
+        samples: the number of points, >= 1.
 
     Raises:
         SettingError: for a number below 1.
@@ -30,25 +30,25 @@ class RandomSearch(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
-        return search.gathered(*own.best_first(own.sample(search.share(self.samples))))[0]
+        return search.gather_ranked(*own.best_first(own.sample(search.share(self.samples))))[0]
 
 
-RATE = 0.05  # the first step's length along a parameter, in units of its whole range; falls to 0
-NEW, NEW_SQUARE = 0.2, 0.1  # weights of a new gradient and its square in their running means: short, for 20 steps
-TINY = 1e-12  # under the root of squares: a step in a direction without gradient is 0
+RATE = 0.05  # length of the first step in units of the range of a parameter; falls to 0
+NEW, NEW_SQUARE = 0.2, 0.1  # 1 - beta_1 and 1 - beta_2 of Adam: short running means, for 20 steps
+TINY = 1e-12  # epsilon of Adam: a step in a direction without gradient is 0
 
 
-def climbed(
+def adam_ascent(
     value: Callable[[Tensor], Tensor], starts: Tensor, columns: Sequence[int], upper: Tensor, steps: int
 ) -> Tensor:
-    """Points after Adam's ascent on some of their columns, all at once and each with step sizes of its own (k x d).
+    """Points after gradient ascent by Adam on some of their columns, each with its own step sizes (k x d).
 
     Args:
         value: points (k x d) -> values (k), with gradients.
         starts: k x d.
         columns: those that move.
-        upper: greatest entries of the columns, d; the least are 0.
-        steps: how many.
+        upper: upper bounds of the columns, d; the lower bounds are 0.
+        steps: the number of steps.
 
     References:
         Kingma & Ba, Adam: a method for stochastic optimization, 2015 (algorithm 1).
@@ -69,19 +69,19 @@ def climbed(
     return points.detach()
 
 
-def at_peak(
+def lbfgs_ascent(
     value: Callable[[Tensor], Tensor], start: Tensor, columns: Sequence[int], upper: Tensor, iterations: int
 ) -> Tensor:
-    """The point (d) where L-BFGS-B's ascent on some of a point's columns ends.
+    """The point (d) at the end of an ascent by L-BFGS-B on some of its columns.
 
-    SciPy steps: at every iteration the point and its gradient, and nothing else, visit the CPU.
+    The optimiser is SciPy's: in each iteration only the point and its gradient are copied to the CPU.
 
     Args:
         value: points (k x d) -> values (k), with gradients.
         start: d.
         columns: those that move.
-        upper: greatest entries of the columns, d; the least are 0.
-        iterations: at most.
+        upper: upper bounds of the columns, d; the lower bounds are 0.
+        iterations: the maximum number of iterations.
     """
     moving = torch.tensor(columns, device=start.device)
 
@@ -100,40 +100,39 @@ def at_peak(
     return placed(np.asarray(found.x)) if np.isfinite(found.fun) else start
 
 
-EXHAUSTIVE = 4096  # a finite space up to this size is ranked whole
-REACH = 2.0  # lengths of each axis, within which a search around a centre looks
-INSTEAD = "Give Study(strategy=...), such as deepbore.strategies.ModelStrategy(KernelPLS()), which takes no turns."
-FOCUSED = 3  # so many best points have neighbours when a proposal looks only near them
+EXHAUSTIVE = 4096  # finite spaces up to this size are ranked completely
+REACH = 2.0  # half the width of the region around a centre, in lengths of each axis
+INSTEAD = "Give Study(strategy=...), such as deepbore.strategies.ModelStrategy(KernelPLS()), without turns."
+FOCUSED = 3  # best points whose neighbours a focused proposal samples
 
 
 class LocalSearch(Candidates):
-    """Ranks random points and neighbours of the best observed ones, then climbs from the best of them.
+    """Random points and neighbours of the best observed ones, then gradient ascent from the best of them.
 
-    Climbing is by Adam on the real parameters, where the classifier has gradients; the others stay. The climbed
-    points are snapped to configurations and ranked among the rest, so the walk down the ranking has all of them.
+    If the classifier has gradients, Adam moves the real parameters; the others stay. The results are snapped to
+    configurations and ranked with the other points.
 
-    With real parameters, a share of the proposals looks at nothing but neighbours of the three best observed points:
-    on rugged functions the uncertainty is always greatest far from all data, and the best would be left unrefined.
-    Without any, passing over what has been seen refines by itself.
+    With real parameters a share of the proposals considers only neighbours of the three best observed points: on rugged
+    functions the uncertainty is always largest far from all data, and the best points would not be refined. Without
+    real parameters this happens by itself, since evaluated configurations are skipped.
 
-    A search that has a centre and axes (`Search.axes`) draws its points around the centre, and climbs, both along these
-    axes.
+    A search with a centre and axes (`Search.axes`) samples around the centre, and ascends, along these axes.
 
-    Under black-box constraints the best point of all goes on by L-BFGS-B. The acquisition is a ridge along the border
-    then, as narrow as what is uncertain of the constraints, and Adam's steps leap over it.
+    Under black-box constraints the best point is refined by L-BFGS-B: along the border of the feasible region the
+    acquisition is a ridge, too narrow for the steps of Adam.
 
-    Several ranks share the points, and then the climbing from the best points of all.
+    Several ranks share the points, and then the starts of the ascent.
 
     Args:
         samples: uniform random points, >= 1.
-        neighbours: neighbours of the best observed points, one or two parameters changed; 0 for none.
-        centres: how many best observed points have neighbours, >= 1.
-        climbers: how many points climb; 0 for none.
-        steps: of each climber.
-        focus: probability of looking only at neighbours of the best, in [0, 1].
-        iterations: of L-BFGS-B under black-box constraints, at most; 0 for none.
-        nearby: deprecated; False leaves `NearBest` out of the default strategy.
-        elsewhere: deprecated; False leaves `OtherBranches` out of it.
+        neighbours: neighbours of the best observed points, with one or two parameters changed; 0 for none.
+        centres: best observed points whose neighbours are sampled, >= 1.
+        climbers: starts of the ascent; 0 for none.
+        steps: of each ascent.
+        focus: probability of considering only neighbours of the best points, in [0, 1].
+        iterations: the maximum of L-BFGS-B under black-box constraints; 0 for none.
+        nearby: deprecated; False removes `NearBest` from the default strategy.
+        elsewhere: deprecated; False removes `OtherBranches` from it.
 
     Raises:
         SettingError: for a number outside its range.
@@ -165,23 +164,23 @@ class LocalSearch(Candidates):
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
         if search.centre is not None and search.axes is not None:
-            return search.gathered(*self._along(search.centre, search.axes, own))[0]
+            return search.gather_ranked(*self._search_axes(search.centre, search.axes, own))[0]
         if search.space.cardinality <= EXHAUSTIVE:
             points = search.ranks.part(search.space.enumerate().to(search.device))
-            return search.gathered(*own.best_first(points))[0]
+            return search.gather_ranked(*own.best_first(points))[0]
         if search.space.moving_columns and self._focuses(search):
-            return search.gathered(*own.best_first(own.near_best(search.share(self.samples), FOCUSED)))[0]
+            return search.gather_ranked(*own.best_first(own.sample_neighbours(search.share(self.samples), FOCUSED)))[0]
         pool = torch.cat(
-            [own.sample(search.share(self.samples)), own.near_best(search.share(self.neighbours), self.centres)]
+            [own.sample(search.share(self.samples)), own.sample_neighbours(search.share(self.neighbours), self.centres)]
         )
-        return self._with_climbed(own, *search.gathered(*own.best_first(pool)), q)
+        return self._with_climbed(own, *search.gather_ranked(*own.best_first(pool)), q)
 
-    def _along(self, centre: Tensor, axes: Tensor, own: Search) -> tuple[Tensor, Tensor]:
-        """Points around the centre, random and climbed along the axes, best first (k x d), and their values (k)."""
+    def _search_axes(self, centre: Tensor, axes: Tensor, own: Search) -> tuple[Tensor, Tensor]:
+        """Random points around the centre, and ends of ascents along the axes, best first (k x d), and values (k)."""
         upper = own.space.bounds[1].to(own.device)
 
         def placed(units: Tensor) -> Tensor:
-            """Units in [0, 1] of the reach along each axis (n x d) -> points in the space (n x d)."""
+            """Coordinates in [0, 1] along each axis (n x d) -> points of the space (n x d)."""
             return torch.minimum((centre + (2 * units - 1) * REACH @ axes.mT).clamp(min=0), upper)
 
         n, d = own.share(self.samples), len(upper)
@@ -189,37 +188,37 @@ class LocalSearch(Candidates):
         drawn = torch.randn(n, d, dtype=upper.dtype, generator=own.stream, device=own.device)
         units = (0.5 + spread * drawn / 2).clamp(0, 1)
         best = units[own.values(placed(units)).topk(min(n, own.share(self.climbers))).indices]
-        tops = climbed(lambda units: own.value(placed(units)), best, range(d), torch.ones_like(upper), self.steps)
+        tops = adam_ascent(lambda units: own.value(placed(units)), best, range(d), torch.ones_like(upper), self.steps)
         starts = centre.expand(len(tops) + n, d)
-        return own.best_first(own.landed(starts, placed(torch.cat([tops, units]))))
+        return own.best_first(own.space.project_to_feasible(starts, placed(torch.cat([tops, units]))))
 
     def _focuses(self, search: Search) -> bool:
-        """Whether this proposal looks only near the best: all ranks decide alike."""
+        """Whether this proposal considers only neighbours of the best points, the same on all ranks."""
         drawn = float(torch.rand(1, generator=search.generator)) < self.focus
-        return drawn and not search.ambition and search.observations.n_complete > 0
+        return drawn and not search.margin and search.observations.n_complete > 0
 
     def _with_climbed(self, own: Search, points: Tensor, values: Tensor, q: int) -> Tensor:
-        """The ranking (k x d) with what the climbers make of its first points."""
+        """The ranking (k x d) together with the ends of ascents from its first points."""
         columns, upper = own.space.moving_columns, own.space.bounds[1].to(points)
         if not columns or not own.classifier.differentiable:
             return points
         if self.climbers:
             starts = own.ranks.part(points[: max(self.climbers, q)])
-            tops = climbed(own.value, starts, columns, upper, self.steps)
+            tops = adam_ascent(own.value, starts, columns, upper, self.steps)
             points, values = self._joined(own, starts, tops, points, values)
-        if self.iterations and self._has_ridges(own):
+        if self.iterations and self._refines(own):
             starts = own.ranks.part(points[: own.ranks.world])  # one for each rank
-            peaks = [at_peak(own.value, start, columns, upper, self.iterations)[None] for start in starts]
+            peaks = [lbfgs_ascent(own.value, start, columns, upper, self.iterations)[None] for start in starts]
             points, values = self._joined(own, starts, torch.cat([starts[:0], *peaks]), points, values)
         return points
 
-    def _has_ridges(self, search: Search) -> bool:
-        """Whether the acquisition may be too narrow for Adam's steps."""
+    def _refines(self, search: Search) -> bool:
+        """Whether the best point is refined by L-BFGS-B."""
         return search.feasibility is not None
 
     def _joined(
         self, own: Search, starts: Tensor, ends: Tensor, points: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The ranking (k x d) and its values (k) with where climbers of all ranks arrive."""
-        tops, their_values = own.gathered(*own.best_first(own.landed(starts, ends)))
+        """The ranking (k x d) and its values (k) together with the ends of ascents on all ranks."""
+        tops, their_values = own.gather_ranked(*own.best_first(own.space.project_to_feasible(starts, ends)))
         return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))

@@ -1,4 +1,4 @@
-"""Searches between configurations: in the box that a space is relaxed to."""
+"""Optimisers of continuous vectors: differential evolution, L-BFGS, and search in a relaxed space."""
 
 import math
 import warnings
@@ -22,18 +22,18 @@ from deepbore.validation import of_kind, one_of, required, whole
 class DifferentialEvolution(Candidates):
     """Differential evolution of a population of points (BORE J.1 and J.2, for trees on continuous spaces; G.1).
 
-    It needs no gradients and takes any space: vectors are snapped to configurations before they are scored. All that
-    it has scored is ranked, so the walk down the ranking has more than the last population, which is often one point.
+    It needs no gradients and works in any space: vectors are snapped to configurations before they are scored. All
+    scored points are ranked, since the last population is often a single point.
 
-    Of several ranks each has a population of its own: they look further rather than sooner.
+    Each rank has its own population: more ranks find better points, not the same ones faster.
 
-    A departure from the paper: the first population is random but for the best observed points, a fifth of it at most;
-    `near_best=False` leaves them out.
+    A departure from the paper: up to a fifth of the first population are the best observed points, and the rest is
+    random; `near_best=False` makes all of it random.
 
     Args:
-        evaluations: of the acquisition, at most.
+        evaluations: the maximum number of evaluations of the acquisition.
         population: points in a generation, >= 5.
-        near_best: whether the first population has the best observed points.
+        near_best: whether the first population contains the best observed points.
 
     Raises:
         SettingError: unless 5 <= population <= evaluations.
@@ -53,10 +53,10 @@ class DifferentialEvolution(Candidates):
         self.evaluations, self.population, self.near_best = evaluations, population, near_best
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        return search.gathered(*self._evolved(search.on_own_stream()))[0]
+        return search.gather_ranked(*self._evolved(search.on_own_stream()))[0]
 
     def _evolved(self, search: Search) -> tuple[Tensor, Tensor]:
-        """All points that were scored, best first, and their values."""
+        """All scored points, best first, and their values."""
         generations: list[tuple[Tensor, Tensor]] = []
 
         def cost(columns: np.ndarray) -> np.ndarray:
@@ -74,7 +74,7 @@ class DifferentialEvolution(Candidates):
             init=self._first(search).cpu().numpy(),
             integrality=[p.levels is not None and p.upper == p.levels - 1 for p in search.space.parameters.values()],
             maxiter=self.evaluations // self.population - 1,
-            tol=0.0,  # stop early only where all are equal: the scale of an acquisition says nothing
+            tol=0.0,  # stop early only if all are equal: acquisitions have no fixed scale
             polish=False,
             vectorized=True,
             updating="deferred",
@@ -92,7 +92,7 @@ class DifferentialEvolution(Candidates):
 
 
 def require_gradients(candidates: Candidates, space: SearchSpace, classifier: Classifier) -> None:
-    """Raises SettingError for a space or a classifier that has no gradients."""
+    """Raises SettingError for a space or a classifier without gradients."""
     if not space.is_continuous or not classifier.differentiable:
         raise SettingError(
             f"{type(candidates).__name__} needs real parameters without conditions and a differentiable classifier, "
@@ -104,21 +104,20 @@ def require_gradients(candidates: Candidates, space: SearchSpace, classifier: Cl
 class MultiStartLBFGS(Candidates):
     """L-BFGS-B from several starts at once, through BoTorch's `optimize_acqf` (BORE J.3: three restarts).
 
-    For continuous spaces and differentiable classifiers. The starts are the best of random points, of the best observed
-    ones and of their neighbours. The paper's random restarts are uniform points as they come, which explore where a
-    chosen start would not: as many `samples` as `restarts`, without `near_best`. Several ranks share the points, and
-    then the starts.
+    For continuous spaces and differentiable classifiers. The starts are the best of random points, the best observed
+    points and their neighbours. The starts of the paper are uniform random points, which explore more: as many
+    `samples` as `restarts`, without `near_best`. Several ranks share the points, and then the starts.
 
-    SciPy steps: at every iteration the climbers' points and gradients, and nothing else, visit the CPU.
+    The optimiser is SciPy's: in each iteration only points and gradients are copied to the CPU.
 
     Args:
-        restarts: how many starts, >= 1.
-        samples: from how many points they are chosen.
-        iterations: of L-BFGS-B, at most.
-        near_best: whether the best observed points and their neighbours are among those points.
+        restarts: the number of starts, >= 1.
+        samples: random points that starts are chosen from.
+        iterations: the maximum number of iterations of L-BFGS-B.
+        near_best: whether starts are also chosen from the best observed points and their neighbours.
 
     Raises:
-        SettingError: for a number below 1, or fewer samples than restarts where all starts are random; when the run is
+        SettingError: for a number below 1, or fewer samples than restarts if all starts are random; when the run is
             set up, for a space or classifier without gradients.
     """
 
@@ -127,7 +126,7 @@ class MultiStartLBFGS(Candidates):
         one_of((True, False), near_best=near_best)
         if samples < restarts and not near_best:
             raise SettingError(
-                "restarts <= samples must hold where all starts are random points, but got "
+                "restarts <= samples must hold if all starts are random points, but got "
                 f"restarts={restarts} and samples={samples}."
             )
         self.restarts, self.samples, self.iterations, self.near_best = restarts, samples, iterations, near_best
@@ -139,19 +138,19 @@ class MultiStartLBFGS(Candidates):
     def ranked(self, search: Search, q: int) -> Tensor:
         require_gradients(self, search.space, search.classifier)
         own = search.on_own_stream()
-        pool, _ = search.gathered(*own.best_first(self._pool(own)))
+        pool, _ = search.gather_ranked(*own.best_first(self._pool(own)))
         starts = search.ranks.part(pool[: max(self.restarts, q)])
-        tops = own.landed(starts, self._optimised(own, starts))
-        return torch.cat([search.gathered(*own.best_first(tops))[0], pool])
+        tops = own.space.project_to_feasible(starts, self._optimised(own, starts))
+        return torch.cat([search.gather_ranked(*own.best_first(tops))[0], pool])
 
     def _pool(self, own: Search) -> Tensor:
-        """Random points, and if wanted the best observed ones and their neighbours; a rank's share of them."""
+        """This rank's share of the random points, best observed points and their neighbours."""
         samples = own.sample(own.share(self.samples))
         if not self.near_best:
             return samples
         best = own.points(own.ranks.part(own.observations.best_rows(self.restarts)))
-        near = own.near_best(own.share(self.samples // 4), self.restarts)
-        return torch.cat([samples, own.allowed(torch.cat([best, near]))])
+        near = own.sample_neighbours(own.share(self.samples // 4), self.restarts)
+        return torch.cat([samples, own.keep_permitted(torch.cat([best, near]))])
 
     def _optimised(self, search: Search, starts: Tensor) -> Tensor:
         import_quietly("gpytorch")
@@ -162,7 +161,7 @@ class MultiStartLBFGS(Candidates):
         if not len(starts):
             return starts
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a start that does not converge is ranked all the same
+            warnings.simplefilter("ignore")  # a start that does not converge is still ranked
             points, _ = optimize_acqf(
                 BoTorchAcquisition(search.acquisition, search.classifier, search.value),
                 bounds=search.space.bounds.to(starts),
@@ -178,10 +177,10 @@ class MultiStartLBFGS(Candidates):
 
 @dataclass(frozen=True)
 class BoxSearch(Search):
-    """A search of the box: the same observations and acquisition, the classifier being the base that learns the box.
+    """The context of a search in the box: its classifier is the base, which is trained on vectors of the box.
 
     Attributes:
-        relaxation: of the space.
+        relaxation: the mapping between the space and the box.
     """
 
     relaxation: Relaxation = field(kw_only=True)
@@ -191,24 +190,24 @@ class BoxSearch(Search):
         """The box."""
         return self.relaxation.box
 
-    def located(self, configurations: Tensor) -> Tensor:
-        """The vectors of points of the run's space (k x r)."""
-        return self.relaxation.vectors(super().located(configurations))
+    def from_configurations(self, configurations: Tensor) -> Tensor:
+        """Points of the space of the run (k x d) -> vectors (k x r)."""
+        return self.relaxation.vectors(super().from_configurations(configurations))
 
-    def configurations(self, points: Tensor) -> Tensor:
-        """What vectors (k x r) are rounded to (k x d)."""
+    def to_configurations(self, points: Tensor) -> Tensor:
+        """Vectors (k x r), rounded to points of the space of the run (k x d)."""
         return self.relaxation.points(points)
 
 
 class RelaxedSearch(Candidates):
-    """Another search of the box that discrete parameters are relaxed to; what it finds is rounded (BORE section 5).
+    """Optimisation in the box that discrete parameters are relaxed to; results are rounded (BORE section 5).
 
-    So gradients climb in any space, with a `Relaxed` classifier: BORE-MLP on tables is L-BFGS over one-hot categories
-    and indices of ordinals. Rounding may move a point to where the classifier promises little (Garrido-Merchan and
-    Hernandez-Lobato, 2020); `LocalSearch` looks at configurations only.
+    This allows gradients in any space, with a `Relaxed` classifier: BORE-MLP on tables is L-BFGS over one-hot
+    categories and indices of ordinals. Rounding may move a point to a poor one (Garrido-Merchan and Hernandez-Lobato,
+    2020); `LocalSearch` considers configurations only.
 
     Args:
-        base: the other search.
+        base: the optimiser in the box.
 
     Raises:
         SettingError: when the run is set up, for a classifier that is not `Relaxed`.
@@ -224,7 +223,7 @@ class RelaxedSearch(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         classifier = _relaxed(search.classifier)
-        # the classifier learns all of the box, whatever stands still; the search does not leave where it does
+        # the classifier is trained on the whole box; the search keeps fixed parameters fixed
         relaxation = Relaxation(search.space) if search.space.is_fixed else classifier.relaxation
         box = BoxSearch(
             search.acquisition,
@@ -232,7 +231,7 @@ class RelaxedSearch(Candidates):
             search.observations,
             search.generator,
             search.ranks,
-            search.ambition,
+            search.margin,
             search.feasibility,
             chosen=search.chosen,
             relaxation=relaxation,
@@ -241,10 +240,10 @@ class RelaxedSearch(Candidates):
 
 
 def _relaxed(classifier: Classifier) -> Relaxed:
-    """The classifier itself. Raises SettingError for one that knows no box."""
+    """The classifier itself. Raises SettingError unless it is `Relaxed`."""
     if not isinstance(classifier, Relaxed):
         raise SettingError(
-            f"RelaxedSearch needs a classifier between configurations, but got {type(classifier).__name__}. "
+            f"RelaxedSearch needs a Relaxed classifier, but got {type(classifier).__name__}. "
             f"Give Relaxed({type(classifier).__name__}(...)), or use LocalSearch."
         )
     return classifier

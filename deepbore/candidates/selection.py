@@ -10,12 +10,12 @@ from deepbore.data.observations import Observations
 from deepbore.errors import SpaceExhausted
 
 T = TypeVar("T")
-ENUMERABLE = 1_000_000  # a finite space up to this size is searched for its last unseen points one by one
-ROUNDS = 50  # of 100 q random points, before a space is held to have nothing new
+ENUMERABLE = 1_000_000  # finite spaces up to this size are enumerated to find the last new configurations
+ROUNDS = 50  # of 100 q random points each, before giving up
 
 
 def require_room(observations: Observations, q: int, chosen: Tensor | None = None) -> None:
-    """Raises SpaceExhausted if a finite space has fewer than q configurations left besides those that are chosen."""
+    """Raises SpaceExhausted if a finite space has fewer than q new configurations, not counting those chosen."""
     left, space = observations.n_left - (0 if chosen is None else len(chosen)), observations.space
     if left >= q:
         return
@@ -28,50 +28,48 @@ def require_room(observations: Observations, q: int, chosen: Tensor | None = Non
     )
 
 
-def distinct(
+def select_new(
     ranked: Tensor, observations: Observations, q: int, generator: torch.Generator, chosen: Tensor | None = None
 ) -> Tensor:
-    """The first q points of a ranking whose configurations are new and differ, filled up at random (q x d, on the CPU).
-
-    Of the ranking only the rows that are looked at leave their device.
+    """The best q new and distinct configurations of a ranking, with random ones if there are fewer (q x d, on the CPU).
 
     Args:
         ranked: points, best first, k x d.
-        observations: what has been seen.
-        q: how many are wanted.
-        generator: stream for the filling.
-        chosen: points (k x d) that count as seen, too.
+        observations: evaluated and pending trials, whose configurations are not new.
+        q: the number of points.
+        generator: for the random ones.
+        chosen: more points (k x d) that are not new.
 
     Raises:
-        SpaceExhausted: if the space has fewer than q configurations left, before a random number is drawn; or if all of
-            many random ones have been seen.
+        SpaceExhausted: if a finite space has fewer than q new configurations (checked before a random number is drawn),
+            or if many random points contain fewer.
     """
     require_room(observations, q, chosen)
     space = observations.space
-    walk = Walk(observations, q, chosen)
-    walk.down(ranked)
-    if not walk.is_over:
-        walk.down(space.sample(100 * q, generator))
-    if not walk.is_over and space.cardinality <= ENUMERABLE:
+    selector = UniqueSelector(observations, q, chosen)
+    selector.add(ranked)
+    if not selector.is_full:
+        selector.add(space.sample(100 * q, generator))
+    if not selector.is_full and space.cardinality <= ENUMERABLE:
         rest = space.enumerate()
         order = torch.randperm(len(rest), generator=generator, device=generator.device)
-        walk.down(rest[order.to(rest.device)])
+        selector.add(rest[order.to(rest.device)])
     for _ in range(ROUNDS):
-        if walk.is_over:
-            return walk.points
-        walk.down(space.sample(100 * q, generator))
+        if selector.is_full:
+            return selector.points
+        selector.add(space.sample(100 * q, generator))
     raise SpaceExhausted(
-        f"{q} new configurations were asked for, but {ROUNDS * 100 * q} random ones hold only {len(walk.rows)}: nearly "
-        f"all of the space is evaluated or pending ({observations.n_distinct} configurations). Ask for fewer."
+        f"{q} new configurations were asked for, but {ROUNDS * 100 * q} random ones hold only {len(selector.rows)}: "
+        f"nearly all of the space is evaluated or pending ({observations.n_distinct} configurations). Ask for fewer."
     )
 
 
-def as_many(find: Callable[[int], T], q: int) -> T | None:
-    """What is found for q, or for half, a quarter, ... of it while the space has not so many; None where it has none.
+def largest_possible_batch(find: Callable[[int], T], q: int) -> T | None:
+    """`find(q)`, or of q/2, q/4, ... if the space has fewer new configurations; None if it has none.
 
     Args:
-        find: for a number of new configurations; raises SpaceExhausted.
-        q: how many are wanted.
+        find: returns new configurations, given their number, or raises SpaceExhausted.
+        q: the number of configurations.
     """
     while q:
         try:
@@ -81,45 +79,45 @@ def as_many(find: Callable[[int], T], q: int) -> T | None:
     return None
 
 
-def fresh_rows(ranked: Tensor, observations: Observations, count: int, chosen: Tensor | None = None) -> Tensor:
-    """Rows of the first `count` configurations of a ranking (k x d), or fewer, that are new, permitted, and differ."""
-    walk = Walk(observations, count, chosen)
-    walk.down(ranked)
-    return torch.tensor(walk.rows, dtype=torch.long, device=ranked.device)
+def first_new_rows(ranked: Tensor, observations: Observations, count: int, chosen: Tensor | None = None) -> Tensor:
+    """At most `count` rows of a ranking (k x d), the best that are new, permitted and distinct."""
+    selector = UniqueSelector(observations, count, chosen)
+    selector.add(ranked)
+    return torch.tensor(selector.rows, dtype=torch.long, device=ranked.device)
 
 
-class Walk:
-    """Takes unseen, permitted configurations off rankings, best first, each once, until there are enough.
+class UniqueSelector:
+    """Selection of new, permitted and distinct configurations from rankings, up to a number.
 
     Args:
-        observations: what has been seen.
-        count: how many are wanted.
-        chosen: points (k x d) that count as seen, too.
+        observations: evaluated and pending trials, whose configurations are not new.
+        count: the number to select.
+        chosen: more points (k x d) that are not new.
     """
 
     def __init__(self, observations: Observations, count: int, chosen: Tensor | None = None):
         self.observations, self.count = observations, count
         self._chosen = set() if chosen is None or not len(chosen) else set(observations.space.identify(chosen.cpu()))
-        self.rows: list[int] = []  # of the rankings, in the order of taking
+        self.rows: list[int] = []  # of the selected points in their ranking
         self._taken: dict[Hashable, Tensor] = {}
 
     @property
-    def is_over(self) -> bool:
-        """Whether there are enough."""
+    def is_full(self) -> bool:
+        """Whether enough are selected."""
         return len(self._taken) >= self.count
 
     @property
     def points(self) -> Tensor:
-        """What was taken, on the CPU (k x d)."""
+        """The selected points, on the CPU (k x d)."""
         return torch.stack(list(self._taken.values()))
 
-    def down(self, ranked: Tensor) -> None:
-        """Takes points (n x d) in their order; they leave their device window by window."""
-        window = max(16, self.count)
-        for start in range(0, len(ranked), window):
-            if self.is_over:
+    def add(self, ranked: Tensor) -> None:
+        """Selects from a ranking (n x d). Rows are copied to the CPU in small blocks, no more than needed."""
+        block = max(16, self.count)
+        for start in range(0, len(ranked), block):
+            if self.is_full:
                 return
-            self._take(ranked[start : start + window].cpu(), start)
+            self._take(ranked[start : start + block].cpu(), start)
 
     def _take(self, part: Tensor, start: int) -> None:
         identities = self.observations.space.identify(part)
@@ -128,7 +126,7 @@ class Walk:
             permitted = self.observations.space.permitted(part).tolist()
             new = [each and may for each, may in zip(new, permitted, strict=True)]
         for row, (point, identity) in enumerate(zip(part, identities, strict=True), start):
-            if self.is_over:
+            if self.is_full:
                 return
             if new[row - start] and identity not in self._taken and identity not in self._chosen:
                 self._taken[identity] = point

@@ -41,8 +41,7 @@ class Classifier(Component, LightningModule, ABC):
     Attributes:
         link: the meaning of the scores: estimates of the label itself, logits, or probits.
         capabilities: properties of the posterior beyond its mean: "std" (standard deviations, covariances and joint
-            samples), "members", "columns" (a mean and a standard deviation for each column of the labels), "theorem" (a
-            standard deviation that bounds the error; see `TheoremBound`).
+            samples), "members", "columns" (a mean and a standard deviation for each column of the labels).
         columns: the number of label columns, each learned separately; None for one score of all columns.
         differentiable: whether the scores have gradients with respect to the points.
         distance_aware: whether the standard deviation grows with the distance from the data, as expected improvement

@@ -1,4 +1,4 @@
-"""`EarlierTasks`: what earlier tasks forecast of the present one."""
+"""`EarlierTasks`: transfer of trials from earlier tasks to a run."""
 
 import logging
 import math
@@ -16,48 +16,48 @@ from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, Labelling
 
-ITERATIONS = 100  # of a task's head, which is fitted once
-DESIGNED = 1000  # points of a Sobol sequence among which the design looks for the best forecast
-SHARE = 0.5  # the weight of the rows of a task that ranks this run's rows as they are
-BEGINNING = 10  # rows of this run from which on it falls
-LEAST = 1e-3  # tasks of less weight are left out
+ITERATIONS = 100  # of L-BFGS for the model of a task, which is fitted once
+DESIGNED = 1000  # points of a Sobol sequence whose best predictions are used in the design
+MAX_WEIGHT = 0.5  # of the rows of a task that ranks the rows of this run perfectly
+DECAY_FROM = 10  # rows of this run from which the weight of tasks decreases
+MIN_WEIGHT = 1e-3  # tasks with less weight are ignored
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Task:
-    """An earlier task: its rows with the labels that they have among themselves, and a head that has learned them.
+    """An earlier task: its rows, labelled among themselves, and a model of these labels.
 
     Attributes:
-        rows: how many it had.
-        batch: a coreset of them; None where none is better than another.
-        head: what forecasts labels; None where there is nothing to learn.
+        rows: the number of rows.
+        batch: a coreset of the rows; None if all labels are equal.
+        model: predicts labels; None if it could not be fitted.
     """
 
     rows: int
     batch: LabelledBatch | None = None
-    head: KernelPLS | None = None
+    model: KernelPLS | None = None
 
 
 class EarlierTasks:
-    """Heads of the earlier tasks of a run, one for each, fitted once to the labels within the task.
+    """Models of the earlier tasks of a run, one for each, fitted once to the labels within the task.
 
-    The run's own labelling grades each task by its own quantile, so values of different scale can be compared. The
-    heads say where to begin (`promising`) and how much a task is worth: its weight is
+    Each task is labelled by its own quantile, so values of different scales are comparable. The models suggest points
+    for the design (`promising`), and determine the weight of a task,
 
         w_t = rho_t^4 / 2 * min(1, 10 / n)^2,
 
-    rho_t >= 0 the rank correlation of its forecasts with the labels of this run's n rows. With that weight its rows are
-    learned beside this run's (`joined`), by any classifier. It falls as this run goes on: where its own rows crowd
-    around the best, their grades tell apart what to a task is all equally good. The rows fill up what this run leaves
-    of 200, so in the end they are gone; those of a task that says nothing of this run never come.
+    with rho_t >= 0 the rank correlation of its predictions with the labels of the n rows of this run. The rows of the
+    task are added to those of this run with this weight (`joined`), for any classifier. The weight decreases with n,
+    because later rows are close to the best one, and distinguish points that are equally good in the task. There are at
+    most 200 rows in total, so the tasks are gone in the end; tasks unrelated to this run are never used.
 
-    The heads are a function of the rows alone, whatever the seed: nothing of them is kept in a snapshot. They are
-    fitted when they are first asked, and that of a task again after rows of it were added.
+    The models are a function of the rows only, so snapshots do not contain them. They are fitted on first use, and
+    again after rows of their task were added.
 
     Args:
         observations: all rows of the run.
-        labels: the run's labelling, a copy of which labels each task by itself.
+        labels: the labelling of the run, a copy of which labels each task.
     """
 
     def __init__(self, observations: Observations, labels: Labelling):
@@ -66,11 +66,11 @@ class EarlierTasks:
         self._known = 0
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are earlier tasks."""
         return bool(self.observations.task_names)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EarlierTasks":
-        """Itself, for a copy of the run's classifier alone; in a copy of the whole run, one of the copied rows."""
+        """The same object if only the classifier is copied; a new one if the observations are copied too."""
         observations = memo.get(id(self.observations))
         if observations is None:
             return self
@@ -78,7 +78,7 @@ class EarlierTasks:
         return copied
 
     def check(self) -> None:
-        """Raises SettingError where the labels of several objectives are one column, which may mean something else."""
+        """Raises SettingError if labels scalarise several objectives, which differs between tasks."""
         if self.observations.k > 1 and self.labels.outputs == 1:
             raise SettingError(
                 f"{type(self.labels).__name__} puts all objectives into one column, so labels of earlier tasks can't "
@@ -87,7 +87,7 @@ class EarlierTasks:
 
     @property
     def tasks(self) -> list[Task]:
-        """Those of now, by number."""
+        """The tasks, by number."""
         if self._known != self.observations.n_earlier:
             before = [*self._tasks, *[Task(0)] * (len(self.observations.task_names) - len(self._tasks))]
             self._tasks = [self._learned(number, task) for number, task in enumerate(before, 1)]
@@ -95,14 +95,14 @@ class EarlierTasks:
         return self._tasks
 
     def forecasts(self, points: Tensor) -> Tensor:
-        """Points (n x d) -> the label that each of T tasks forecasts (n x T), 0 where there is nothing to learn."""
+        """Points (n x d) -> the labels predicted by each of T tasks (n x T), 0 without a model."""
         return torch.stack([_forecast(task, points) for task in self.tasks], dim=-1)
 
     # --- for the design ----------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def promising(self, count: int) -> Tensor:
-        """Points of which the best is forecast, in turns by all tasks together and by each one (k x d, k >= count).
+        """Points with the best predictions, alternately by the mean of all tasks and by each task (k x d, k >= count).
 
         They are chosen from the rows of the tasks and a Sobol sequence.
         """
@@ -117,14 +117,15 @@ class EarlierTasks:
 
     @torch.no_grad()
     def joined(self, batch: LabelledBatch) -> LabelledBatch:
-        """A batch of n rows of this run after 200 - n rows of the tasks, each with the weight of its task."""
+        """A batch of n rows of this run, preceded by up to 200 - n rows of tasks with the weights of these."""
         room = ROWS - len(batch)
         weights = self.weights(batch).tolist() if room > 0 else []
-        pairs = [(task.batch, w) for task, w in zip(self.tasks, weights, strict=False) if task.batch and w >= LEAST]
+        each = zip(self.tasks, weights, strict=False)
+        pairs = [(task.batch, w) for task, w in each if task.batch and w >= MIN_WEIGHT]
         if not pairs or room < len(pairs):
             return batch
         parts = [_thinned(part, room // len(pairs), weight) for part, weight in pairs] + [batch]
-        device = batch.points.device  # which the rows may have moved to since the tasks were learned
+        device = batch.points.device  # rows may have moved since the tasks were fitted
         n_earlier, grades = sum(map(len, parts[:-1])), batch.constraints
         return replace(
             batch,
@@ -138,16 +139,16 @@ class EarlierTasks:
         )
 
     def weights(self, batch: LabelledBatch) -> Tensor:
-        """What a row of each task weighs beside those of a batch of this run, in [0, 1/2] (T)."""
+        """The weight of the rows of each task, given a batch of this run, in [0, 1/2] (T)."""
         told = batch.learned
         z, forecasts = batch.z[told].double().mean(-1), self.forecasts(batch.points[told])
         rho = torch.stack([rank_correlation(each, z) for each in forecasts.unbind(-1)]).clamp(min=0)
-        return SHARE * rho**4 * min(1.0, BEGINNING / max(1, len(z))) ** 2
+        return MAX_WEIGHT * rho**4 * min(1.0, DECAY_FROM / max(1, len(z))) ** 2
 
     # --- within ------------------------------------------------------------------------------------------------------
 
     def _learned(self, number: int, known: Task) -> Task:
-        """The task as it is now; that which is known, if no row is new."""
+        """The task with its current rows; the known one if no row is new."""
         rows = int((self.observations.tasks == number).sum())
         if rows == known.rows:
             return known
@@ -159,24 +160,24 @@ class EarlierTasks:
             return Task(rows)
         stream = torch.Generator().manual_seed(number)
         batch = labelled.coreset(ROWS, stream)
-        head = KernelPLS(iterations=ITERATIONS, additive=False)
-        head.generator = stream
-        head.bind(self.observations.space.without_fixed)
+        model = KernelPLS(iterations=ITERATIONS, additive=False)
+        model.generator = stream
+        model.bind(self.observations.space.without_fixed)
         try:
-            head.to(own.points.device).learn(batch)
+            model.to(own.points.device).learn(batch)
         except LinAlgError as error:
             log.warning("the earlier task %s could not be learned: %s", self.observations.task_names[number - 1], error)
             return Task(rows, batch)
-        return Task(rows, batch, head)
+        return Task(rows, batch, model)
 
 
 def _thinned(part: LabelledBatch, rows: int, weight: float) -> LabelledBatch:
-    """At most so many rows of a task, always the same ones, at the weight of the task."""
+    """At most `rows` rows of a task, chosen with a fixed seed, with the weight of the task."""
     few = part.coreset(rows, torch.Generator().manual_seed(0))
     return replace(few, weight=few.weight * weight)
 
 
 def _forecast(task: Task, points: Tensor) -> Tensor:
-    if task.head is None:
+    if task.model is None:
         return points.new_zeros(len(points), dtype=torch.float64)
-    return task.head.to(points.device).posterior(points).mean
+    return task.model.to(points.device).posterior(points).mean

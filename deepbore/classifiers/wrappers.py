@@ -325,7 +325,7 @@ class Calibrated(Classifier):
         self.differentiable = classifier.differentiable and method != "isotonic"
         self.link, self.kappa = classifier.link, classifier.kappa
         can = {"std", "members"}
-        self.capabilities = frozenset(can) if ensemble else classifier.capabilities & can  # no theorem: scores change
+        self.capabilities = frozenset(can) if ensemble else classifier.capabilities & can
         self.generator = classifier.generator
         self._map = NO_MAP
         self._maps = [NO_MAP] * folds if ensemble else []  # of each fold

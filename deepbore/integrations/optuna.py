@@ -12,7 +12,7 @@ import torch
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.candidates.selection import as_many
+from deepbore.candidates.selection import largest_possible_batch
 from deepbore.classifiers import Classifier
 from deepbore.data.observations import Direction
 from deepbore.data.outcome import Outcome, as_number
@@ -297,7 +297,7 @@ class FollowedStudy:
 
     def _next(self, study: Study, number: int) -> Params:
         """The proposal of deepbore; a random configuration if a finite space is exhausted."""
-        trials = as_many(study.ask, 1)
+        trials = largest_possible_batch(study.ask, 1)
         if trials is None:
             return study.space.decode(study.space.sample(1, self.generator))[0]
         self._rows[number] = trials[0].id

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from deepbore.candidates.selection import as_many
+from deepbore.candidates.selection import largest_possible_batch
 from deepbore.errors import MissingPackage, SettingError
 from deepbore.space import SearchSpace
 from deepbore.study import Study
@@ -101,7 +101,7 @@ class DeepBoreSearchCV(BaseSearchCV):
         self.study_ = Study(space, direction="maximize", seed=_seed(self.random_state))
         observations = self.study_.observations
         while (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
-            trials = as_many(self.study_.ask, min(self.batch_size, left))
+            trials = largest_possible_batch(self.study_.ask, min(self.batch_size, left))
             if trials is None:
                 break
             try:

@@ -1,17 +1,17 @@
-"""From outcomes to labels: what the classifier learns.
+"""Labellings: from outcomes to the labels that classifiers learn.
 
 A *labelling* turns the observations into `Labels(z, weight, pending, best)` with z in [0, 1]. Failed trials are
-class 0, and so are pending ones, which weigh next to nothing.
+class 0, and so are pending ones, with a negligible weight.
 
 - `ThresholdLabels`: z = [y <= tau], the labels of BORE.
 - `ImprovementLabels`: the same, positives weighted by their improvement, as in LFBO (Song et al., 2022).
 - `SeveralThresholds`: one column [y <= tau_j] for each of several proportions.
 - `ValueGradedLabels`, `RankGradedLabels`: one number, the share of *all* thresholds that a value reaches.
-- `ObjectiveLabels`: of several objectives, one such column each.
+- `ObjectiveLabels`: one such column for each of several objectives.
 - `ChebyshevLabels`, `NonDominationLabels`: several objectives in one column.
-- `PreferenceLabels`: those of utilities that explain which of two trials was preferred.
-- `EmphasiseChanges`: another labelling, with more weight on what is new or has changed.
-- `RungLabels`: another labelling, of the trials of each budget by themselves.
+- `PreferenceLabels`: labels of utilities, which are fitted to comparisons of trials.
+- `EmphasiseChanges`: another labelling with more weight on new and changed rows.
+- `RungLabels`: another labelling, applied to the trials of each budget separately.
 """
 
 from deepbore.labels.base import Labelling, Labels

@@ -1,4 +1,4 @@
-"""`Labelling`: from outcomes of any kind to `Labels`. The interface of the room."""
+"""`Labelling`: the interface from outcomes to `Labels`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from deepbore.component import Component
 from deepbore.data.observations import Observations
-from deepbore.labels.coreset import NEXT_TO_NOTHING
+from deepbore.labels.coreset import TINY_WEIGHT
 from deepbore.validation import of_kind, required
 
 
@@ -19,17 +19,17 @@ class Labels:
     """The labelled observations.
 
     Attributes:
-        z: labels in [0, 1], n x k: the better the outcome the greater; failed and pending rows have 0.
-        weight: weights in the loss, n, positive; next to nothing for pending rows, and for replicates beside the row
-            that stands for their configuration.
-        best: the label that improvement is measured against; of a labelling that grades a front (`grades_front`) the
-            labels of the reference values, and then of the front, (1 + f) x k.
-        separable: whether there is anything to tell apart; if not, explore.
-        metrics: what to log of them by name, such as the threshold tau in the user's sign.
-        constraints: grades of the black-box constraints in [0, 1], n x c: 1/2 on the border, above 1/2 where one is
-            kept, NaN where nothing is known. Then `best` is the best label of a feasible row. None where there are no
-            constraints, or the labels have taken care of them.
-        pending: which rows are not told yet, n booleans; None where the weights alone say what is to be learned.
+        z: labels in [0, 1], n x k, larger for better outcomes; 0 for failed and pending rows.
+        weight: weights in the loss, n, positive; negligible for pending rows, and for replicates other than the row
+            that represents their configuration.
+        best: the label that improvement is measured against; if the labelling grades a front (`grades_front`), the
+            labels of the reference values, followed by those of the front, (1 + f) x k.
+        separable: whether labels differ; if not, the run explores.
+        metrics: numbers to log by name, such as the threshold tau in the sign of the user.
+        constraints: grades of the black-box constraints in [0, 1], n x c: 1/2 on the border, larger if satisfied, NaN
+            if unknown. Then `best` is the best label of a feasible row. None without constraints, or if the labels
+            include them.
+        pending: which rows have no outcome yet, n booleans; None if only the weights decide what is learned.
     """
 
     z: Tensor
@@ -51,15 +51,15 @@ class Labels:
 class Labelling(Component, ABC):
     """Turns observations into labels z in [0, 1]: the better an outcome, the greater its label.
 
-    Only the labelling decides which values are good. Classifiers, acquisitions and candidates see its labels, grades of
-    the black-box constraints, and budgets and earlier tasks where a run has them.
+    Only the labelling decides which values are good. Classifiers, acquisitions and candidates use its labels and grades
+    of constraints, besides budgets and earlier tasks, but no values.
 
     Attributes:
         outputs: the number of columns of z.
-        objectives: how many objective values it grades; None for any number.
-        grades_front: whether `Labels.best` is the labels of a Pareto front, a column for each objective. It then takes
-            a classifier and an acquisition that know of columns.
-        by_preference: whether it grades comparisons, and needs a study of them.
+        objectives: the number of objectives; None for any.
+        grades_front: whether `Labels.best` is the labels of a Pareto front, one column for each objective. This needs
+            a classifier and an acquisition for several columns.
+        by_preference: whether it grades comparisons, and needs a study with preferences.
     """
 
     outputs: int = 1
@@ -72,18 +72,18 @@ class Labelling(Component, ABC):
         """Labels of all n rows, on their device."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it remembers from one iteration to the next, as tensors and plain data; most remember nothing."""
+        """The state between iterations, as tensors and plain data; most have none."""
         return {}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # most remember nothing
-        """Takes up what `state_dict` gave."""
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # most have no state
+        """Restores what `state_dict` returned."""
 
-    def forget(self) -> None:  # most remember nothing
-        """Drops what it remembers, to label other observations."""
+    def forget(self) -> None:  # most have no state
+        """Resets the state, to label other observations."""
 
 
 class WrappedLabels(Labelling):
-    """Labels that are made of another labelling's; what it grades, and of what, stays its business.
+    """A labelling that modifies the labels of another one, with the same columns and objectives.
 
     Args:
         base: the other labelling.
@@ -101,21 +101,21 @@ class WrappedLabels(Labelling):
 
 
 def weights_by_worth(weight: Tensor, worth: Tensor | None) -> Tensor:
-    """Weights (n) times the evaluations that each row is worth; next to nothing where another row stands for it.
+    """Weights (n) times the number of evaluations that each row represents; negligible for the other replicates.
 
-    So replicates, which have one label, are merged: their identical labels would bias the noise estimate to zero.
+    This merges replicates, which have the same label: identical labels would bias the noise estimate to zero.
     """
-    return weight if worth is None else (weight * worth).clamp_(min=NEXT_TO_NOTHING)
+    return weight if worth is None else (weight * worth).clamp_(min=TINY_WEIGHT)
 
 
 def lighten_pending(weight: Tensor, observations: Observations) -> Tensor:
-    """Weights (n) with next to nothing for pending rows, for learners that take all rows."""
+    """Weights (n), negligible for pending rows, for models that learn from all rows."""
     pending = observations.pending_rows
-    return weight.index_copy(0, pending, weight[pending] * NEXT_TO_NOTHING) if len(pending) else weight
+    return weight.index_copy(0, pending, weight[pending] * TINY_WEIGHT) if len(pending) else weight
 
 
 def best_feasible(z: Tensor, observations: Observations) -> float:
-    """The best label (of n, or means of n x k) of a feasible row; of any where there are no constraints, or none is."""
+    """The best label (n, or the mean of n x k) of a feasible row; of any row without constraints or feasible rows."""
     z = z.reshape(len(z), -1)
     z = z.squeeze(-1) if z.shape[1] == 1 else z.mean(-1)  # the mean of one column takes 5 ms of a million rows
     if observations.constraints.shape[1]:

@@ -1,4 +1,4 @@
-"""Grades of black-box constraints: how far a row keeps each of them."""
+"""Grades of black-box constraints: the distance of a row from the border of each."""
 
 import math
 
@@ -9,31 +9,29 @@ from deepbore.data.observations import Observations, Status
 from deepbore.labels.grade import graded_by_value
 
 BORDER = 0.5  # the grade of a constraint that is 0
-LEAST = 2.0**-50  # by which the grade of a violated one is below that, at least
-WIDE = 0.9  # the share of a constraint's values whose distances the grades keep
-PENALTY, ORDINARY = 100, 3  # times the greatest distance below: what is a penalty, and what need not be one
-FEW = 5  # values below a penalty, at least: one that happens to be near the border says nothing of the others
-TAIL = 1.0  # thresholds beyond those, by those up to there: the slope is the same on both sides
-SURVEYED = 10_000  # rows that this is found from, at most
+LEAST = 2.0**-50  # the least difference of a violated constraint's grade from the border
+WIDE = 0.9  # the quantile of the distances up to which grades are linear
+PENALTY, ORDINARY = 100, 3  # a penalty is 100 times as large as ordinary values; grades are linear up to 3 times these
+FEW = 5  # the least number of values below a penalty: a single small one may be an exception
+TAIL = 1.0  # thresholds beyond the linear part as a share of those within it: the slope is continuous
+SURVEYED = 10_000  # rows that the scale is computed from
 
 
 def graded_constraints(observations: Observations) -> Tensor | None:
-    """Grades in [0, 1] of all constraints: 1/2 on the border, above where a constraint is kept, below where it is not.
+    """Grades in [0, 1] of all constraints: 1/2 on the border, larger if satisfied, smaller if violated.
 
         z_j = 1/2 - sign(c_j) (1 - z(|c_j|)) / 2
 
     z is the grade of a value (`graded_by_value`), here of the distance from the border: the share of thresholds that
-    |c_j| does not exceed, spread evenly up to s_j, and as many beyond it. s_j is the 90 % quantile of |c_j| where it is
-    not 0. So the units of a constraint do not matter, most of its values keep their distances, which a head needs to
-    know the border by few of them (a linear constraint stays linear), and values of 1e6 far outside are told from one
-    another, too, but do not drown the rest. Where more than a tenth are such penalties, violations a hundred times as
-    large as every other distance, of which there are five at least, s_j is three times the greatest other one. What is
-    violated is graded below 1/2, by however little.
+    |c_j| does not exceed, half of them spread evenly up to s_j, and half beyond. s_j is the 90 % quantile of the
+    nonzero |c_j|. So the units of a constraint do not matter; most grades are linear in the values, which helps a model
+    to find the border; and extreme values are distinguished without dominating. If more than a tenth of the values are
+    penalties, violations a hundred times as large as all (at least five) other values, s_j is three times the largest
+    other value. Violated constraints always have grades below 1/2.
 
     Returns:
-        n x c; NaN in rows of which nothing is known. While nothing is feasible failed
-        rows have 0: there the label of a failure has no say, and they would be proposed again and again. None without
-        constraints.
+        n x c; NaN in rows without constraint values. While no row is feasible, failed rows have 0: labels are not used
+        then, so failures would be proposed again and again. None without constraints.
     """
     constraints = observations.constraints
     if not constraints.shape[1]:
@@ -46,7 +44,7 @@ def graded_constraints(observations: Observations) -> Tensor | None:
 
 
 def some_kept(grades: Tensor) -> bool:
-    """Whether a row is known to keep all constraints, by its grades (n x c); NaN tells nothing."""
+    """Whether a row is known to be feasible, by its grades (n x c, NaN where unknown)."""
     return bool((grades >= BORDER).all(-1).any())
 
 
@@ -58,16 +56,16 @@ def graded(constraints: Tensor) -> Tensor:
 
 
 def wide(constraints: Tensor) -> Tensor:
-    """How far the grades keep distances in each column (n x c), by every k-th row where there are many; else 1."""
+    """s_j of each column (n x c), computed from every k-th row if there are many (c); 1 without values."""
     looked_at = constraints[:: 1 + len(constraints) // SURVEYED]
     return constraints.new_tensor([_reach(column[~column.isnan() & (column != 0)]) for column in looked_at.T])
 
 
 def _reach(column: Tensor) -> float:
-    """The 90 % quantile of the sizes of a constraint's values (m), unless that is a penalty."""
+    """s_j from the nonzero values of a constraint (m)."""
     if not len(column):
         return 1.0
     sizes = column.abs().sort().values[: math.ceil(WIDE * len(column))]
     below, above = sizes[FEW - 1 : -1], sizes[FEW:]
-    greatest = below[(above > PENALTY * below) & (below >= -column.min())]  # ascending; what is kept is no penalty
+    greatest = below[(above > PENALTY * below) & (below >= -column.min())]  # ascending; only violations are penalties
     return float(ORDINARY * greatest[0] if len(greatest) else sizes[-1])

@@ -1,4 +1,4 @@
-"""`LabelledObservations`: relabels all observations for every epoch; `EmphasiseChanges`: weighs what has changed."""
+"""`LabelledObservations`: the data module, relabelled every epoch; `EmphasiseChanges`: weights of changed labels."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -29,13 +29,13 @@ class LabelledBatch:
         z: labels in [0, 1], n x k.
         weight: weights in the loss, n.
         best: the label that improvement is measured against, or those of a front; see `Labels`.
-        separable: whether there is anything to learn.
-        metrics: what to log of the labels, by name.
+        separable: whether labels differ.
+        metrics: numbers to log, by name.
         constraints: grades of the black-box constraints, n x c, or None; see `Labels`.
-        budgets: what the trials may spend, n; None where there are no budgets.
-        n_earlier: how many rows of earlier tasks stand before those of this run.
-        failed: which trials have failed, n booleans; None where none has.
-        pending: which trials are not told yet, n booleans; None where the weights alone say what is to be learned.
+        budgets: the budgets of the trials, n; None without budgets.
+        n_earlier: the number of rows of earlier tasks, which precede those of this run.
+        failed: which trials have failed, n booleans; None if none has.
+        pending: which trials have no outcome yet, n booleans; None if only the weights decide what is learned.
     """
 
     points: Tensor
@@ -52,7 +52,7 @@ class LabelledBatch:
 
     @classmethod
     def of(cls, observations: Observations, labelling: Labelling) -> "LabelledBatch":
-        """Observations, all of them of one task, with their labels as of now."""
+        """The observations of one task with their current labels."""
         budgets = None if observations.budget is None else observations.budgets
         failed = observations.status == Status.FAILED if observations.n_failed else None
         return cls(observations.points, **vars(labelling(observations)), budgets=budgets, failed=failed)
@@ -61,18 +61,18 @@ class LabelledBatch:
         return len(self.points)
 
     @cached_property
-    def light(self) -> Tensor:
-        """Numbers of the rows that nothing is learned from, ascending: pending ones, and those of next to no weight."""
+    def ignored(self) -> Tensor:
+        """Numbers of the rows that are not learned, ascending: pending ones, and those of negligible weight."""
         return up_to(self.weight if self.pending is None else self.weight.masked_fill(self.pending, 0.0), NEGLIGIBLE)
 
     @property
     def learned(self) -> Tensor:
-        """Which rows there is something to learn from, n booleans."""
-        return torch.ones_like(self.weight, dtype=torch.bool).index_fill_(0, self.light, False)
+        """Which rows are learned, n booleans."""
+        return torch.ones_like(self.weight, dtype=torch.bool).index_fill_(0, self.ignored, False)
 
     @property
     def n_own(self) -> int:
-        """How many rows are of this run: the last ones."""
+        """The number of rows of this run, the last ones."""
         return len(self) - self.n_earlier
 
     @property
@@ -81,9 +81,9 @@ class LabelledBatch:
         return self.take(torch.arange(self.n_earlier, len(self), device=self.points.device)) if self.n_earlier else self
 
     @property
-    def n_told(self) -> int:
-        """How many rows there is something to learn from."""
-        return len(self) - len(self.light)
+    def n_learned(self) -> int:
+        """The number of rows that are learned."""
+        return len(self) - len(self.ignored)
 
     @property
     def failures(self) -> Tensor:
@@ -92,61 +92,59 @@ class LabelledBatch:
 
     @property
     def may_be_best(self) -> Tensor:
-        """Which rows improvement may be over (n booleans): those of this run, only feasible ones if there are any."""
+        """Which rows may be the incumbent (n booleans): those of this run, only feasible ones if there are any."""
         own = torch.arange(len(self), device=self.points.device) >= self.n_earlier
         kept = own
         if self.constraints is not None:
-            kept = own & ~self.failures & ~(self.constraints < BORDER).any(-1)  # NaN tells nothing
+            kept = own & ~self.failures & ~(self.constraints < BORDER).any(-1)  # False for NaN
         return next((rows for rows in (kept, own) if bool(rows.any())), torch.ones_like(own))
 
     @property
-    def told(self) -> "LabelledBatch":
-        """The batch of the rows that there is something to learn from."""
-        return self.at_even_distances(len(self)) if len(self.light) else self
+    def training_rows(self) -> "LabelledBatch":
+        """The batch of the rows that are learned."""
+        return self.at_even_distances(len(self)) if len(self.ignored) else self
 
     def take(self, rows: Tensor) -> "LabelledBatch":
-        """The batch of some rows only, given by number."""
+        """The batch of some rows, given by number."""
         names = ("constraints", "budgets", "failed", "pending")
         taken: dict[str, Any] = {name: each[rows] for name in names if (each := getattr(self, name)) is not None}
         taken |= {"n_earlier": int((rows < self.n_earlier).sum())} if self.n_earlier else {}
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)
 
     def at_even_distances(self, most: int) -> "LabelledBatch":
-        """The batch of at most so many of the rows that there is something to learn from, every k-th of them."""
-        learned = torch.arange(0, self.n_told, max(1, math.ceil(self.n_told / most)), device=self.points.device)
-        light = self.light
-        before = light - torch.arange(len(light), device=light.device)  # how many rows to learn from come before each
+        """The batch of every k-th of the rows that are learned, at most `most`."""
+        learned = torch.arange(0, self.n_learned, max(1, math.ceil(self.n_learned / most)), device=self.points.device)
+        ignored = self.ignored
+        before = ignored - torch.arange(len(ignored), device=ignored.device)  # learned rows before each ignored one
         return self.take(learned + torch.searchsorted(before, learned, right=True))
 
     def coreset(self, size: int, generator: torch.Generator) -> "LabelledBatch":
         """At most `size` distinct rows to learn from: a quarter the newest, a quarter the best, the rest at random.
 
-        So what a suggestion costs need not grow with n. Rows chosen by label weigh less than those drawn at random, so
-        that an estimate of the label at a point does not move; see `deepbore.labels.coreset`. Rows that nothing is
-        learned from take no place.
+        The cost of a suggestion then does not grow with n. Rows selected by label have smaller weights than random
+        rows, so that predictions are not biased; see `deepbore.labels.coreset`. Ignored rows are not selected.
 
         Args:
             size: of the coreset, >= 1.
-            generator: what is drawn with.
+            generator: random numbers.
 
         Returns:
-            The batch itself if it is small enough; else rows by age, their weights times those of the coreset.
+            All learned rows if there are few enough; else rows by age, with their weights times those of the coreset.
         """
-        if self.n_told <= size:
-            return self.told
+        if self.n_learned <= size:
+            return self.training_rows
         score = self.z[:, 0] if self.z.shape[1] == 1 else self.z.sum(-1)
-        rows, weight = coreset(score, self.light, size, generator)
+        rows, weight = coreset(score, self.ignored, size, generator)
         chosen = self.take(rows)
         return replace(chosen, weight=chosen.weight * weight)
 
 
 class LabelledObservations(LightningDataModule):
-    """Holds the observations and yields one batch an epoch: all of them, freshly labelled, already on the device.
+    """The data module of a run: one batch an epoch, all observations with new labels, already on the device.
 
     Args:
         observations: the rows to label.
-        labels: how values become labels; None for what suits the classifier that is trained first
-            (`deepbore.labels.default_labels`).
+        labels: the labelling; None for the default of the classifier (`deepbore.labels.default_labels`).
         joined: adds rows of earlier tasks to the labelled rows of this run; None for none.
 
     Attributes:
@@ -174,22 +172,22 @@ class LabelledObservations(LightningDataModule):
         self.latest: LabelledBatch | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"trainer": None}  # a copy is in no run, as one of a LightningModule is in none
+        return vars(self) | {"trainer": None}  # a copy belongs to no trainer
 
     @property
     def space(self) -> SearchSpace:
-        """The search space; a classifier learns all of it, fixed parameters, too."""
+        """The search space without fixed parameters: a classifier learns all of it."""
         return self.observations.space.without_fixed
 
     def labelled(self) -> LabelledBatch:
-        """All rows of this run with their labels as of now; those of earlier tasks are learned apart."""
+        """All rows of this run with their current labels, without those of earlier tasks."""
         self.latest = LabelledBatch.of(
             self.observations.of_task(0), self.labels or default_labels(estimates_labels=True)
         )
         return self.latest
 
     def batch(self) -> LabelledBatch:
-        """The one batch of an epoch: the rows of this run with fresh labels, after those of earlier tasks."""
+        """The batch of an epoch: rows of earlier tasks, then those of this run with new labels."""
         labelled = self.labelled()
         return labelled if self.joined is None else self.joined(labelled)
 
@@ -203,12 +201,12 @@ class LabelledObservations(LightningDataModule):
         return _FreshLabels(self)
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """The batch as it is: the rows live on the device."""
+        """The unchanged batch, which is on the device already."""
         return batch
 
 
 class _FreshLabels:
-    """An iterable of one batch that is made at the time of asking, so it needs no reloading between epochs."""
+    """An iterable of one batch, which is labelled when it is requested."""
 
     def __init__(self, data: LabelledObservations):
         self.data = data
@@ -224,15 +222,15 @@ class _FreshLabels:
 
 
 class EmphasiseChanges(WrappedLabels):
-    """Another labelling, with more weight on rows that were told, or whose class has changed, since the last time.
+    """Another labelling, with more weight on rows that are new, or whose class has changed, since the last iteration.
 
-    The class changes where a label crosses 1/2, or comes to or from 0, as a label of improvement does at tau.
+    The class changes if a label crosses 1/2, or becomes or ceases to be 0.
 
-    BORE appendix F, strategy (i): between iterations the data change little, so learn from what did change.
+    BORE appendix F, strategy (i): between iterations the data change little, so emphasise the changes.
 
     Args:
-        base: the labelling that makes the labels.
-        boost: what the weights of new and changed rows are multiplied with, >= 1.
+        base: the other labelling.
+        boost: the factor of the weights of new and changed rows, >= 1.
 
     Raises:
         SettingError: for boost < 1.

@@ -11,11 +11,10 @@ from deepbore.labels.threshold import Gamma, ThresholdFamily, ThresholdLabels
 def default_labels(
     estimates_labels: bool, gamma: Gamma | None = None, objectives: int = 1, per_column: bool = False
 ) -> Labelling:
-    """The default: graded by value for classifiers that estimate labels, by one threshold for those of cross-entropy.
+    """The default labels: graded by value for classifiers that estimate labels, else by one threshold.
 
-    To a likelihood of two classes a graded label is one noisy vote, from which it learns less than from a class.
-    Several objectives have a column of grades each where the classifier learns columns by themselves, and else are put
-    in one (`ChebyshevLabels`), which is labelled as one objective is.
+    With cross-entropy a graded label is less informative than a class. Several objectives have one column each if the
+    classifier learns columns separately; else they are scalarised (`ChebyshevLabels`) and labelled as one objective.
 
     Args:
         estimates_labels: whether the classifier's scores estimate the label itself.
@@ -24,7 +23,7 @@ def default_labels(
         per_column: whether the classifier has a score for each column, as `PerColumn` has.
 
     Raises:
-        SettingError: for a gamma where labels have none.
+        SettingError: for a gamma if the labels have none.
     """
     if per_column:
         if gamma is not None:
@@ -36,7 +35,7 @@ def default_labels(
 
 
 def rung_labels(labels: Labelling) -> Labelling:
-    """Labels in `RungLabels`, unless they, or any that they are made of, grade each rung by itself already."""
+    """Labels wrapped in `RungLabels`, unless they contain it already."""
     return labels if _grades_rungs(labels) else RungLabels(labels)
 
 

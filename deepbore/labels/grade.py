@@ -13,9 +13,9 @@ def graded_by_value(values: Tensor, best: float | Tensor, tau: float | Tensor, t
 
     With c = 0 there are none beyond tau, and z = u. Then E[z | x] is the integral of P(y <= t | x) over t in
     (y_min, tau), divided by tau - y_min. That is E[max(tau - max(y, y_min), 0) | x] up to scale: expected improvement
-    over tau, truncated at y_min, with nothing assumed about densities. Else it is the integral with weights
-    c^2 / (c + b)^2 beyond tau, c of them in all: improvement over many thresholds. That keeps what is worse than tau in
-    its order, however bad, and has no kink at tau. Proofs are in docs/theory.md.
+    over tau, truncated at y_min, without assumptions about densities. With c > 0 the integral has weights
+    c^2 / (c + b)^2 beyond tau, c in total: improvement over many thresholds. Values worse than tau then keep their
+    order, and z has no kink at tau. Proofs are in docs/theory.md.
 
     Args:
         values: n, or n x k; NaN gives 0.

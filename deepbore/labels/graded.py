@@ -31,7 +31,7 @@ class ValueGradedLabels(ThresholdFamily):
 
     def label(self, values: Tensor, ranked: np.ndarray, tau: float) -> tuple[Tensor, Tensor]:
         best = float(ranked[0])
-        if tau == best:  # the good ones are all tied: one threshold, between them and the rest
+        if tau == best:  # all good values are tied: one threshold, between them and the rest
             return (values <= tau).to(values), torch.ones_like(values, dtype=torch.float)
         return graded_by_value(values, best, tau, self.tail), torch.ones_like(values, dtype=torch.float)
 

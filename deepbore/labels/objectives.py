@@ -20,32 +20,30 @@ from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.validation import of_kind, required, up_to, whole
 
-MARGIN = 0.1  # of the front's extent, by which the reference value lies behind it
-USUAL = 0.75  # quantile of the values that the reference value is at least
-TAIL = 2.0  # thresholds beyond the reference value, by those up to it
+MARGIN = 0.1  # distance of the reference value from the front, as a share of the extent of the front
+USUAL = 0.75  # quantile of the values that is a lower bound of the reference value
+TAIL = 2.0  # thresholds beyond the reference value as a share of those up to it
 
 
 class ObjectiveLabels(Labelling):
     """One column for each objective: the share of its thresholds that a value reaches, as in `ValueGradedLabels`.
 
     The threshold of column j is the reference value r_j, with tail 2: labels are linear in the values up to r_j, so
-    that a smooth objective stays smooth, and bend slowly beyond, so that a few values that are a thousand times worse
-    do not make the rest look alike.
+    that smooth objectives have smooth labels, and saturate slowly beyond, so that extremely bad values do not make the
+    rest look equal.
 
-    r_j lies behind the worst value on the Pareto front by a tenth of the front's extent, and is at least the 75 %
-    quantile of the values so far. Without this least value a front that shrinks to one trial, which on a concave one
-    beats all others for a while, would stay there.
+    r_j is the worst value on the Pareto front plus a tenth of the extent of the front, and at least the 75 % quantile
+    of all values. Without this bound the search would not leave a front of one trial, which on concave fronts may
+    dominate all others for a while.
 
-    `Labels.best` is the label at r_j in each column, or at the reference that is given, and then the labels of the
-    front of the feasible trials, one row each ((1 + f) x k): what is worth having is what no such row reaches in all
-    columns (`LogHypervolumeImprovement`). Values are compared with values of the same objective only, so their units do
-    not matter.
+    `Labels.best` is the label of r_j in each column, or of the given reference, followed by the labels of the feasible
+    front, one row each ((1 + f) x k), for `LogHypervolumeImprovement`. Values are compared within an objective only, so
+    their units do not matter.
 
     Args:
-        objectives: k, how many values are graded, >= 1.
-        reference: k values, in the order and sign of the objectives, from which on a gain counts, if they are known: a
-            trial that is worse in one of them is worth nothing. They may be better than all values so far. None for
-            the r_j.
+        objectives: k, the number of objectives, >= 1.
+        reference: k values, in the order and sign of the objectives: trials that are worse in one of them count for
+            nothing. They may be better than all values so far. None for the r_j.
 
     Raises:
         SettingError: for a number outside its range, or anything but k finite numbers as a reference.
@@ -87,7 +85,7 @@ class ObjectiveLabels(Labelling):
         )
 
     def _start(self, observations: Observations, behind: Tensor) -> Tensor:
-        """From which values on, to minimise, a gain counts (k): given ones, or those behind the front."""
+        """The reference values, to minimise (k): the given ones, or those behind the front."""
         if self.reference is None:
             return behind
         signs = map(sign_of, observations.directions)
@@ -95,12 +93,12 @@ class ObjectiveLabels(Labelling):
 
 
 def on_the_line(values: Tensor, low: Tensor, bend: Tensor) -> Tensor:
-    """The labels of a value of each column (k), linear beyond the best ones as the Gaussian of the labels is.
+    """The labels of one value in each column (k), extended linearly beyond the best values, as in a Gaussian model.
 
     Args:
         values: k.
         low: the best value of each column, whose label is 1, k.
-        bend: the threshold of each column, from which on labels bend, k.
+        bend: the threshold of each column, beyond which labels are not linear, k.
     """
     line = ((bend - values) / (bend - low) + TAIL) / (1 + TAIL)
     return torch.where((values < low) & (low < bend), line, graded_by_value(values, low, bend, TAIL))
@@ -115,12 +113,12 @@ def checked_reference(reference: Sequence[float], k: int) -> tuple[float, ...]:
 
 
 def own_complete(observations: Observations) -> Tensor:
-    """Which rows have values of this run's own task (n booleans)."""
+    """Which rows are complete trials of this run, not of earlier tasks (n booleans)."""
     return (observations.status == Status.COMPLETE) & (observations.tasks == 0)
 
 
 def front_rows(observations: Observations) -> Tensor:
-    """Numbers of the rows that no other beats: of the feasible ones of this run, or of all while none is feasible."""
+    """Numbers of the non-dominated rows of this run: among feasible ones, or all while none is feasible."""
     return observations.ranking.front_rows()
 
 
@@ -140,23 +138,23 @@ def reference_values(front: Tensor, complete: Tensor) -> Tensor:
     return torch.where(reference > low, reference, if_tied)
 
 
-AUGMENTED = 0.05  # weight of the sum beside the greatest term (Knowles 2006)
+AUGMENTED = 0.05  # weight of the sum relative to the maximum (Knowles 2006)
 
 
 class ChebyshevLabels(Labelling):
-    """Labels of one value, the augmented Chebyshev scalarisation, with other weights in each iteration.
+    """Labels of one value, the augmented Chebyshev scalarisation, with different weights in each iteration.
 
         s = max_j w_j u_j + 0.05 sum_j w_j u_j,    u_j = (y_j - min_j) / (r_j - min_j)
 
-    with r_j the reference value of `ObjectiveLabels`. Each set of weights has its best trade-off, so in turn they lead
-    to all of the front, concave parts included. It gives one column, so that every classifier and acquisition goes with
-    it; only what one set of weights asks for is looked for at a time.
+    with r_j the reference value of `ObjectiveLabels`. Each set of weights has its own optimum, so together they reach
+    the whole front, including concave parts. There is one column, so it works with every classifier and acquisition;
+    each iteration searches for the optimum of one set of weights only.
 
-    The weights are spread evenly over all that sum to one, by a low-discrepancy sequence that goes on with the number
-    of rows: they are a function of the observations, so that looking changes nothing and a run resumes as it was.
+    The weights are evenly distributed over the simplex by a low-discrepancy sequence, indexed by the number of rows:
+    they are a function of the observations, so a resumed run has the same weights.
 
     Args:
-        base: how the scalarised values become labels; default `ValueGradedLabels()`.
+        base: the labelling of the scalarised values; default `ValueGradedLabels()`.
 
     References:
         Knowles, ParEGO: a hybrid algorithm with on-line landscape approximation for expensive multiobjective
@@ -182,16 +180,16 @@ class ChebyshevLabels(Labelling):
         weighted = units * weights
         scalarised = weighted.max(-1).values + AUGMENTED * weighted.sum(-1)
         ranked = np.sort(scalarised[complete].cpu().numpy())
-        return replace(self.base.labelled(scalarised, ranked, observations), metrics={})  # tau is in no unit of theirs
+        return replace(self.base.labelled(scalarised, ranked, observations), metrics={})  # tau has no unit
 
 
 class NonDominationLabels(Labelling):
-    """One column by the order of NSGA-II: fronts that are peeled off one after another, and room within each front.
+    """One column by the ranking of NSGA-II: by successive fronts, then by crowding distance.
 
         z = max(0, 1 - rank / (gamma n))
 
-    The rank counts the trials that come before: of better fronts, and, within a front, with a greater crowding
-    distance. Values are used by their order only, and for the room between neighbours of a front.
+    The rank is the number of trials on better fronts, or on the same front with a larger crowding distance. Values are
+    used only for their order and for the crowding distance.
 
     Args:
         gamma: proportion of trials with labels above 0, in (0, 1].
@@ -225,11 +223,11 @@ class NonDominationLabels(Labelling):
 
 
 def nsga_rank(values: np.ndarray, enough: int) -> np.ndarray:
-    """How many rows come before each (n x k, to minimise -> n), by front and then by room; equal rows are equal.
+    """The number of rows ranked before each (n x k, to minimise -> n), by front and crowding; equal rows are tied.
 
     Args:
         values: n x k.
-        enough: rows behind the fronts that so many are in come after all of these, in no order.
+        enough: fronts are computed until they contain so many rows; the other rows are tied at the end.
 
     References:
         Deb, Pratap, Agarwal & Meyarivan, A fast and elitist multiobjective genetic algorithm: NSGA-II, 2002.

@@ -1,4 +1,4 @@
-"""`PreferenceLabels`: comparisons become utilities, and these become grades as values do."""
+"""`PreferenceLabels`: labels of utilities that are fitted to comparisons."""
 
 import math
 from dataclasses import replace
@@ -10,32 +10,31 @@ from torch import Tensor
 from deepbore.data.comparisons import SCALE, compared_rows, fitted_utilities
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels
-from deepbore.labels.coreset import NEXT_TO_NOTHING
+from deepbore.labels.coreset import TINY_WEIGHT
 from deepbore.labels.graded import ValueGradedLabels
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates, squared_distances
 from deepbore.validation import of_kind
 
-LENGTH_SCALE = math.exp(-1.5)  # times sqrt(d), in units of a parameter's range: half of where `KernelPLS` begins, as
-# utilities smoothed by more leave it nothing uncertain, and it goes on in tiny steps
-NUGGET = 1e-6  # of the variance: equal configurations have no singular covariance
-LATEST = 1000  # comparisons that count: what a fit costs does not grow on
+LENGTH_SCALE = math.exp(-1.5)  # times sqrt(d), in units of a parameter's range: half of the first one of `KernelPLS`,
+# since smoother utilities leave it no uncertainty, and it makes tiny steps
+NUGGET = 1e-6  # relative to the variance, so that equal configurations do not make the covariance singular
+LATEST = 1000  # newest comparisons, which are used
 
 
 class PreferenceLabels(Labelling):
-    """Labels of trials that were compared: another labelling's, of their utilities.
+    """Labels of compared trials: another labelling of their utilities.
 
         u_hat = argmax  sum_{i preferred to j} log sigmoid(u_i - u_j) + log N(u; 0, s^2 K)
 
-    K is a Matern 5/2 kernel of the configurations, so that neighbours have similar utilities: where each trial is
-    compared once or twice, independent ones would tell winners from losers and no more. The utility that a trial shows
-    for a value is that of the comparisons alone (`deepbore.data.comparisons`). Beyond 1000 comparisons the latest
-    count; nothing is learned from a trial that stands in none of them.
+    K is a Matern 5/2 kernel of the configurations, so that neighbours have similar utilities: with one or two
+    comparisons of each trial, independent utilities would only separate winners from losers. The value of a trial is
+    its utility without the kernel (`deepbore.data.comparisons`). Only the latest 1000 comparisons are used, and trials
+    that occur in none of them are not learned.
 
     Args:
-        base: labelling by thresholds that grades minus the utilities as values to minimise; None for
-            `ValueGradedLabels()`.
+        base: the labelling of minus the utilities, as values to minimise; None for `ValueGradedLabels()`.
 
     Raises:
         SettingError: for another kind of labelling.
@@ -59,8 +58,8 @@ class PreferenceLabels(Labelling):
         values[torch.from_numpy(rows)] = values.new_tensor(-utilities)
         labels = self.base.labelled(values, np.sort(-utilities), observations)
         forgotten = values.isnan() & (observations.status == Status.COMPLETE)
-        weight = labels.weight.masked_fill(forgotten, NEXT_TO_NOTHING)
-        return replace(labels, weight=weight, metrics={})  # tau is of smoothed utilities, which no trial shows
+        weight = labels.weight.masked_fill(forgotten, TINY_WEIGHT)
+        return replace(labels, weight=weight, metrics={})  # tau is of smoothed utilities, which are not displayed
 
 
 def _root(space: SearchSpace, points: Tensor) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`RungLabels`: labels of cheap fidelities, ranked within each rung."""
+"""`RungLabels`: labels within each rung of budgets."""
 
 import torch
 from torch import Tensor
@@ -10,25 +10,23 @@ from deepbore.labels.constraints import graded_constraints
 
 
 class RungLabels(WrappedLabels):
-    """Another labelling, applied to the trials of each budget by themselves.
+    """Another labelling, applied to the trials of each budget separately.
 
-    Values at different budgets can't be compared: after one epoch the best network is worse than a poor one after
-    eighty. So each trial is graded among those that have spent as much, and failures are 0 within their rung. The
-    classifier learns how the grades change with the budget (see `deepbore.classifiers.AtBudgets`). Black-box
-    constraints are graded over all budgets together.
+    Values at different budgets are not comparable: after one epoch the best network is worse than a poor one after
+    eighty. So each trial is graded among those with the same budget. The classifier learns how grades depend on the
+    budget (see `deepbore.classifiers.AtBudgets`). Black-box constraints are graded over all budgets together.
 
-    A higher rung holds promoted trials alone, the best of the lower ones. Graded by themselves, half of these best
-    would be labelled as bad, and learned to be worse than what was never promoted. So when the threshold tau of a rung
-    is found, all trials of the lowest rung count: those that have no result here as equal to the worst that has, which
-    alone is bad then.
+    A higher rung contains only promoted trials, the best of the lower ones. Among themselves half of them would be
+    labelled bad, and worse than trials that were never promoted. So for the threshold tau of a rung all trials of the
+    lowest rung count: those without a result in this rung are treated as equal to its worst result.
 
-    Without budgets in the observations this is the base; trials without one are graded among themselves.
+    Without budgets the labels are those of the base; trials without a budget are graded among themselves.
 
     Args:
-        base: the labelling of one rung, which remembers nothing.
+        base: the labelling of one rung, without state.
 
     Raises:
-        SettingError: for a base that remembers labels from one iteration to the next, or that grades a front.
+        SettingError: for a base that has a state, or grades a front.
 
     Example:
         >>> from deepbore import Budget, Real, SearchSpace, ValueGradedLabels
@@ -42,7 +40,7 @@ class RungLabels(WrappedLabels):
         super().__init__(base)
         if type(base).state_dict is not Labelling.state_dict:
             raise SettingError(
-                f"labels of each rung must remember nothing, but {type(base).__name__} does. Give its base."
+                f"labels of each rung must have no state, but {type(base).__name__} has one. Give its base."
             )
         if base.grades_front:
             raise SettingError(f"labels of each rung are of one value, but {type(base).__name__} grades a front.")
@@ -72,7 +70,7 @@ class RungLabels(WrappedLabels):
 
 
 def _together(parts: list[Tensor], rows: list[Tensor]) -> Tensor:
-    """What belongs to the rows of each rung, in the order of all rows."""
+    """Tensors of the rows of each rung, joined in the order of all rows."""
     order = torch.cat(rows)
     whole = torch.cat(parts)
     return torch.empty_like(whole).index_copy_(0, order, whole)

@@ -1,4 +1,4 @@
-"""Labels by thresholds of one value: one threshold (BORE), several, or weighted by improvement (LFBO); and gamma.
+"""Labels by thresholds: one threshold (BORE), several, or weighted by improvement (LFBO); and gamma.
 
 The threshold tau is the smallest value that at least a proportion gamma of the values reach, tau = Phi^-1(gamma)
 (BORE, Algorithm 1), so for distinct values and a fixed gamma one new observation flips at most one label of an older
@@ -27,12 +27,12 @@ from deepbore.validation import above, between, required
 class DecayingGamma:
     """A proportion that falls from `start` towards `floor`: floor + (start - floor) * 2^(-n / half_life).
 
-    BORE section 3.1 suggests to begin with balanced classes and to focus as the optimisation goes on.
+    BORE section 3.1 suggests balanced classes at first, and a smaller proportion later.
 
     Args:
         start: gamma at n = 0, in (0, 1).
         floor: gamma in the limit, in (0, start].
-        half_life: after how many observations half of the way is gone, > 0.
+        half_life: number of observations after which the difference to `floor` is halved, > 0.
 
     Example:
         >>> round(DecayingGamma(start=0.5, floor=0.1, half_life=50)(50), 6)
@@ -72,11 +72,11 @@ def checked_gamma(gamma: Gamma) -> Gamma:
 class ThresholdFamily(Labelling):
     """Base of labellings by thresholds of one value: gamma, tau, and class 0 for rows without a value.
 
-    Evaluations of one configuration have one label, that of their mean; where values came with their noise, the less
-    of it the more a row weighs (`deepbore.data.replicates.Replicates`).
+    Replicates of a configuration have the label of their mean; rows with less noise have a larger weight, if the noise
+    is given (`deepbore.data.replicates.Replicates`).
 
-    With black-box constraints the label is that of the value, feasible or not, and each constraint has a grade of its
-    own (`deepbore.labels.constraints`): one label of both has a jump at the border that no head learns as well.
+    With black-box constraints the label is that of the value, feasible or not, and each constraint has its own grade
+    (`deepbore.labels.constraints`): a joint label would have a jump at the border, which is harder to learn.
 
     Args:
         gamma: proportion of good observations: a number in (0, 1) or a schedule.
@@ -98,13 +98,13 @@ class ThresholdFamily(Labelling):
         observations: Observations,
         worth: Tensor | None = None,
     ) -> Labels:
-        """Labels of values (n, NaN where there is none) that need not be the observations' own.
+        """Labels of given values (n, NaN for none), which may differ from those of the observations.
 
         Args:
             values: to minimise, n.
-            ranked: those of them that tau is found among, ascending, at least one.
+            ranked: the values that tau is a quantile of, ascending, at least one.
             observations: the rows.
-            worth: evaluations that each row is worth, as of `AveragedValues`.
+            worth: the number of evaluations that each row represents; see `AveragedValues`.
         """
         tau = threshold(ranked, self.proportion(len(ranked)))
         z, weight = self.label(values, ranked, tau)
@@ -150,10 +150,9 @@ class ThresholdLabels(ThresholdFamily):
 class SeveralThresholds(ThresholdFamily):
     """One column of labels [y <= tau_j] for each of k proportions.
 
-    The score is of the mean of the columns, and ranks by the mean of P(y <= tau_j): improvement in ranks, in effect, as
-    `RankGradedLabels` have it. It is not expected improvement, the integral of P(y <= s) over s, for which each column
-    would weigh as much as the gap tau_{j+1} - tau_j to the next. Networks learn the columns with k outputs over a
-    shared trunk, other classifiers their mean.
+    The score is that of the mean of P(y <= tau_j), an improvement in ranks as with `RankGradedLabels`. It is not
+    expected improvement, the integral of P(y <= s) over s, where column j would have the weight tau_{j+1} - tau_j.
+    Networks learn the columns with k outputs on shared layers, other classifiers their mean.
 
     Args:
         gammas: k proportions in (0, 1).
@@ -186,7 +185,7 @@ def improvement_labels(values: Tensor, tau: float, ranked: Tensor | None = None)
     Args:
         values: n; NaN counts as no improvement.
         tau: the threshold.
-        ranked: the values that set the scale, the least first, if not all: no gain is greater than that of the least.
+        ranked: the values that determine the scale, ascending; None for all. Gains are clipped to that of the first.
 
     Returns:
         z and weight, each n.
@@ -196,7 +195,7 @@ def improvement_labels(values: Tensor, tau: float, ranked: Tensor | None = None)
     if not bool((trusted > 0).any()):
         u = (values <= tau).to(values)
     else:
-        greatest = trusted.max()  # in units of it no sum overflows
+        greatest = trusted.max()  # in these units no sum overflows
         u = gain.clamp(max=greatest) / greatest / (trusted[trusted > 0] / greatest).mean()
     return u / (1 + u), 1 + u
 

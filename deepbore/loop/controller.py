@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from deepbore.candidates.selection import as_many
+from deepbore.candidates.selection import largest_possible_batch
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state, hook
 from deepbore.evaluators import Evaluator
@@ -22,7 +22,7 @@ from deepbore.loop.engine import Engine
 from deepbore.loop.metrics import Metrics, exact, progress
 from deepbore.loop.runner import TrialRunner
 from deepbore.loop.state import RunState
-from deepbore.loop.stopping import Steering
+from deepbore.loop.stopping import RunControl
 from deepbore.validation import whole
 
 log = logging.getLogger(__name__)
@@ -30,23 +30,23 @@ T = TypeVar("T")
 
 
 class LoopController(Callback):
-    """Proposes, evaluates and records at the end of each training epoch.
+    """Callback that proposes, evaluates and records trials at the end of each training epoch.
 
-    The first trials are a Sobol design, of `n_initial` or of a whole batch, if that is more. An iteration begins as
-    soon as `batch_size` workers of the evaluator are free, and proposes for every free one, while the others go on:
-    with batches of one all workers are always busy, with batches of all workers the run is batch-synchronous. At the
-    end everything outstanding is waited for.
+    The first trials are a Sobol design of `n_initial` points, or a whole batch if that is more. An iteration starts
+    when `batch_size` workers of the evaluator are free, and proposes one point for each free worker, while the others
+    continue: with batches of one all workers are always busy, with batches of all workers the run is synchronous. At
+    the end it waits for all outstanding trials.
 
-    Under DDP all ranks hold the same state and train the same weights. Each searches its share of the candidates and
-    evaluates its share of the batch, which has one trial at least for each worker of each rank.
+    Under DDP all ranks have the same state and weights. Each searches its share of the candidates and evaluates its
+    share of the batch, which has at least one trial for each worker of each rank.
 
     Args:
-        state: of the run, whose data module the Trainer is given.
-        evaluator: what turns trials into outcomes.
-        n_trials: stop the trainer when so many trials have been asked for; None to let the trainer decide.
-        batch_size: q >= 1, trials proposed in one iteration; more where more workers are free.
-        logs: whether anybody may listen to what is logged, which takes some hundredths of an iteration.
-        steering: when the run ends before that, and who hears of its trials; default: never, and nobody.
+        state: the state of the run, whose data module is given to the Trainer.
+        evaluator: turns trials into outcomes.
+        n_trials: the total number of trials, after which the trainer is stopped; None to let the trainer decide.
+        batch_size: q >= 1, trials proposed in one iteration; more if more workers are free.
+        logs: whether metrics are logged, which takes a few percent of an iteration.
+        control: stop rules and listeners of the run; default none.
 
     Raises:
         SettingError: for a batch_size below 1, or a number of trials below 0.
@@ -59,37 +59,37 @@ class LoopController(Callback):
         n_trials: int | None = None,
         batch_size: int = 1,
         logs: bool = True,
-        steering: Steering | None = None,
+        control: RunControl | None = None,
     ):
         whole(0, n_trials=n_trials)
         whole(1, batch_size=batch_size)
         self.state, self.n_trials, self.batch_size, self.logs = state, n_trials, batch_size, logs
-        self.steering = steering or Steering()
+        self.control = control or RunControl()
         self._own, self._leave, self._began = evaluator, evaluator.close, time.perf_counter()
-        self._before: dict[str, Any] | None = None  # the state between two iterations
+        self._saved: dict[str, Any] | None = None  # the state before the iteration
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Finds the other ranks, if the Trainer has any: others are somebody else's. The evaluator must be free."""
+        """Connects the ranks of the Trainer, and claims the evaluator, which must be free."""
         self._own.claim(self)
         self.engine = Engine(self.state, Ranks.found() if trainer.world_size > 1 else None)
-        self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.steering)
+        self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.control)
         self._leave = self.runner.leave
 
     @hook
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Evaluates what was left unfinished or enqueued, and the initial design, or what is left of it."""
+        """Evaluates interrupted and enqueued trials, and the rest of the initial design."""
         runner, state = self.runner, self.state
-        self._remember()
-        self.steering.begin(self.engine)
-        if self.steering.is_over:
+        self._save_state()
+        self.control.begin(self.engine)
+        if self.control.is_over:
             trainer.should_stop = True
             return
         runner.evaluator.open()
-        left, state.unfinished, state.unclaimed = [*state.unfinished, *state.unclaimed], [], []
-        runner.evaluate(self.engine.still_pending(left))
+        rows, state.interrupted, state.unreturned = [*state.interrupted, *state.unreturned], [], []
+        runner.evaluate(self.engine.still_pending(rows))
         while not self._stop_if_over(trainer) and (rows := self._reserve_known(trainer)):
             runner.evaluate(rows)
-            self._remember()
+            self._save_state()
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Starts the clock."""
@@ -98,7 +98,7 @@ class LoopController(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: LabelledBatch, batch_idx: int
     ) -> None:
-        """Looks at the labels."""
+        """Logs metrics of the labels."""
         if self.logs:
             self._metrics.relabelled(batch.own, self.state.observations)
             pl_module.log_dict(exact(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
@@ -106,13 +106,13 @@ class LoopController(Callback):
     @hook
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
-        if self.state.rehearsals > 0:
-            self.state.rehearsals -= 1
+        if self.state.warmup_epochs > 0:
+            self.state.warmup_epochs -= 1
         else:
-            over = self._stop_if_over(trainer)  # a Trainer may stop while the classifier learns
+            over = self._stop_if_over(trainer)  # a Trainer may stop during training
             rows = [] if over else self.engine.reserve_queued(self.runner.room) or self._reserve_proposed(trainer)
             if not rows:
-                self._put_back()
+                self._restore_state()
                 return
             seconds = time.perf_counter() - self._began
             self.runner.evaluate(rows)
@@ -122,26 +122,26 @@ class LoopController(Callback):
                 measured = {**progress(self.state.observations), "seconds_per_suggestion": seconds}
                 pl_module.log_dict(exact({**measured, **self._metrics.known}))
             self._stop_if_over(trainer)
-        self._remember()
+        self._save_state()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Waits for what is still outstanding, if the trainer has ended the run."""
+        """Waits for outstanding trials if the trainer has ended the run."""
         self.runner.finish()
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Lets go of the workers."""
+        """Closes the evaluator."""
         self._release(self._own.close)
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Drops what is outstanding, Ctrl-C included; its trials stay pending, and the next run begins with them."""
+        """Abandons outstanding trials, also on Ctrl-C; they stay pending, and the next run evaluates them first."""
         try:
             self._release(self._leave)
         finally:
-            if self._before is not None and self._before["asked"] == self.state.observations.n_asked:
-                self._put_back()
+            if self._saved is not None and self._saved["asked"] == self.state.observations.n_asked:
+                self._restore_state()
 
     def _release(self, leave: Callable[[], None]) -> None:
-        """Leaves the evaluator to others, if it was this run's."""
+        """Closes and releases the evaluator if this run has claimed it."""
         if self._own.run is self:
             try:
                 leave()
@@ -149,57 +149,57 @@ class LoopController(Callback):
                 self._own.run = None
 
     def _forecast(self, points: Tensor) -> AbstractContextManager[None]:
-        """Within, the labels that the classifier expects of proposals (q x d) are noted."""
+        """A context in which the labels predicted for proposals (q x d) are recorded."""
         return self._metrics.forecast(len(self.state.observations), self.engine.expected_labels(points))
 
     @property
     def _metrics(self) -> Metrics:
-        """What is logged of labels and forecasts."""
+        """The metrics of labels and predictions."""
         self.state.metrics = self.state.metrics or Metrics()
         return self.state.metrics
 
-    def _remember(self) -> None:
-        """Keeps the state between two iterations."""
-        self._before = deepcopy(self.state.state_dict())
+    def _save_state(self) -> None:
+        """Copies the state before an iteration."""
+        self._saved = deepcopy(self.state.state_dict())
 
-    def _put_back(self) -> None:
-        """Undoes an iteration that has asked for nothing: whoever goes on proposes as a study does that is loaded."""
-        assert self._before is not None
-        self.state.load_state_dict({**self._before, "queue": self.state.queue})
+    def _restore_state(self) -> None:
+        """Restores the state before an iteration without trials, so that the next one equals that of a loaded study."""
+        assert self._saved is not None
+        self.state.load_state_dict({**self._saved, "queue": self.state.queue})
 
     def _reserve_known(self, trainer: Trainer) -> list[int]:
-        """Rows that need no classifier, reserved: what is enqueued or promoted, and then the initial design."""
+        """Reserved rows that need no classifier: enqueued points, promotions, and the initial design."""
         known = self.engine.reserve_queued(self.runner.room) or self.engine.reserve_promoted(self.runner.room)
         room, missing = self.runner.room, self.state.n_missing
         if known or not missing:
             return known
-        q = min(room, missing) if self.state.n_begun else room  # no worker of the first batch waits for results
+        q = min(room, missing) if self.state.n_begun else room  # the first batch has a trial for every worker
         points = self._new(trainer, self.engine.design, q)
         return [] if points is None else self.engine.reserve(points)
 
     def _reserve_proposed(self, trainer: Trainer) -> list[int]:
-        """Rows of the classifier's proposals, reserved; none if they are not worth it, or the time is over."""
+        """Reserved rows of proposals; none if a stop rule or the timeout ends the run."""
         with clean_torch_state():
             proposal = self._new(trainer, self.engine.propose, self.runner.room)
             if proposal is None:
                 return []
             points = proposal.points
-            self.steering.proposed(proposal)  # the snapshot knows of it
+            self.control.on_proposal(proposal)  # before the snapshot is written
             if self._stop_if_over(trainer):
                 return []
-            with self._forecast(points) if self.logs else nullcontext():  # which the snapshot knows
-                return self.engine.reserve(points)  # last: what is reserved is evaluated, whatever interrupts
+            with self._forecast(points) if self.logs else nullcontext():  # before the snapshot, too
+                return self.engine.reserve(points)  # last: reserved rows are evaluated even after an interrupt
 
     def _new(self, trainer: Trainer, find: Callable[[int], T], q: int) -> T | None:
-        """Up to q new points; None, and the end of the run, where a space that counts as infinite has hardly any."""
-        found = as_many(find, q)
+        """Up to q new points; None, and the run ends, if random sampling finds no new one in an infinite space."""
+        found = largest_possible_batch(find, q)
         if found is None:
             seen = self.state.observations.n_distinct
-            log.warning("the run ends: of many random configurations none is new beside the %d that it has", seen)
+            log.warning("the run ends: many random configurations were all among the %d known ones", seen)
             trainer.should_stop = True
         return found
 
     def _stop_if_over(self, trainer: Trainer) -> bool:
-        """Stops the trainer when all trials are done, or the space is exhausted; whether it is stopped."""
+        """Stops the trainer if all trials are done or the space is exhausted; whether it is stopped."""
         trainer.should_stop = trainer.should_stop or self.runner.room < 1
         return trainer.should_stop

@@ -1,4 +1,4 @@
-"""The steps of a run: design, propose, reserve, record; and `TrialAllocator`, which finds the next trials."""
+"""`Engine`: the steps of a run (design, propose, reserve, record); `TrialAllocator`: trials by ask and tell."""
 
 import logging
 import math
@@ -12,8 +12,8 @@ import torch
 from lightning.pytorch import Trainer
 from torch import Tensor
 
-from deepbore.candidates import distinct
-from deepbore.candidates.selection import fresh_rows, require_room
+from deepbore.candidates import select_new
+from deepbore.candidates.selection import first_new_rows, require_room
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
@@ -34,17 +34,17 @@ class Engine:
 
     The caller trains the models of the strategy between two proposals.
 
-    All ranks hold the same state and take the same steps; each searches its share of the candidates, and the first one
-    keeps the journal. The same seed and number of ranks give the same run.
+    All ranks have the same state and make the same steps; each searches its share of the candidates, and the first rank
+    writes the journal. The same seed and number of ranks give the same run.
 
     Args:
-        state: of the run.
-        ranks: the processes that take the steps together.
+        state: the state of the run.
+        ranks: the processes of the run.
     """
 
     def __init__(self, state: RunState, ranks: Ranks | None = None):
         self.state, self.ranks = state, ranks or Ranks()
-        self._found: tuple[tuple[object, ...], Promotions] | None = None  # at so many trials, and pending ones
+        self._found: tuple[tuple[object, ...], Promotions] | None = None  # cached, with its key
         if not self.ranks.is_first:
             state.observations.journal = None
 
@@ -54,26 +54,26 @@ class Engine:
         """The next q new points of the run's Sobol sequence (q x d).
 
         In ten or more real parameters the first point is the centre of the ranges: the expected squared distance to a
-        uniform target is d/6 from a random point, and d/12 from the centre. With earlier tasks every second point, the
-        first among them, is one of those that their models rank best.
+        uniform target is d/6 from a random point, and d/12 from the centre. With earlier tasks every other point,
+        starting with the first, is one that their models predict to be best.
         """
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
             sobol = state.space.sobol(4 * q, state.seed, skip=state.n_begun)
             if not state.n_begun and state.space.is_high_dimensional:
                 sobol[:1] = state.space.in_the_middle(sobol[:1])
-            return distinct(sobol.to(own.points.device), own, q, state.generator)
+            return select_new(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
             promising = state.earlier.promising(q)
-            promising = promising[fresh_rows(promising, own, q)]
+            promising = promising[first_new_rows(promising, own, q)]
         sobol = state.space.sobol(4 * q, state.seed, skip=len(own) // 2).to(own.points.device)
-        return distinct(alternating(promising, sobol, len(own) % 2), own, q, state.generator)
+        return select_new(alternating(promising, sobol, len(own) % 2), own, q, state.generator)
 
     def propose(self, q: int) -> Proposal:
-        """q distinct new points by the strategy (q x d), or more of the design while it is not ready.
+        """q distinct new points by the strategy (q x d), or points of the design while it is not ready.
 
-        While no known trial keeps the black-box constraints, only the model of these counts, whether the strategy is
-        ready or not.
+        With black-box constraints but no feasible trial yet, the strategy proposes even if it is not ready: only the
+        model of the constraints is used.
 
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
@@ -84,14 +84,14 @@ class Engine:
             view = self.view()
             constraints_known = self._learn_constraints(view)
             view = replace(view, feasibility=self._feasibility)
-            ready = view.agreed(lambda: strategy.fit(view), "the strategy could not learn, exploring instead: %s")
-            seeks_feasible = view.feasibility is not None and view.feasibility.is_alone
+            ready = view.agreed(lambda: strategy.fit(view), "the strategy could not be trained, exploring instead: %s")
+            seeks_feasible = view.feasibility is not None and view.feasibility.none_feasible
             if constraints_known and (ready or seeks_feasible):
                 return strategy.propose(view, q)
         return Proposal(self.design(q))
 
     def view(self) -> View:
-        """What the strategy may look at now."""
+        """The current data for the strategy."""
         state = self.state
         return View(
             state.own,
@@ -103,7 +103,7 @@ class Engine:
         )
 
     def _learn_constraints(self, view: View) -> bool:
-        """Fits the models of the black-box constraints, if there are any; whether that was possible on all ranks."""
+        """Fits the models of the black-box constraints, if any; whether this succeeded on all ranks."""
         state, batch = self.state, view.batch
         if batch is None or batch.constraints is None:
             return True
@@ -116,14 +116,14 @@ class Engine:
 
     @property
     def _feasibility(self) -> Feasibility | None:
-        """The model of the black-box constraints; None while none is known to be violated."""
+        """The model of the black-box constraints; None if no trial has violated any."""
         has_constraints = bool(self.state.observations.constraints.shape[1])
         return self.state.feasibility if has_constraints and self.state.feasibility.is_needed else None
 
     def expected_labels(self, points: Tensor) -> Tensor | None:
-        """The label that the classifier predicts for each of q points (q); None while it is not ready.
+        """The labels predicted for q points (q); None while the classifier is not ready.
 
-        None with budgets, too: the prediction is for the highest budget, and a trial begins on a lower one.
+        None with budgets, too: predictions are for the highest budget, but trials start at lower ones.
         """
         classifier = self.state.classifier
         if not classifier.ready or self.state.observations.budget is not None:
@@ -131,28 +131,28 @@ class Engine:
         with torch.no_grad(), one_thread():
             return classifier.probability(points.to(classifier.device))
 
-    # --- how much is left --------------------------------------------------------------------------------------------
+    # --- remaining trials --------------------------------------------------------------------------------------------
 
     @property
     def n_left(self) -> float:
-        """How many trials could be asked for now: queued ones, promotions, and new configurations."""
+        """The number of trials that can be asked for now: queued ones, promotions, and new configurations."""
         return self._n_known + max(0, self.state.observations.n_left - self._n_new_in_queue)
 
     def require_room(self, q: int) -> None:
-        """Raises SpaceExhausted if a finite space has not enough configurations left for q trials."""
+        """Raises SpaceExhausted if a finite space has too few configurations for q trials."""
         if q > self._n_known:
             require_room(self.state.observations, q - self._n_known + self._n_new_in_queue)
 
     @property
     def _n_known(self) -> int:
-        """How many trials need no new configuration: queued ones and promotions."""
+        """The number of trials that need no new configuration: queued ones and promotions."""
         if self.state.observations.budget is None:
             return len(self.state.queue)
-        return len(self.state.queue) + max(len(self.state.promised), len(self._promotions))
+        return len(self.state.queue) + max(len(self.state.pending_promotions), len(self._promotions))
 
     @property
     def _promotions(self) -> Promotions:
-        """The promotions of now: they change when a trial is asked for, told or added, or parameters are fixed."""
+        """The current promotions; cached until a trial is asked for, told or added, or parameters are fixed."""
         observations = self.state.observations
         now = len(observations), len(observations.pending_rows), observations.space.fixed
         if self._found is None or self._found[0] != now:
@@ -161,7 +161,7 @@ class Engine:
 
     @property
     def _n_new_in_queue(self) -> int:
-        """How many of the configurations that a finite space has left stand in the queue."""
+        """The number of new configurations in the queue, if the space is finite."""
         space, queue = self.state.space, self.state.queue
         if not queue or math.isinf(space.cardinality):
             return 0
@@ -174,8 +174,8 @@ class Engine:
     def reserve(self, points: Tensor) -> list[int]:
         """Makes points (q x d) pending trials and returns their rows.
 
-        The snapshot is written first and holds the points: wherever the process dies, the resumed run asks for those
-        points that the journal does not have.
+        The snapshot, which contains the points, is written first: after a crash the resumed run asks for the points
+        that are missing in the journal.
         """
         state, journal = self.state, self.state.observations.journal
         if journal is not None:
@@ -185,7 +185,7 @@ class Engine:
 
     def reserve_queued(self, q: int) -> list[int]:
         """Makes up to q points of the queue pending trials and returns their rows."""
-        self.state.observations.complete_pending_write()  # the latest enqueued point may still be unwritten
+        self.state.observations.complete_pending_write()  # of the latest enqueued point
         with self._taken(self.state.queue, q) as points:
             return self.reserve(torch.stack(points)) if points else []
 
@@ -193,20 +193,20 @@ class Engine:
         """Promotes up to q trials to a larger budget (see `deepbore.loop.promotions`), and returns their new rows.
 
         Args:
-            q: how many.
-            of: the row of the only trial that may be promoted; None for any.
+            q: the maximum number.
+            of: the row of the only trial to promote; None for any.
         """
         q = max(0, q)
         if self.state.observations.budget is None:
             return []
-        if self.state.promised and of is None:  # alone: further promotions depend on their results
-            with self._taken(self.state.promised, q) as promised:
+        if self.state.pending_promotions and of is None:  # no others: these depend on the results
+            with self._taken(self.state.pending_promotions, q) as promised:
                 return self._reserve_again([Promotion(*each) for each in promised])
         return self._reserve_again(self._promotions.first(q, of))
 
     @contextmanager
     def _taken(self, waiting: list[T], q: int) -> Iterator[list[T]]:
-        """The first q items of a waiting list, taken out, and put back if they were not reserved within."""
+        """A context with the first q items of a queue removed, which are put back if it fails before reserving them."""
         n, first = len(self.state.observations), waiting[:q]
         del waiting[:q]
         try:
@@ -217,7 +217,7 @@ class Engine:
             raise
 
     def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
-        """Makes pending trials of promotions; the snapshot is written first, as in `reserve`."""
+        """Makes promotions pending trials; the snapshot is written first, as in `reserve`."""
         observations, journal = self.state.observations, self.state.observations.journal
         if not chosen:
             return []
@@ -229,10 +229,10 @@ class Engine:
         return observations.reserve(points, [each.budget for each in chosen], resume_from=rows)
 
     def record(self, trial: Trial, outcome: Outcome) -> Outcome:
-        """Gives a pending trial its outcome; one with another number of values than the run's is a failure.
+        """Records the outcome of a pending trial; a wrong number of values is recorded as a failure.
 
         Returns:
-            The recorded outcome; that of an earlier `tell` if the trial was told meanwhile.
+            The recorded outcome; the earlier one if the trial was told in the meantime.
         """
         known = self.state.observations.trial(trial.id)
         if known.status is not Status.PENDING:
@@ -245,19 +245,19 @@ class Engine:
         return outcome
 
     def still_pending(self, rows: list[int]) -> list[int]:
-        """Those of the rows that have no outcome yet."""
+        """The rows that have no outcome yet."""
         return [row for row in rows if self.state.observations.status[row] == Status.PENDING]
 
 
 def _outcome_of(trial: Trial) -> Outcome:
-    """The outcome that a trial was told."""
+    """The recorded outcome of a trial."""
     if trial.status is Status.FAILED:
         return Outcome.failure(trial.reason)
     return Outcome(trial.values, constraints=trial.constraints or ())
 
 
 def alternating(one: Tensor, other: Tensor, begun: int) -> Tensor:
-    """Alternating rows of two tensors, the other's first if `begun` is 1; then the rest of the longer one."""
+    """Alternating rows of two tensors, starting with `other` if `begun` is 1; then the rest of the longer one."""
     first, second = (other, one) if begun else (one, other)
     both = min(len(first), len(second))
     turns = torch.stack([first[:both], second[:both]], dim=1).flatten(0, 1)
@@ -265,7 +265,7 @@ def alternating(one: Tensor, other: Tensor, begun: int) -> Tensor:
 
 
 class TrialAllocator:
-    """Allocates trials by ask and tell: queued, promoted, designed or proposed. A failed `ask` changes nothing.
+    """Trials by ask and tell: queued, promoted, designed or proposed. A failed `ask` changes nothing.
 
     Args:
         engine: the steps of the run.
@@ -283,16 +283,16 @@ class TrialAllocator:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
         state = self.state
-        state.unclaimed = self.engine.still_pending(state.unclaimed)  # they are in `Study.pending`, and can be told
-        # before anything is reserved, so that no trial is left pending that was never returned
-        self.engine.require_room(q - len(state.unclaimed))
+        state.unreturned = self.engine.still_pending(state.unreturned)  # some may have been told
+        # before anything is reserved, so that a failure leaves no trial pending
+        self.engine.require_room(q - len(state.unreturned))
         for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
             n = len(state.observations)
             try:
-                reserve(max(0, q - len(state.unclaimed)))
-            finally:  # whatever interrupts
-                state.unclaimed += range(n, len(state.observations))
-        rows, state.unclaimed = state.unclaimed[:q], state.unclaimed[q:]
+                reserve(max(0, q - len(state.unreturned)))
+            finally:  # also after an interrupt
+                state.unreturned += range(n, len(state.observations))
+        rows, state.unreturned = state.unreturned[:q], state.unreturned[q:]
         return rows
 
     def _reserve_new(self, q: int) -> None:
@@ -301,7 +301,7 @@ class TrialAllocator:
         if not q:
             return
         if not state.n_missing:
-            state.bind()  # before the copy: a model can't be unbound
+            state.bind()  # before the copy, since binding cannot be undone
         before = deepcopy(state.state_dict())
         try:
             self.engine.reserve(self._points(q))
@@ -314,7 +314,7 @@ class TrialAllocator:
         state = self.state
         if state.n_missing:
             return self.engine.design(q)
-        epochs, state.rehearsals = 1 + state.rehearsals, 0
+        epochs, state.warmup_epochs = 1 + state.warmup_epochs, 0
         if all(model.closed_form for model in state.strategy.models):
             return self._points_without_a_trainer(q, epochs)
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)

@@ -1,12 +1,11 @@
-"""The border with Lightning: whatever relies on more than its documented interface stands here, and nowhere else.
+"""Adapter to Lightning: the only module that uses undocumented behaviour of Lightning.
 
-Each of these has a test in `tests/loop/test_lightning.py` that says what is relied on:
+`tests/loop/test_lightning.py` tests each of these assumptions:
 
 - `trainer.fit_loop.max_epochs` may be set between two fits, so that one Trainer runs some epochs at a time;
-- a `fit` that Ctrl-C ends leaves by `SystemExit`, or by an error of its own, with the `KeyboardInterrupt` among the
-  contexts;
-- `trainer.callbacks` is a list, asked anew at every hook;
-- the launcher of other ranks logs under a name of its own;
+- a `fit` that is interrupted by Ctrl-C raises `SystemExit` or another error, with `KeyboardInterrupt` in its contexts;
+- `trainer.callbacks` is a list that is read at every hook;
+- the launcher of other ranks has its own logger;
 - a module keeps its trainer in `_trainer`.
 """
 
@@ -36,29 +35,29 @@ LAUNCHER = "lightning.fabric.strategies.launchers.subprocess_script"
 LOGGERS = ("lightning.pytorch", "lightning.fabric", LAUNCHER)
 
 
-class Hushed(NamedTuple):
-    """What a `quiet` has changed.
+class QuietScope(NamedTuple):
+    """The changes made by one `quiet` context.
 
     Attributes:
-        levels: of the loggers before any.
-        filter: of warnings, an object of its own, which it has added. It is put in and taken out by itself: runs may
-            overlap in several threads, and where filters are entered anew, Python repeats warnings that are shown once.
+        levels: the levels of the loggers before the first context.
+        filter: the warning filter that it has added. It is inserted and removed individually: runs may overlap in
+            several threads, and `warnings.catch_warnings` would make Python repeat warnings that are shown once.
     """
 
     levels: list[int]
     filter: Any
 
 
-HUSHED: list[Hushed] = []  # those that go on, the first first
+QUIET_SCOPES: list[QuietScope] = []  # active contexts, the oldest first
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", module="lightning")
     IGNORED: Any = warnings.filters[0]
 
 
 class Models(LightningModule):
-    """Several classifiers that learn the same batches side by side.
+    """Several classifiers that are trained on the same batches.
 
-    What they measure is logged, that of the first by its name, that of the second as name_2, and so on.
+    Metrics of the first are logged by name, those of the second as name_2, and so on.
 
     Args:
         models: two or more.
@@ -70,20 +69,20 @@ class Models(LightningModule):
         self.classifiers = list(models)
         for number, model in enumerate(models, 1):  # not in a ModuleList: Lightning hands its trainer to children only
             self.add_module(f"model{number}", model)
-        self.witness = nn.Parameter(torch.zeros(()))  # DDP needs a parameter that could be trained
+        self.witness = nn.Parameter(torch.zeros(()))  # DDP needs a trainable parameter
 
     def configure_model(self) -> None:
-        """Makes the parameters of all."""
+        """Creates the parameters of all models."""
         for model in self.classifiers:
             model.configure_model()
         leave_apart(self, witness="witness")
 
     def configure_optimizers(self) -> Any:
-        """Those of all."""
+        """The optimizers of all models."""
         return optimizers_of(self.classifiers)
 
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
-        """All learn the epoch's one batch."""
+        """Trains all models on the batch."""
         for number, model in enumerate(self.classifiers, 1):
             measured = model.learned(batch)
             named = measured if number == 1 else {f"{name}_{number}": value for name, value in measured.items()}
@@ -91,7 +90,7 @@ class Models(LightningModule):
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
-    """A trainer on one device that only trains: without logger, checkpoints or bars."""
+    """A minimal trainer on one device, without logger, checkpoints or progress bar."""
     device = torch.device(device)
     with quiet():
         return Trainer(
@@ -106,7 +105,7 @@ def new_trainer(device: torch.device | str = "cpu") -> Trainer:
 
 
 def run(trainer: Trainer, module: Classifier | Models, data: LabelledObservations, epochs: int | None = None) -> None:
-    """One `fit`: so many more epochs, or as many as the trainer itself allows: no thousand, where it says nothing.
+    """One `fit` for so many more epochs; None for the limit of the trainer, or no limit (Lightning's default is 1000).
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, which Lightning would turn into an exit of the whole program.
@@ -123,10 +122,10 @@ def run(trainer: Trainer, module: Classifier | Models, data: LabelledObservation
 def run_and_then(
     trainer: Trainer, module: Classifier | Models, data: LabelledObservations, epochs: int, then: Callable[[], T]
 ) -> T:
-    """So many epochs, and then a function, called while the classifier is still on the trainer's device.
+    """Trains for some epochs, then calls a function while the classifier is still on the trainer's device.
 
     Returns:
-        What the function returns.
+        The result of the function.
     """
     results: list[T] = []
     callback = LambdaCallback(on_train_end=lambda *_: results.append(then()))
@@ -136,14 +135,14 @@ def run_and_then(
 
 
 def train(classifier: Classifier, data: LabelledObservations, epochs: int) -> Classifier:
-    """Trains a classifier for some epochs, as the loop would, without proposing anything."""
+    """Trains a classifier for some epochs as in a run, without proposals."""
     run(new_trainer(), classifier, data, epochs)
     return classifier
 
 
 @contextmanager
 def listening(trainer: Trainer, callback: Callback) -> Iterator[None]:
-    """Has a callback called before all others, so that these see what it has logged in the same epoch."""
+    """A context with an additional first callback, whose logged metrics the others see in the same epoch."""
     callbacks = _callbacks(trainer)
     callbacks.insert(0, callback)
     try:
@@ -152,28 +151,28 @@ def listening(trainer: Trainer, callback: Callback) -> Iterator[None]:
         callbacks.remove(callback)
 
 
-def may_end(trainer: Trainer) -> bool:
-    """Whether a trainer has an end of its own: epochs, or a callback such as EarlyStopping and that of `max_time`."""
+def has_own_limit(trainer: Trainer) -> bool:
+    """Whether a trainer may end a run: by `max_epochs`, or a callback such as EarlyStopping or that of `max_time`."""
     others = [each for each in _callbacks(trainer) if not isinstance(each, (Checkpoint, ModelSummary, ProgressBar))]
     return trainer.max_epochs not in (None, -1) or bool(others)
 
 
 @contextmanager
-def waiting_for(trainer: Trainer, metric: str) -> Iterator[None]:
-    """Within, no EarlyStopping ends a run because its metric is still NaN."""
-    impatient = [each for each in trainer.early_stopping_callbacks if each.monitor == metric and each.check_finite]
-    for each in impatient:
+def tolerating_nan(trainer: Trainer, metric: str) -> Iterator[None]:
+    """A context in which EarlyStopping accepts that a metric is still NaN."""
+    checking = [each for each in trainer.early_stopping_callbacks if each.monitor == metric and each.check_finite]
+    for each in checking:
         each.check_finite = False
     try:
         yield
     finally:
-        for each in impatient:
+        for each in checking:
             each.check_finite = True
 
 
 @contextmanager
 def detached(classifier: Classifier) -> Iterator[None]:
-    """Within, a classifier knows no trainer, so that it can be copied without what the trainer holds."""
+    """A context in which a classifier has no trainer, so that it can be copied without it."""
     trainer = classifier._trainer
     classifier._trainer = None
     try:
@@ -184,35 +183,35 @@ def detached(classifier: Classifier) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silences Lightning's tips and reminders, which are about other kinds of training, but not the end of a rank."""
-    own = Hushed(HUSHED[0].levels if HUSHED else _levels(), (*IGNORED,))
-    HUSHED.append(own)
+    """A context without the tips of Lightning, which are for other kinds of training, but with errors of ranks."""
+    own = QuietScope(QUIET_SCOPES[0].levels if QUIET_SCOPES else _levels(), (*IGNORED,))
+    QUIET_SCOPES.append(own)
     _filters().insert(0, own.filter)
     _set_levels([logging.ERROR, logging.ERROR, logging.INFO])
     try:
         yield
     finally:
-        HUSHED[:] = [each for each in HUSHED if each is not own]
-        _take_out([own])
-        if not HUSHED:
+        QUIET_SCOPES[:] = [each for each in QUIET_SCOPES if each is not own]
+        _remove_filters([own])
+        if not QUIET_SCOPES:
             _set_levels(own.levels)
 
 
 @contextmanager
-def as_called() -> Iterator[None]:
-    """Within a run, the program as it was when the run began: for an objective, which may train, too, and callbacks."""
+def in_caller_state() -> Iterator[None]:
+    """A context, within a run, with the global state of the caller: for objectives, which may train, and callbacks."""
     with caller_torch_state():
-        if not HUSHED:
+        if not QUIET_SCOPES:
             yield
             return
         levels = _levels()
-        _set_levels(HUSHED[0].levels)
-        _take_out(HUSHED)
+        _set_levels(QUIET_SCOPES[0].levels)
+        _remove_filters(QUIET_SCOPES)
         try:
             yield
         finally:
-            _take_out(HUSHED)  # another thread may have put them in again
-            _filters()[:0] = [each.filter for each in HUSHED]
+            _remove_filters(QUIET_SCOPES)  # another thread may have inserted them again
+            _filters()[:0] = [each.filter for each in QUIET_SCOPES]
             _set_levels(levels)
 
 
@@ -224,8 +223,8 @@ def _filters() -> list[Any]:
     return warnings.filters  # type: ignore[return-value]  # typed as a sequence, but a list
 
 
-def _take_out(hushed: list[Hushed]) -> None:
-    """Takes the filters of some out of those of warnings."""
+def _remove_filters(hushed: list[QuietScope]) -> None:
+    """Removes filters of warnings."""
     _filters()[:] = [each for each in _filters() if not any(each is other.filter for other in hushed)]
 
 
@@ -240,13 +239,13 @@ def _set_levels(levels: list[int]) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Gives Ctrl-C back to the caller: Lightning catches it, ignores another one while it ends its fit, and exits."""
+    """A context that raises KeyboardInterrupt on Ctrl-C: Lightning would catch it, and exit the program."""
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT) if is_main else None
-    handled = sys.exc_info()[1]  # by the caller, who may have been interrupted before
+    handled = sys.exc_info()[1]  # an error that the caller is handling
     try:
         yield
-    except (SystemExit, RuntimeError) as ended:  # it may stumble over what it had not begun, as it ends its fit
+    except (SystemExit, RuntimeError) as ended:  # the latter if it was interrupted early
         within = takewhile(lambda before: before is not handled, _contexts(ended))
         if any(isinstance(before, KeyboardInterrupt) for before in within):
             raise KeyboardInterrupt from None
@@ -257,7 +256,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def _contexts(error: BaseException) -> Iterator[BaseException]:
-    """What was being handled when an error was raised, and when that was raised, ..."""
+    """The chain of contexts of an error."""
     before = error.__context__
     while before is not None:
         yield before

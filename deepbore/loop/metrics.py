@@ -1,4 +1,4 @@
-"""`Metrics`: how steady the labels are and how good the forecasts, at a cost that does not grow with n."""
+"""`Metrics`: the stability of labels and the quality of predictions, at a cost that does not grow with n."""
 
 import math
 from collections import deque
@@ -14,45 +14,45 @@ from deepbore.data.observations import Observations
 from deepbore.data.outcome import Status
 from deepbore.labels import LabelledBatch, changed_rows, front_rows
 
-ROWS = 512  # the labels that are compared: all of them, or so many spread evenly
-FORECASTS = 50  # the latest ones count
-MEASURED = 4  # objectives up to which a hypervolume takes milliseconds
-DESIGN = 10  # complete trials whose worst values it begins at
+ROWS = 512  # labels that are compared, evenly spaced if there are more
+FORECASTS = 50  # latest predictions that are evaluated
+MEASURED = 4  # objectives up to which the hypervolume takes milliseconds
+DESIGN = 10  # first trials, whose worst values are the reference point of the hypervolume
 
 
 class Metrics:
-    """What a run logs of its labels and its classifier.
+    """Logged metrics of the labels and the classifier of a run.
 
     Attributes:
-        label_flips: share of the rows told before the iteration before whose label has crossed 1/2 since then, as tau
-            has moved (BORE section 3.1); NaN in the first iteration.
+        label_flips: the share of rows, complete before the previous iteration, whose label has crossed 1/2 since then
+            because tau has changed (BORE section 3.1); NaN in the first iteration.
     """
 
     def __init__(self) -> None:
         self.label_flips = math.nan
-        self._forecasts: dict[int, float] = {}  # row -> expected label, until it is told
+        self._forecasts: dict[int, float] = {}  # row -> predicted label, until it is complete
         self._errors: deque[float] = deque(maxlen=FORECASTS)
         self._rows = torch.empty(0, dtype=torch.long)
         self._before = torch.empty(0, 1)
 
     @property
     def brier_score(self) -> float:
-        """Mean squared error of the labels expected of the latest proposals; NaN before any is told.
+        """Mean squared error of the labels predicted for the latest proposals; NaN before the first outcome.
 
-        A proposal is forecast before it is evaluated, so this is no training error; 0 is perfect, and for labels of two
-        classes always saying 1/2 gives 1/4.
+        Predictions are made before the evaluation, so this is not a training error. 0 is perfect, and 1/4 is the score
+        of predicting 1/2 for labels of two classes.
         """
         return sum(self._errors) / len(self._errors) if self._errors else math.nan
 
     @property
     def known(self) -> dict[str, float]:
-        """Those that have a value yet, by name."""
+        """The metrics that are not NaN, by name."""
         named = {"label_flips": self.label_flips, "brier_score": self.brier_score}
         return {name: value for name, value in named.items() if not math.isnan(value)}
 
     @contextmanager
     def forecast(self, first: int, expected: Tensor | None) -> Iterator[None]:
-        """Notes the labels (q) that the classifier expects of proposals, in rows from the first on; not if it fails."""
+        """A context that records the labels predicted for q proposals, in rows from `first` on, unless it fails."""
         before = dict(self._forecasts)
         self._forecasts.update(enumerate([] if expected is None else expected.tolist(), first))
         try:
@@ -62,7 +62,7 @@ class Metrics:
             raise
 
     def relabelled(self, batch: LabelledBatch, observations: Observations) -> None:
-        """Looks at the labels of an iteration, which are those of this run's rows."""
+        """Updates the metrics with the labels of an iteration (rows of this run only)."""
         status = observations.status
         self._count_flips(batch.z, status[observations.tasks == 0] if observations.task_names else status)
         told = [row for row in self._forecasts if observations.status[row] != Status.PENDING]
@@ -81,7 +81,7 @@ class Metrics:
     # --- plain data --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What it remembers, as tensors and plain data."""
+        """The state, as tensors and plain data."""
         return {
             "label_flips": self.label_flips,
             "forecasts": dict(self._forecasts),
@@ -91,14 +91,14 @@ class Metrics:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes up what `state_dict` gave."""
+        """Restores what `state_dict` returned."""
         self.label_flips, self._forecasts = state["label_flips"], dict(state["forecasts"])
         self._errors = deque(state["errors"], maxlen=FORECASTS)
         self._rows, self._before = state["rows"], state["before"]
 
 
 def progress(observations: Observations) -> dict[str, float]:
-    """How far a run has come: its trials, those that failed, and the best value, or the hypervolume."""
+    """The progress of a run: numbers of trials and failures, and the best value or the hypervolume."""
     best = observations.best if observations.k == 1 else None
     front = {} if observations.k == 1 else hypervolume_so_far(observations)
     return {
@@ -110,10 +110,10 @@ def progress(observations: Observations) -> dict[str, float]:
 
 
 def hypervolume_so_far(observations: Observations) -> dict[str, float]:
-    """The volume that the front dominates, in the objectives' own units, and none for more than four objectives.
+    """The volume that the front dominates, in the units of the objectives; empty for more than four objectives.
 
-    It begins at the worst value of each objective among the first ten trials that have not failed, whatever comes
-    later: what is told late can only move it outwards, so that the volume never falls.
+    The reference point is the worst value of each objective among the first ten trials that have not failed. It does
+    not depend on later trials, and late outcomes of these ten can only move it outwards, so the volume never falls.
     """
     first = ((observations.status != Status.FAILED) & (observations.tasks == 0)).nonzero().squeeze(-1)[:DESIGN]
     complete = first[observations.status[first] == Status.COMPLETE]
@@ -126,5 +126,5 @@ def hypervolume_so_far(observations: Observations) -> dict[str, float]:
 
 
 def exact(metrics: Mapping[str, float]) -> dict[str, Tensor]:
-    """Metrics as Lightning keeps them: numbers it would round to float32, in which a large value falls by steps."""
+    """Metrics as float64 tensors: Lightning would round numbers to float32."""
     return {name: torch.as_tensor(value, dtype=torch.float64) for name, value in metrics.items()}

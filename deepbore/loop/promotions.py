@@ -1,9 +1,9 @@
-"""Promotions: which trials of a run with cheap fidelities go on with more to spend (ASHA).
+"""Promotions of trials to larger budgets by ASHA.
 
     Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, Algorithm 2.
 
-Whom to promote is a function of the observations alone. Nothing is waited for, and nothing is kept beside them, but for
-those of a batch that a process which died had no time to write (`RunState.promised`).
+Promotions are a function of the observations, asynchronous, and without state, except for promotions that were chosen
+but not yet written to the journal when a process crashed (`RunState.pending_promotions`).
 """
 
 import math
@@ -19,11 +19,11 @@ from deepbore.data.trial import Budget
 
 
 class Promotion(NamedTuple):
-    """A trial that goes on.
+    """A trial to continue with a larger budget.
 
     Attributes:
-        row: of the trial.
-        budget: what it may spend from now on, what it has spent included.
+        row: the row of the trial.
+        budget: the new budget, which includes what the trial has spent.
     """
 
     row: int
@@ -31,13 +31,13 @@ class Promotion(NamedTuple):
 
 
 class Promotions:
-    """All trials that are to be promoted now, those of the highest rung first, and of a rung the best first.
+    """All trials to promote now, highest rung first, and within a rung the best first.
 
-    Of a rung with n results, failures included, the best floor(n / factor) are worth more, unless their configuration
-    has been tried on the next budget before. Nothing but numbers of rows is kept, however many there are.
+    Of a rung with n results, failures included, the best floor(n / factor) are promoted, unless their configuration was
+    already tried with the next budget.
 
     Args:
-        observations: of a run; without a budget nothing is promoted.
+        observations: all trials; without budgets nothing is promoted.
     """
 
     def __init__(self, observations: Observations):
@@ -51,11 +51,11 @@ class Promotions:
         return sum(len(rows) for rows, _ in self._rungs)
 
     def first(self, q: int, of: int | None = None) -> list[Promotion]:
-        """The first q of them, or fewer.
+        """At most q promotions, the first ones.
 
         Args:
-            q: how many.
-            of: the row of the only trial that may go on; None for any.
+            q: the maximum number.
+            of: the row of the only trial to promote; None for any.
         """
         rungs = [(rows if of is None else rows[rows == of], up) for rows, up in self._rungs]
         each = (Promotion(row, up) for rows, up in rungs for row in rows[:q].tolist())
@@ -63,9 +63,9 @@ class Promotions:
 
 
 def promotable(observations: Observations, budget: Budget, low: float, up: float) -> Tensor:
-    """Rows of a rung that are to go on to the next, best first, of each configuration the best alone.
+    """Rows of a rung to promote to the next one, best first; one row for each configuration.
 
-    While parameters stand still, those with other values wait.
+    While parameters are fixed, configurations with other values are not promoted.
     """
     configurations, top = observations.first_rows, best_of_rung(observations, budget, low)
     tried = torch.isin(configurations[top], configurations[observations.budgets == up])
@@ -78,9 +78,9 @@ def promotable(observations: Observations, budget: Budget, low: float, up: float
 
 
 def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Tensor:
-    """Rows of the best floor(n / factor) of a rung's n results, best first; those that failed are never among them.
+    """Rows of the best floor(n / factor) of the n results of a rung, best first, without failures.
 
-    Infeasible ones come last, by their violation; see `best_first`.
+    Infeasible rows are last, by their violation; see `best_first`.
     """
     there = observations.budgets == rung
     n = int((there & (observations.status != Status.PENDING)).sum())

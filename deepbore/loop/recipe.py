@@ -1,4 +1,4 @@
-"""`Recipe`: the parts of a run, resolved once."""
+"""`Recipe`: the components of a run, with defaults resolved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,13 +25,13 @@ KINDS: dict[str, type] = {"labels": Labelling, "strategy": Strategy, **SHORT_FOR
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a run is made of. It is kept in the header of the journal, so that a run can go on without being told.
+    """The components of a run. They are described in the header of the journal, so that a run can be resumed.
 
     Attributes:
-        labels: how outcomes become labels.
-        strategy: what proposes.
-        n_initial: trials of a Sobol design before the strategy is asked.
-        given: names of the settings that the user gave.
+        labels: the labelling of outcomes.
+        strategy: proposes points.
+        n_initial: the number of trials of the Sobol design.
+        given: names of the settings given by the user.
     """
 
     labels: Labelling
@@ -46,17 +46,17 @@ class Recipe:
 
     @property
     def acquisition(self) -> Acquisition | None:
-        """What the first strategy maximises; None where it is no `ModelStrategy`."""
+        """The acquisition of the first strategy; None if that is not a `ModelStrategy`."""
         return None if self.first is None else self.first.acquisition
 
     @property
     def candidates(self) -> Candidates | None:
-        """How the first strategy maximises it; None where it is no `ModelStrategy`."""
+        """The optimiser of the first strategy; None if that is not a `ModelStrategy`."""
         return None if self.first is None else self.first.candidates
 
     @property
     def first(self) -> ModelStrategy | None:
-        """What classifier, acquisition and candidates are short for; None where the strategy has no such part."""
+        """The `ModelStrategy` that classifier, acquisition and candidates describe; None if there is none."""
         first = self.strategy.first if isinstance(self.strategy, Turns) else self.strategy
         return first if isinstance(first, ModelStrategy) else None
 
@@ -77,18 +77,18 @@ class Recipe:
         by_preference: bool = False,
         turns: Sequence[Strategy] | None = None,
     ) -> "Recipe":
-        """The recipe with defaults for what is not given, checked: parts that do not go together are refused here.
+        """The recipe with defaults for missing settings; raises SettingError for incompatible ones.
 
         Args:
             space: the search space.
-            objectives: k >= 1, how many values an outcome has.
-            labels: see `Study`, as all that follow.
-            by_preference: whether trials are compared, so that the default labels are those of utilities.
-            turns: strategies that take turns with the model that classifier, acquisition and candidates describe; None
-                for the default of the space.
+            objectives: k >= 1, the number of objectives.
+            labels: for this and all further settings see `Study`.
+            by_preference: whether trials are compared; then the default is `PreferenceLabels`.
+            turns: strategies that alternate with the model of classifier, acquisition and candidates; None for the
+                default.
 
         Raises:
-            SettingError: for a part of the wrong kind, parts that do not go together, or a number outside its range.
+            SettingError: for a component of the wrong kind, incompatible components, or a number outside its range.
         """
         if labels is not None and gamma is not None:
             raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
@@ -130,18 +130,18 @@ class Recipe:
         budget: Budget | None = None,
         by_preference: bool = False,
     ) -> "Recipe":
-        """The recipe that a header describes, but for what is changed.
+        """The recipe that a header describes, with some settings changed.
 
         Args:
             space: the search space.
             objectives: k.
-            described: the recipe in the header; empty in journals of version 0.1, which stand for the defaults.
-            changed: settings for `resolve`; None, or left out, for those of the header.
-            budget: of the run.
+            described: the recipe in the header; empty in journals of version 0.1, which have the defaults.
+            changed: settings for `resolve`; missing ones, or None, are those of the header.
+            budget: the budget of the run.
             by_preference: whether trials are compared.
 
         Raises:
-            SettingError: for a part that the header can't name, and that must be given.
+            SettingError: for a component that the header cannot describe, and that is not given.
         """
         recipe = cls.resolve(
             space, objectives, **parts_of(described, changed), budget=budget, by_preference=by_preference
@@ -153,7 +153,7 @@ class Recipe:
         return replace(recipe, given=names | kept)
 
     def check(self, space: SearchSpace, objectives: int) -> None:
-        """Raises SettingError unless the parts go together, on this space and with so many objectives."""
+        """Raises SettingError unless the components are compatible, also with the space and the objectives."""
         if self.labels.objectives not in (None, objectives):
             raise SettingError(
                 f"{type(self.labels).__name__} grades outcomes of {self.labels.objectives} value(s), but the study has "
@@ -165,7 +165,7 @@ class Recipe:
     def described(self) -> dict[str, Any]:
         """The recipe as plain JSON data, for the header of a journal.
 
-        A strategy that was not given stands there by its short form, and the strategies that take turns with it.
+        A strategy that was not given is described by classifier, acquisition, candidates and turns.
         """
         shared = {"n_initial": self.n_initial, "given": sorted(self.given)}
         first = self.first
@@ -177,10 +177,10 @@ class Recipe:
         return {**described, "turns": [describe(each) for each in turns], **shared}
 
     def differences(self, described: Mapping[str, Any]) -> list[str]:
-        """What is other than in a header, in words."""
+        """The differences to the recipe in a header, as text."""
         own = self.described
-        passed_over = {"given"} if "turns" in described else {"given", "turns"}  # which version 0.2 did not write
-        other = [name for name in own if name not in passed_over and not alike(own[name], described.get(name))]
+        excluded = {"given"} if "turns" in described else {"given", "turns"}  # missing in version 0.2
+        other = [name for name in own if name not in excluded and not alike(own[name], described.get(name))]
         return [f"{name} is {shown(own[name])}, was {shown(described.get(name))}" for name in other]
 
 
@@ -192,7 +192,7 @@ def short_form(
     candidates: Candidates | None,
     turns: Sequence[Strategy] | None = None,
 ) -> Strategy:
-    """What classifier, acquisition and candidates are the short form of, with the turns given or the default ones."""
+    """The strategy of classifier, acquisition and candidates, with the given turns or the default ones."""
     if turns is None:
         return default_strategy(space, labels, classifier, acquisition, candidates)
     first = ModelStrategy(classifier, acquisition, candidates)
@@ -200,7 +200,7 @@ def short_form(
 
 
 def refuse_both(short: Mapping[str, Any]) -> None:
-    """Raises SettingError where a part is given beside the strategy that has it."""
+    """Raises SettingError if components are given together with a strategy."""
     if beside := [name for name, part in short.items() if part is not None]:
         raise SettingError(
             f"give either strategy or {', '.join(beside)}, not both: a strategy has them. "
@@ -209,7 +209,7 @@ def refuse_both(short: Mapping[str, Any]) -> None:
 
 
 def first_model(strategy: Strategy) -> Classifier:
-    """The first model of a strategy. Raises SettingError for one without any, which has no `Study.classifier`."""
+    """The first model of a strategy, which is `Study.classifier`. Raises SettingError if there is none."""
     if not strategy.models:
         raise SettingError(
             f"a strategy needs a model that the run trains, but {type(strategy).__name__} has none. Give it one in "
@@ -219,7 +219,7 @@ def first_model(strategy: Strategy) -> Classifier:
 
 
 def check_budget(budget: Budget | None, objectives: int = 1) -> None:
-    """Raises SettingError for what is no budget, or goes with none."""
+    """Raises SettingError for anything but a budget, or a budget with several objectives."""
     if budget is None:
         return
     if not isinstance(budget, Budget):
@@ -232,23 +232,23 @@ def check_budget(budget: Budget | None, objectives: int = 1) -> None:
 
 
 def given_names(settings: Mapping[str, Any]) -> frozenset[str]:
-    """The names of those settings of a recipe that are there; gamma is short for labels."""
+    """The names of the settings that are not None; gamma counts as labels."""
     return frozenset("labels" if name == "gamma" else name for name, part in settings.items() if part is not None)
 
 
 def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings for `Recipe.resolve`: what is given, and the rest as a header describes it (see `Recipe.again`)."""
+    """The settings for `Recipe.resolve`: given ones, and the others from a header (see `Recipe.again`)."""
     settings = {name: part for name, part in given.items() if part is not None}
-    passed_over = given_names(given) | {"given"}
-    if settings.keys() & SHORT_FORM.keys():  # the strategies beside the model of the header may not suit this one
-        passed_over |= {"strategy", "turns"}
+    excluded = given_names(given) | {"given"}
+    if settings.keys() & SHORT_FORM.keys():  # turns of the header may not suit these
+        excluded |= {"strategy", "turns"}
     if "strategy" in settings:
-        passed_over |= SHORT_FORM.keys() | {"turns"}
-    if settings.keys() & {"labels", "gamma"}:  # the turns follow from the labels
-        passed_over |= {"turns"}
-    if "classifier" in settings:  # what suited the classifier of the header may not suit this one
-        passed_over |= KINDS.keys() - set(described.get("given", ()))
-    for name in described.keys() - passed_over:
+        excluded |= SHORT_FORM.keys() | {"turns"}
+    if settings.keys() & {"labels", "gamma"}:  # turns depend on the labels
+        excluded |= {"turns"}
+    if "classifier" in settings:  # defaults of the header may not suit this one
+        excluded |= KINDS.keys() - set(described.get("given", ()))
+    for name in described.keys() - excluded:
         try:
             settings[name] = _made(name, described[name])
         except SettingError as error:

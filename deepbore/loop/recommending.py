@@ -1,4 +1,4 @@
-"""What a run recommends: the configuration with the greatest expected label, not the luckiest value."""
+"""The recommendation of a run: the configuration with the greatest predicted label, not the luckiest value."""
 
 import copy
 import math
@@ -15,16 +15,15 @@ from deepbore.labels import LabelledObservations
 from deepbore.loop.lightning import detached, new_trainer, run_and_then
 from deepbore.loop.state import UNCOPIED, RunState
 
-CONSIDERED = 1000  # trials of the best values, and as many of the newest: what a look costs does not grow with n
-TIE = 3e-3  # expected labels that differ by less than this share of the greatest are as good as equal
+CONSIDERED = 1000  # best trials, and newest trials, that are considered: the cost does not grow with n
+TIE = 3e-3  # labels within this share of the greatest one are tied
 
 
 def recommend(state: RunState) -> int | None:
-    """The row of the feasible trial whose configuration has the greatest expected label; None while there is none.
+    """The row of the feasible trial whose configuration has the greatest predicted label; None without feasible trials.
 
-    A copy of the classifier learns everything told so far, as it would for the next proposal; the run itself, its
-    stream of random numbers included, stays as it is. Of expected labels that are as good as equal the best value
-    decides. Before the end of the design, and while no value is better than another, it decides alone.
+    A copy of the classifier is trained on all outcomes; the run and its random numbers are unchanged. Ties are broken
+    by the best value. Before the end of the design, and while the classifier is not ready, only values are used.
 
     Raises:
         SettingError: with several objectives; or for a classifier or labels that can't be copied.
@@ -46,11 +45,11 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
     """Rows of distinct configurations among this run's feasible trials, those of the best values first.
 
     Args:
-        observations: of one objective; where there are budgets, the trials of the best one's rung are considered.
-        most: so many of the best values are considered, and so many of the newest.
+        observations: of one objective; with budgets, only trials on the rung of the best one are considered.
+        most: the number of best trials, and of newest trials.
 
     Returns:
-        For each configuration its best row, the first of equal ones, in the order of the means of configurations.
+        The best row of each configuration, sorted by the mean value of the configuration; ties are broken by row.
     """
     values, means = observations.values[:, 0], observations.averaged.values
     own = observations.ranking.may_be_best
@@ -63,7 +62,7 @@ def considered_rows(observations: Observations, most: int = CONSIDERED) -> list[
 
 
 def expected_labels(state: RunState, rows: list[int]) -> Tensor | None:
-    """The label that a newly trained copy of the classifier expects of each of m rows (m); None if it is not ready.
+    """The labels of m rows predicted by a newly trained copy of the classifier (m); None if it is not ready.
 
     Raises:
         SettingError: for a classifier that can't be copied.
@@ -77,12 +76,12 @@ def expected_labels(state: RunState, rows: list[int]) -> Tensor | None:
         with torch.no_grad(), one_thread():
             return classifier.probability(points[torch.tensor(rows, device=points.device)])
 
-    trainer = new_trainer(state.observations.points.device)  # where the rows are, so that they stay there
-    return run_and_then(trainer, classifier, data, 1 + state.rehearsals, look)
+    trainer = new_trainer(state.observations.points.device)  # the device of the rows, so that they are not moved
+    return run_and_then(trainer, classifier, data, 1 + state.warmup_epochs, look)
 
 
 def _copies(state: RunState) -> tuple[Classifier, LabelledObservations]:
-    """Classifier and labels of a run, with a copy of its stream, and the observations themselves."""
+    """Copies of the classifier, the labelling and the generator of a run, with the original observations."""
     stream = torch.Generator(state.generator.device)
     stream.set_state(state.generator.get_state())
     parts = state.classifier, state.recipe.labels

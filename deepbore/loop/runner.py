@@ -1,4 +1,4 @@
-"""`TrialRunner`: from reserved rows to recorded outcomes, by an evaluator."""
+"""`TrialRunner`: evaluation of reserved rows."""
 
 import math
 
@@ -7,56 +7,56 @@ from deepbore.evaluators import Evaluator
 from deepbore.evaluators.base import warn
 from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop.engine import Engine
-from deepbore.loop.lightning import as_called
-from deepbore.loop.stopping import Steering
+from deepbore.loop.lightning import in_caller_state
+from deepbore.loop.stopping import RunControl
 
 
 class TrialRunner:
-    """Has trials evaluated, and says how many an iteration may ask for.
+    """Evaluates trials, and determines how many an iteration may ask for.
 
     Args:
         engine: the steps of the run.
-        evaluator: what turns trials into outcomes; each rank's own.
-        n_trials: how many trials the study has asked for in the end; None for no limit.
-        batch_size: q, trials proposed in one iteration; more where more workers are free.
-        steering: when the run ends before that.
+        evaluator: turns trials into outcomes; one for each rank.
+        n_trials: the total number of trials of the study; None for no limit.
+        batch_size: q, trials proposed in one iteration; more if more workers are free.
+        control: ends the run early.
     """
 
-    def __init__(self, engine: Engine, evaluator: Evaluator, n_trials: int | None, batch_size: int, steering: Steering):
-        self.engine, self.n_trials, self.batch_size, self.steering = engine, n_trials, batch_size, steering
+    def __init__(
+        self, engine: Engine, evaluator: Evaluator, n_trials: int | None, batch_size: int, control: RunControl
+    ):
+        self.engine, self.n_trials, self.batch_size, self.control = engine, n_trials, batch_size, control
         state = engine.state
         pending = set(state.observations.pending_rows.tolist())
-        self._asked = pending.difference(state.unfinished, state.unclaimed)  # rows that somebody evaluates elsewhere
+        self._asked = pending.difference(state.interrupted, state.unreturned)  # evaluated by the user
         self.evaluator = SharedEvaluator(evaluator, engine.ranks) if engine.ranks.world > 1 else evaluator
 
     @property
     def room(self) -> int:
-        """How many trials the next iteration may ask for; 0 or less when the run is over."""
-        if self.steering.is_over:
+        """The number of trials that the next iteration may ask for; 0 or less if the run is over."""
+        if self.control.is_over:
             return 0
         observations = self.engine.state.observations
         left = math.inf if self.n_trials is None else self.n_trials - observations.n_asked
         return int(min(max(self.batch_size, self.evaluator.free), left, self.engine.n_left))
 
     def evaluate(self, rows: list[int]) -> None:
-        """Submits trials, and waits until the next iteration can begin: until as many workers are free as a batch has
-        trials, or, at the end of the run, until all are done.
-        """
-        with self.steering.interrupts.gently():
+        """Submits trials, and waits until a batch of workers is free, or, at the end of the run, until all are done."""
+        with self.control.interrupts.gently():
             for trial in self.engine.state.observations.trials(rows):
                 self.evaluator.submit(trial)
             while self._must_wait:
                 self._collect()
-        self.steering.interrupts.is_gentle = self.evaluator.outstanding > 0  # they run on while the classifier learns
+        self.control.interrupts.is_gentle = self.evaluator.outstanding > 0  # trials continue during training
 
     def finish(self) -> None:
-        """Waits for what is still outstanding."""
-        with self.steering.interrupts.gently():
+        """Waits for all outstanding trials."""
+        with self.control.interrupts.gently():
             while self.evaluator.outstanding:
                 self._collect()
 
     def leave(self) -> None:
-        """Drops what is outstanding: the next run begins with it, and with what was reserved and got no further."""
+        """Abandons outstanding and reserved trials; the next run evaluates them first."""
         self._keep(set(self.engine.state.observations.pending_rows.tolist()) - self._asked)
         self.evaluator.close()
 
@@ -64,30 +64,30 @@ class TrialRunner:
     def _must_wait(self) -> bool:
         if self.room < 1:
             return self.evaluator.outstanding > 0
-        there = max(1, self.evaluator.workers - self.evaluator.lost)
-        return self.evaluator.free < min(self.batch_size, there)
+        alive = max(1, self.evaluator.workers - self.evaluator.lost)
+        return self.evaluator.free < min(self.batch_size, alive)
 
     def _collect(self) -> None:
-        with self.steering.unlocked(), as_called():
+        with self.control.unlocked(), in_caller_state():
             collected = self.evaluator.collect()
-        # Ctrl-C reaches the processes of an executor of the user's own, too: those trials have not failed
-        interrupted = self.steering.interrupts.pressed
+        # Ctrl-C also stops the processes of the user's executor: these trials have not failed
+        interrupted = self.control.interrupts.pressed
         finished = [one for one in collected if not (interrupted and isinstance(one.outcome, LostWorker))]
-        recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # all, then who listens
+        recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # before any listener
         for trial, outcome in recorded:
             if outcome.has_failed and self.engine.ranks.is_first:
                 warn(f"trial {trial.id} failed with {trial.params}: {outcome.reason}")
-            self.steering.told(trial.id, outcome)
+            self.control.on_outcome(trial.id, outcome)
         if len(finished) < len(collected):
             raise KeyboardInterrupt
-        self.steering.look()
-        if self.steering.is_over:
+        self.control.update()
+        if self.control.is_over:
             self._withdraw()
 
     def _withdraw(self) -> None:
-        """Leaves to the next run what has not begun."""
+        """Leaves trials that have not started to the next run."""
         self._keep({trial.id for trial in self.evaluator.withdraw()})
 
     def _keep(self, rows: set[int]) -> None:
         state = self.engine.state
-        state.unfinished = self.engine.still_pending(sorted({*state.unfinished, *rows}))
+        state.interrupted = self.engine.still_pending(sorted({*state.interrupted, *rows}))

@@ -1,4 +1,4 @@
-"""`RunState`: all that a run knows; its snapshot, and how a run goes on from it."""
+"""`RunState`: the state of a run; its snapshot, and resuming from it."""
 
 import hashlib
 import io
@@ -31,28 +31,33 @@ from deepbore.space import SearchSpace
 from deepbore.strategies import Strategy
 from deepbore.strategies.defaults import state_of_0_2
 
-UNCOPIED = (RuntimeError, TypeError, AttributeError, CopyError)  # what `deepcopy` raises of what it can't copy
+UNCOPIED = (RuntimeError, TypeError, AttributeError, CopyError)  # errors of `deepcopy`
+FORMER_KEYS = {  # of snapshots of version 0.2
+    "rehearsals": "warmup_epochs",
+    "promised": "pending_promotions",
+    "disappointed": "low_gain_streaks",
+}
 
 
 @dataclass
 class RunState:
-    """What a run knows, in one place; everything else is a function of it.
+    """The state of a run; everything else is a function of it.
 
     Attributes:
-        observations: all trials; the journal keeps them.
-        recipe: the parts of the run, each with its own state.
-        seed: of everything random.
-        generator: the run's one stream of random numbers, which it lends the classifier.
-        queue: points (d) to ask before any others.
-        unclaimed: rows that are reserved and that nobody has been given yet.
-        unfinished: rows that a run which was killed has left pending, to be evaluated first.
-        promised: rows, and budgets, that were chosen to be promoted when a run was killed, and come before any others.
-        rehearsals: epochs that only train, where the classifier has to learn anew.
-        disappointed: rules that end a run -> how many of the latest proposals in a row have promised them too little.
-        metrics: what is logged of labels and forecasts; None in a run that logs nothing.
-        feasibility: what is known of black-box constraints, learned anew before each proposal.
-        earlier: what earlier tasks forecast, a function of their rows, which are learned beside those of this run.
-        data: the observations as Lightning takes them, labelled anew in each epoch.
+        observations: all trials.
+        recipe: the components of the run.
+        seed: the seed of all random numbers.
+        generator: the random numbers of the run, shared with the classifier.
+        queue: points (d) to ask for before any others.
+        unreturned: reserved rows that `ask` has not returned yet.
+        interrupted: rows left pending by an interrupted run, to evaluate first.
+        pending_promotions: rows and budgets of promotions lost in a crash, to ask for first.
+        warmup_epochs: epochs of training before the next proposal, if the classifier is trained from scratch.
+        low_gain_streaks: stop rule -> the number of latest consecutive proposals with too little predicted gain.
+        metrics: metrics of labels and predictions; None if nothing is logged.
+        feasibility: the model of the black-box constraints, fitted before each proposal.
+        earlier: the models of earlier tasks, a function of their rows.
+        data: the data module, which labels the observations in each epoch.
     """
 
     observations: Observations
@@ -60,11 +65,11 @@ class RunState:
     seed: int = 0
     generator: torch.Generator = field(default_factory=torch.Generator)
     queue: list[Tensor] = field(default_factory=list)
-    unclaimed: list[int] = field(default_factory=list)
-    unfinished: list[int] = field(default_factory=list)
-    promised: list[tuple[int, float]] = field(default_factory=list)
-    rehearsals: int = 0
-    disappointed: dict[str, int] = field(default_factory=dict)
+    unreturned: list[int] = field(default_factory=list)
+    interrupted: list[int] = field(default_factory=list)
+    pending_promotions: list[tuple[int, float]] = field(default_factory=list)
+    warmup_epochs: int = 0
+    low_gain_streaks: dict[str, int] = field(default_factory=dict)
     metrics: Metrics | None = None
     feasibility: Feasibility = field(default_factory=Feasibility)
 
@@ -83,33 +88,33 @@ class RunState:
 
     @property
     def own(self) -> Observations:
-        """The rows of this run, without those of earlier tasks."""
+        """The observations of this run, without those of earlier tasks."""
         return self.observations.of_task(0)
 
     @property
     def has_earlier_tasks(self) -> bool:
-        """Whether trials of earlier tasks are known."""
+        """Whether there are trials of earlier tasks."""
         return bool(self.observations.task_names)
 
     def with_earlier_tasks(self, batch: LabelledBatch) -> LabelledBatch:
-        """A labelled batch of this run after rows of earlier tasks, if there are any."""
+        """A labelled batch of this run, preceded by rows of earlier tasks, if any."""
         return self.earlier.joined(batch) if self.has_earlier_tasks else batch
 
     @property
     def n_begun(self) -> int:
-        """How many trials this run has begun: promoted ones count once, those of earlier tasks not at all."""
+        """The number of trials of this run; promoted ones count once, those of earlier tasks do not count."""
         if self.observations.budget is not None:
             return self.observations.n_distinct
         return len(self.observations) - self.observations.n_earlier
 
     @property
     def n_missing(self) -> int:
-        """How many trials of the initial design are still to be asked for."""
+        """The number of trials of the initial design that are still missing."""
         return max(0, self.recipe.n_initial - self.n_begun)
 
     @property
     def strategy(self) -> Strategy:
-        """What proposes."""
+        """The strategy, which proposes points."""
         return self.recipe.strategy
 
     @property
@@ -119,23 +124,23 @@ class RunState:
 
     @cached_property
     def module(self) -> Classifier | Models:
-        """What a Trainer trains: the model of the strategy, or all of them."""
+        """The module to train: the model of the strategy, or all of them."""
         return self.models[0] if len(self.models) == 1 else Models(self.models)
 
     def reseed(self, seed: int) -> None:
-        """Begins another stream of random numbers.
+        """Restarts the random numbers with another seed.
 
         Raises:
-            SettingError: for a seed that is no whole number from -2^63 to 2^63 - 1.
+            SettingError: unless the seed is an integer from -2^63 to 2^63 - 1.
         """
         self.seed = as_seed(seed)
         self.generator.manual_seed(self.seed)
 
     def enqueue(self, point: Tensor) -> None:
-        """Queues a point (d) for the next ask. The journal is written first: an interrupt leaves both or none."""
+        """Queues a point (d) for the next ask. The journal is written first, so an interrupt cannot separate them."""
         self.observations.complete_pending_write()
         params = self.space.decode(point[None])
-        queue = [*self.queue, self.space.encode(params)[0]]  # with as many digits as the journal has
+        queue = [*self.queue, self.space.encode(params)[0]]  # with the precision of the journal
 
         def effect() -> None:
             self.queue = queue
@@ -148,28 +153,28 @@ class RunState:
         return self.models[0].space is not None
 
     def bind(self) -> None:
-        """Makes the weights of the models, where they have none yet."""
+        """Creates the weights of the models that have none."""
         for model in self.models:
             model.bind(self.space.without_fixed, self.recipe.labels.outputs)
 
     def copy_of_classifier(self) -> Classifier | None:
-        """A copy of the classifier that draws from this run's stream, too; None of one that can't be copied."""
+        """A copy of the classifier with the same generator; None if it cannot be copied."""
         try:
             return deepcopy(self.classifier, {id(self.generator): self.generator})
         except UNCOPIED:
             return None
 
     def check_classifier(self) -> None:
-        """Raises SettingError if another run has taken a model since: it would learn of both."""
+        """Raises SettingError if a model is used by another run too: it would be trained on both."""
         taken = next((model for model in self.models if model.run is not self.generator), None)
         if taken is not None:
             raise SettingError(
-                f"this study's {type(taken).__name__} was given to another study, too, and learns for that one now. "
-                "Make a new one for each study; what this one was told is in its trials and its journal."
+                f"this study's {type(taken).__name__} was given to another study too, and is trained by that one now. "
+                "Make a new one for each study; the trials of this study are in its journal."
             )
 
     def release(self) -> Classifier:
-        """Leaves the models, with what they have learned, to another run; this one is over."""
+        """Releases the trained models, so that another run may use them; this run is over."""
         for model in self.models:
             model.run = None
         return self.classifier
@@ -177,7 +182,7 @@ class RunState:
     # --- plain data --------------------------------------------------------------------------------------------------
 
     def header(self) -> dict[str, Any]:
-        """What the first line of a journal says of the run."""
+        """The header of the journal."""
         return {
             "space": self.space.to_dict(),
             "directions": list(self.observations.directions),
@@ -188,24 +193,21 @@ class RunState:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the observations, of which it says how many there were: tensors and plain data only.
-
-        Tensors are the run's own, not copies.
-        """
+        """The state without the observations, but with their number: tensors (not copied) and plain data."""
         return {
             "asked": self.observations.n_asked,
             "seed": self.seed,
             "generator": self.generator.get_state(),
             "queue": list(self.queue),
-            "rehearsals": self.rehearsals,
+            "warmup_epochs": self.warmup_epochs,
             **(self._learned_state() if self.is_bound else {}),
             **({} if self.metrics is None else {"metrics": self.metrics.state_dict()}),
-            **({"promised": list(self.promised)} if self.promised else {}),
-            **({"disappointed": dict(self.disappointed)} if self.disappointed else {}),
+            **({"pending_promotions": list(self.pending_promotions)} if self.pending_promotions else {}),
+            **({"low_gain_streaks": dict(self.low_gain_streaks)} if self.low_gain_streaks else {}),
         }
 
     def _learned_state(self) -> dict[str, Any]:
-        """What strategy, labels and the models of constraints remember."""
+        """The states of the strategy, the labelling and the models of constraints."""
         has_constraints = bool(self.observations.constraints.shape[1])
         feasibility = self.feasibility.state_dict() if has_constraints else {}
         return {
@@ -215,7 +217,8 @@ class RunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Puts every part into the state that `state_dict` gave; the observations stay as they are."""
+        """Restores what `state_dict` returned; the observations are unchanged."""
+        state = {FORMER_KEYS.get(key, key): value for key, value in state.items()}
         if state.get("weights") is not None:
             state = {**state, "strategy": state_of_0_2(self.strategy, state)}
         if "strategy" in state:
@@ -228,18 +231,18 @@ class RunState:
         if "metrics" in state:
             self.metrics = Metrics()
             self.metrics.load_state_dict(state["metrics"])
-        self.queue, self.rehearsals = list(state["queue"]), state["rehearsals"]
-        self.promised = list(state.get("promised", []))
-        self.disappointed = dict(state.get("disappointed", {}))
-        self.seed = state.get("seed", self.seed)  # which snapshots of version 0.1 do not have
+        self.queue, self.warmup_epochs = list(state["queue"]), state["warmup_epochs"]
+        self.pending_promotions = list(state.get("pending_promotions", []))
+        self.low_gain_streaks = dict(state.get("low_gain_streaks", {}))
+        self.seed = state.get("seed", self.seed)  # missing in version 0.1
         self.generator.set_state(state["generator"].cpu())  # last: binding draws from it
 
 
 def as_seed(seed: Any) -> int:
-    """A seed as an int; whole numbers of other kinds, such as NumPy's, are welcome.
+    """A seed as an int, from any integer type, such as those of NumPy.
 
     Raises:
-        SettingError: for anything else, or beyond -2^63 to 2^63 - 1.
+        SettingError: unless it is an integer from -2^63 to 2^63 - 1.
     """
     whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not whole or not -(2**63) <= int(seed) < 2**63:
@@ -258,19 +261,19 @@ def snapshot_path(journal: Path) -> Path:
 
 
 def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequence[Promotion] = ()) -> None:
-    """Writes the state beside a journal, in the place of the one before, whole or not at all.
+    """Writes the snapshot of a journal, replacing the previous one atomically.
 
-    It is the state in which the points are chosen and still to be asked, written before the journal says that they are:
-    so wherever a process dies, the journal is at most these points behind.
+    It is written after points are chosen, and before the journal contains them: after a crash at most these points are
+    missing in the journal.
 
     Args:
-        state: of the run.
-        points: what is asked next, q x d.
-        journal: open.
-        promoted: where they are promotions, what is promoted.
+        state: the state of the run.
+        points: the chosen points, q x d.
+        journal: the open journal.
+        promoted: the promotions, if the points are promoted.
 
     Raises:
-        JournalError: if it can't be written, or the file there is none of ours.
+        JournalError: if it can't be written, or the existing file is not a snapshot.
     """
     path = snapshot_path(journal.path)
     _refuse_foreign(path)
@@ -281,7 +284,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequenc
 
 
 def load(journal: Journal) -> Mapping[str, Any]:
-    """What `save` has written beside a journal: "recipe", "points" and "state". It is read without running any code.
+    """The content of a snapshot: "recipe", "points" and "state". Reading it executes no code.
 
     Raises:
         JournalError: if it is missing, damaged, or of another run.
@@ -319,43 +322,43 @@ def _refuse_foreign(path: Path) -> None:
         return
     except OSError as error:
         raise JournalError(f"{path} can't be read ({error}). Name another journal.") from error
-    if not MAGIC.startswith(begins):  # one that is empty, or cut off, may be overwritten
-        raise JournalError(f"{path} is no snapshot of deepbore, so it stays. Move it, or name another journal.")
+    if not MAGIC.startswith(begins):  # empty and truncated files may be overwritten
+        raise JournalError(f"{path} is not a snapshot of deepbore, so it is kept. Move it, or name another journal.")
 
 
-REHEARSALS = 10  # epochs of training on the journal's trials, where the weights are lost
+WARMUP_EPOCHS = 10  # epochs of training on the trials of the journal if the weights are lost
 log = logging.getLogger(__name__)
 
 
 def restore(state: RunState, history: History) -> None:
-    """Brings a state with the history's observations where it stood when the journal ended.
+    """Restores the state at the last event of the journal.
 
-    Without a snapshot that fits, a run beyond its design lets the classifier learn anew for some epochs, and says so.
+    Without a matching snapshot the classifier is trained from scratch for some epochs, with a warning.
 
     Args:
-        state: of the run, new but for the observations.
-        history: what the journal says.
+        state: a new state with the observations of the history.
+        history: the content of the journal.
     """
-    state.unfinished = history.observations.pending_rows.tolist()
+    state.interrupted = history.observations.pending_rows.tolist()
     try:
         _take(state, history)
     except JournalError as error:
         state.queue = list(history.queue)
         state.generator.manual_seed(state.seed + history.observations.n_asked)
         if history.observations.n_asked:
-            state.rehearsals = REHEARSALS
+            state.warmup_epochs = WARMUP_EPOCHS
             log.warning(
-                "%s can't be used: %s. The classifier learns anew from the %d trials of the journal, so the next "
-                "proposals may differ from those of a run without interruption.",
+                "%s can't be used: %s. The classifier is trained from scratch on the %d trials of the journal, so the "
+                "next proposals may differ from those of an uninterrupted run.",
                 *(snapshot_path(history.journal.path), error, len(history.observations)),
             )
 
 
 def _take(state: RunState, history: History) -> None:
-    """Takes over the snapshot.
+    """Restores the state from the snapshot.
 
     Raises:
-        JournalError: if there is none that fits.
+        JournalError: if there is none that matches.
     """
     kept = load(history.journal)
     if differences := state.recipe.differences(kept["recipe"]):
@@ -369,15 +372,15 @@ def _take(state: RunState, history: History) -> None:
     except DAMAGED as error:
         raise JournalError(f"it does not fit: {error}") from error
     lost, promoted = list(kept["points"][written:]), kept.get("promoted")
-    if promoted:  # they come again as promotions; an older snapshot says only that they do
-        state.promised = [] if promoted is True else [*promoted[written:], *state.promised]
+    if promoted:  # True in older snapshots, which do not list the promotions
+        state.pending_promotions = [] if promoted is True else [*promoted[written:], *state.pending_promotions]
         lost = []
-    waiting = [*lost, *state.queue]  # proposals that were lost before, too, which no journal knows
+    waiting = [*lost, *state.queue]  # also points lost in an earlier crash
     state.queue = [*waiting, *without(history.queue, waiting)]
 
 
 def without(queue: Sequence[Tensor], points: Sequence[Tensor]) -> list[Tensor]:
-    """A queue less some points, each taken out once."""
+    """A queue without some points, each removed once."""
     left = list(queue)
     for point in points:
         at = next((place for place, each in enumerate(left) if each.equal(point)), None)

@@ -1,4 +1,4 @@
-"""When a run ends: rules, limits and signals, and who hears of its trials."""
+"""Early ends of a run: stop rules, limits and signals; and listeners to its trials."""
 
 import math
 import os
@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -21,25 +22,25 @@ from deepbore.compute.devices import one_thread
 from deepbore.data.outcome import Outcome, WrongReturn
 from deepbore.errors import ObjectiveError, SettingError
 from deepbore.loop.engine import Engine
-from deepbore.loop.lightning import as_called
+from deepbore.loop.lightning import in_caller_state
 from deepbore.loop.state import RunState
 from deepbore.strategies import Proposal
 from deepbore.validation import above, between, required, whole
 
-SAID = "{}: the run ends when the running trials are done; once more ends it at once."
+MESSAGE = "{}: the run ends when the running trials are done; once more ends it at once."
 DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
 class Interrupts:
-    """Takes Ctrl-C, and SIGTERM, by which clusters end a job, while a run goes on.
+    """Handler of Ctrl-C, and of SIGTERM, which clusters send, during a run.
 
-    While trials run (`is_gentle`) the first is noted and the second raises KeyboardInterrupt; else both raise it at
-    once. Signals that the program handles, or ignores, by itself stay its own; and outside of the main thread, which
-    alone hears of signals, nothing happens. At the end all handlers are what they were.
+    While trials are evaluated (`is_gentle`) the first signal is noted and the second raises KeyboardInterrupt;
+    otherwise the first raises it. Signals that the program itself handles or ignores are left alone, and so are all
+    signals outside the main thread. The previous handlers are restored at the end.
 
     Attributes:
-        pressed: whether there was one.
-        is_gentle: whether the first one waits.
+        pressed: whether there was a signal.
+        is_gentle: whether the first signal is only noted.
     """
 
     def __init__(self) -> None:
@@ -61,13 +62,13 @@ class Interrupts:
         self._before = {}
 
     def take(self) -> None:
-        """Takes the signals (again, if somebody else has taken them in between, as Lightning does SIGTERM)."""
+        """Installs the handlers, again if others were installed since, as Lightning does for SIGTERM."""
         for number in self._before:
             signal.signal(number, self._handle)
 
     @contextmanager
     def gently(self) -> Iterator[None]:
-        """Within, the first signal waits."""
+        """A context in which the first signal is only noted."""
         self.is_gentle = True
         try:
             yield
@@ -75,7 +76,7 @@ class Interrupts:
             self.is_gentle = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._process:  # a process that the objective has forked: none of our business
+        if os.getpid() != self._process:  # a process forked by the objective
             signal.signal(number, DEFAULTS[number])
             signal.raise_signal(number)
             return
@@ -83,37 +84,46 @@ class Interrupts:
             self.pressed = True
             raise KeyboardInterrupt
         self.pressed = True
-        with suppress(Exception):  # a stream that is busy or closed
-            print(SAID.format("Ctrl-C" if number == signal.SIGINT else "SIGTERM"), file=sys.stderr, flush=True)
+        with suppress(Exception):  # a busy or closed stream
+            print(MESSAGE.format("Ctrl-C" if number == signal.SIGINT else "SIGTERM"), file=sys.stderr, flush=True)
 
 
-class StopRule(ABC):  # noqa: B024  # each rule has one of the two questions
-    """Says when a run has done enough. It looks, and changes nothing.
+class StopRule(ABC):  # noqa: B024  # each rule overrides one of two methods
+    """A rule that ends a run, by its trials (`is_met`) or its proposals (`predicts_little_gain`).
+
+    Rules do not modify the state.
 
     Attributes:
-        proposals: so many iterations in a row must promise too little.
+        proposals: the number of consecutive iterations with little predicted gain that end a run.
     """
 
     proposals: int = 1
 
-    def check(self, state: RunState) -> None:  # most go with everything
-        """Raises SettingError unless the rule makes sense for this run."""
+    def check(self, state: RunState) -> None:  # most rules suit all runs
+        """Raises SettingError unless the rule suits this run."""
 
     def is_met(self, state: RunState) -> bool:
-        """Whether what is known is enough; asked after each trial."""
+        """Whether the trials end the run; called after each trial."""
         return False
 
-    def promises_too_little(self, state: RunState, points: Tensor) -> bool:
-        """Whether points (q x d) are not worth their evaluation; asked of what the classifier has proposed."""
+    def predicts_little_gain(self, state: RunState, points: Tensor) -> bool:
+        """Whether points (q x d) proposed by the classifier are not worth an evaluation."""
         return False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "promises_too_little" in vars(cls):
+            message = "StopRule.promises_too_little is now StopRule.predicts_little_gain."
+            warnings.warn(f"{cls.__qualname__}: {message}", DeprecationWarning, stacklevel=2)
+            cls.predicts_little_gain = cls.promises_too_little  # type: ignore[attr-defined, method-assign]
 
 
 @dataclass(frozen=True)
 class NoImprovement(StopRule):
-    """Ends a run after k trials in a row none of which is better than all before, failures and the design included.
+    """Ends a run after k consecutive trials without a new best value, including failures and the design.
 
-    They count in the order of telling, which with several workers is not that of asking. Earlier results that are added
-    begin the count anew.
+    Trials count in the order of their outcomes, which with several workers differs from the order of asking. Adding
+    earlier results restarts the count.
 
     Args:
         trials: k >= 1.
@@ -137,14 +147,13 @@ class NoImprovement(StopRule):
 
 @dataclass(frozen=True)
 class TargetReached(StopRule):
-    """Ends a run when a feasible trial is as good as a target, earlier results of this study included.
+    """Ends a run when a feasible trial reaches a target; earlier results of this study count.
 
     Args:
-        value: the target, in the user's sign: at most this value is enough where less is better, at least this value
-            where more is.
+        value: the target in the sign of the user, an upper bound to minimise, and a lower bound to maximise.
 
     Raises:
-        SettingError: for what is no finite number.
+        SettingError: for anything but a finite number.
     """
 
     value: float
@@ -165,22 +174,21 @@ class TargetReached(StopRule):
 
 @dataclass(frozen=True)
 class ExpectedImprovementBelow(StopRule):
-    """Ends a run when the classifier expects of its proposals next to no improvement over the best value.
+    """Ends a run when the expected improvement of its proposals is negligible.
 
-    The expected improvement, E[max(z - z*, 0)] over the best label z*, is measured in labels, whose spread from the
-    worst value to the best is 1. With the default labels, which are linear from the best value to the median, where
-    they are 1/3, a share s of this spread is 1.5 s of the distance from the best value to the median. The proposals
-    that are not worth it are not evaluated. Under black-box constraints it counts as much as it is likely to be
-    feasible, and while nothing is feasible the run goes on. Proposals by a second kernel, in turn with the
-    classifier's, neither count nor end the count.
+    The expected improvement E[max(z - z*, 0)] over the best label z* is in units of the labels, from 0 to 1. The
+    default labels are linear from the best value to the median, whose label is 1/3; there an improvement of s in labels
+    is 1.5 s of the distance from the best value to the median. The last proposals are not evaluated. Under black-box
+    constraints the improvement is multiplied by the probability of feasibility, and the run does not end before a
+    feasible trial. Proposals by other models than the classifier are ignored.
 
     Args:
-        share: of the spread, in (0, 1).
-        proposals: so many iterations in a row must promise less; one alone may be an accident of the fit.
+        share: the threshold of the expected improvement, in (0, 1).
+        proposals: the number of consecutive iterations below the threshold; a single one may be a poor fit.
 
     Raises:
-        SettingError: for settings outside their range; and at the start of a run, for a classifier whose scores are no
-            estimates of the label with a deviation.
+        SettingError: for settings outside their range; at the start of a run, for a classifier whose scores are not
+            estimates of the label with a standard deviation.
     """
 
     share: float = 1e-3
@@ -196,13 +204,13 @@ class ExpectedImprovementBelow(StopRule):
             LogExpectedImprovement().check(state.classifier)
         except SettingError as error:
             raise SettingError(
-                f"ExpectedImprovementBelow needs a classifier that estimates the label with its deviation, such as "
-                f"KernelPLS or DeepPLS: {error}"
+                "ExpectedImprovementBelow needs a classifier that estimates the label with a standard deviation, such "
+                f"as KernelPLS or DeepPLS: {error}"
             ) from None
 
-    def promises_too_little(self, state: RunState, points: Tensor) -> bool:
+    def predicts_little_gain(self, state: RunState, points: Tensor) -> bool:
         feasibility, classifier = state.feasibility, state.classifier
-        if feasibility.is_alone:
+        if feasibility.none_feasible:
             return False
         points = points.to(classifier.device)
         with torch.no_grad(), one_thread():
@@ -216,7 +224,7 @@ def as_rules(stop_when: StopRule | Sequence[StopRule], state: RunState) -> tuple
     """The rules for a run, checked.
 
     Raises:
-        SettingError: for anything but rules, or one that makes no sense for this run.
+        SettingError: for anything but rules, or a rule that does not suit this run.
     """
     rules = tuple(stop_when) if isinstance(stop_when, (list, tuple)) else (stop_when,)
     for rule in rules:
@@ -237,24 +245,21 @@ def _one_objective(rule: StopRule, state: RunState) -> None:
         )
 
 
-Listener = Callable[[int, Outcome], object]  # hears of the row of a trial, and its outcome
+Listener = Callable[[int, Outcome], object]  # called with the row of a trial and its outcome
 
 
-class Steering:
-    """Looks on as a run goes, and says when it is over.
-
-    Under several ranks all end a run together: what one of them wants, all do.
+class RunControl:
+    """Monitor of a run, which decides when it ends. All ranks end a run together, if one of them decides to.
 
     Args:
-        rules: that end the run; already checked.
-        timeout: seconds from `begin` on, > 0, after which no trial is begun; None for no limit.
-        max_failures: after so many failures (>= 1) of this run, and no success, the objective is at fault; None for
-            never.
+        rules: stop rules, already checked.
+        timeout: seconds after `begin`, > 0, after which no trial is started; None for no limit.
+        max_failures: the number of failures (>= 1) without a success that raises ObjectiveError; None for no limit.
         listeners: called after each trial, on the first rank only.
-        unlocked: within it others may use the study; entered while trials are waited for.
+        unlocked: a context in which other threads may use the study, entered while waiting for trials.
 
     Attributes:
-        is_over: whether no further trial is to be begun.
+        is_over: whether no further trial may start.
         interrupts: Ctrl-C and SIGTERM.
 
     Raises:
@@ -281,48 +286,48 @@ class Steering:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether a signal has ended the run, on whichever rank."""
+        """Whether a signal on any rank has ended the run."""
         return self.interrupts.pressed
 
     def begin(self, engine: Engine) -> None:
-        """The run begins now."""
+        """Starts the clock, and checks the rules."""
         self.engine = engine
         self.interrupts.take()
         self._started = time.monotonic()
         self._is_enough = self._is_enough or any(rule.is_met(engine.state) for rule in self.rules)
-        self.look()
+        self.update()
 
     def stop(self) -> None:
-        """Has the run end after the running trials; from any thread."""
+        """Ends the run after the running trials; may be called from any thread."""
         self._is_enough = True
 
-    def told(self, row: int, outcome: Outcome) -> None:
-        """A trial has its outcome."""
+    def on_outcome(self, row: int, outcome: Outcome) -> None:
+        """Checks the rules and calls the listeners after a trial."""
         self._judge(outcome)
         self._is_enough = self._is_enough or any(rule.is_met(self.engine.state) for rule in self.rules)
         if self.engine.ranks.is_first:
-            with as_called():
+            with in_caller_state():
                 for listener in self.listeners:
                     listener(row, outcome)
 
-    def proposed(self, proposal: Proposal) -> None:
-        """Points have been proposed, and are not evaluated yet."""
-        if proposal.model is self.engine.state.classifier:  # others say nothing of what it expects of its own
-            self._weigh(proposal.points)
-        self.look()
+    def on_proposal(self, proposal: Proposal) -> None:
+        """Checks the rules for proposed points before their evaluation."""
+        if proposal.model is self.engine.state.classifier:  # rules use the predictions of the classifier
+            self._count_low_gains(proposal.points)
+        self.update()
 
-    def _weigh(self, points: Tensor) -> None:
-        """Counts the rules to which the classifier's proposals (q x d) promise too little, so many times in a row."""
+    def _count_low_gains(self, points: Tensor) -> None:
+        """Counts consecutive proposals of the classifier (q x d) with little predicted gain, for each rule."""
         state = self.engine.state
-        poor = [rule for rule in self.rules if state.classifier.ready and rule.promises_too_little(state, points)]
-        state.disappointed = {repr(rule): 1 + state.disappointed.get(repr(rule), 0) for rule in poor}
-        self._is_enough = self._is_enough or any(state.disappointed[repr(rule)] >= rule.proposals for rule in poor)
+        poor = [rule for rule in self.rules if state.classifier.ready and rule.predicts_little_gain(state, points)]
+        state.low_gain_streaks = {repr(rule): 1 + state.low_gain_streaks.get(repr(rule), 0) for rule in poor}
+        self._is_enough = self._is_enough or any(state.low_gain_streaks[repr(rule)] >= rule.proposals for rule in poor)
 
-    def look(self) -> None:
-        """Brings `is_over` up to date, on all ranks at once.
+    def update(self) -> None:
+        """Updates `is_over` on all ranks.
 
         Raises:
-            ObjectiveError: for an objective that gives no values.
+            ObjectiveError: if the objective never returns a value.
         """
         if self._error is not None:
             raise self._error
@@ -333,18 +338,18 @@ class Steering:
         self.interrupts.pressed = any(pressed for _, pressed in of_all)
 
     def _judge(self, outcome: Outcome) -> None:
-        """Notes whether the objective is at fault: it begins with what is no value, or nothing but failures."""
+        """Sets the error of an objective whose first result is not a value, or which only fails."""
         is_first = not (self._failures or self._has_success)
         self._failures += outcome.has_failed
         self._has_success = self._has_success or not outcome.has_failed
         if is_first and isinstance(outcome, WrongReturn):
             self._error = ObjectiveError(
-                f"the run ends with its first evaluation, because {(outcome.reason or '').rstrip('.')}. Mend the "
-                'objective; where there is no value, let it return float("nan").'
+                f"the run ends with its first evaluation, because {(outcome.reason or '').rstrip('.')}. Fix the "
+                'objective; if there is no value, it may return float("nan").'
             )
         elif not self._has_success and self._failures == self.max_failures:
             self._error = ObjectiveError(
-                f"the run ends, because all of its {self._failures} evaluations have failed. What was told is kept. "
-                f"Mend the objective, or give max_failures=None. The last one said: {outcome.reason or 'nothing'}"
+                f"the run ends, because all of its {self._failures} evaluations have failed. The outcomes are kept. "
+                f"Fix the objective, or give max_failures=None. The last one said: {outcome.reason or 'nothing'}"
                 + (f"\n\n{trace}" if (trace := outcome.attributes.get("traceback")) else "")
             )

@@ -1,4 +1,4 @@
-"""What proposes: one model, or several that take turns."""
+"""Strategies: proposals by one model, or by several that take turns."""
 
 from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
 from deepbore.strategies.near_best import NearBest

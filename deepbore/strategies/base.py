@@ -1,4 +1,4 @@
-"""`Strategy`: what learns from the labelled observations and proposes; `ModelStrategy` is one model."""
+"""`Strategy`: learning from labelled observations and proposing points; `ModelStrategy`: one model."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -30,18 +30,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class View:
-    """What a strategy may look at for one proposal. It is the same on all ranks.
+    """The data that a strategy gets for one proposal, the same on all ranks.
 
     Attributes:
         observations: the trials of this run, pending ones included.
-        batch: the first n of them as they were labelled last; None before the first labelling.
+        batch: the first n of them with their latest labels; None before the first labelling.
         labels: the labelling of the run.
-        generator: the stream of random numbers of the run.
+        generator: random numbers of the run.
         ranks: the processes that propose together.
-        feasibility: the model of the black-box constraints; None while none has been violated.
-        has_earlier_tasks: whether trials of earlier tasks are known.
-        first: the strategy whose acquisition and search are those of the run, in a `Turns`; None elsewhere.
-        chosen: points (k x d) that are proposed in the same batch already.
+        feasibility: the model of the black-box constraints; None if no trial has violated any.
+        has_earlier_tasks: whether there are trials of earlier tasks.
+        first: in a `Turns`, its first strategy, whose acquisition and search the others use; else None.
+        chosen: points (k x d) already selected for the same batch.
     """
 
     observations: Observations
@@ -67,13 +67,13 @@ class View:
 
     @property
     def has_plain_outcomes(self) -> bool:
-        """Whether outcomes are one value each, at full budget, without constraints or earlier tasks."""
+        """Whether there is one objective, without budgets, constraints or earlier tasks."""
         observations = self.observations
         has_more = bool(observations.constraints.shape[1]) or observations.budget is not None
         return observations.k == 1 and not has_more and not self.has_earlier_tasks
 
     def search(self, classifier: Classifier, acquisition: Acquisition) -> Search:
-        """A search of the whole space by a trained classifier."""
+        """The context of a search in the whole space with a trained classifier."""
         return Search(
             acquisition,
             classifier,
@@ -85,14 +85,14 @@ class View:
         )
 
     def beside(self, points: Tensor) -> "View":
-        """The same view, with more points (k x d) chosen in this batch."""
+        """The same view with more points (k x d) already selected for the batch."""
         return replace(self, chosen=points if self.chosen is None else torch.cat([self.chosen, points]))
 
     def agreed(self, learn: Callable[[], bool], failure: str) -> bool:
-        """Whether `learn` returns True on all ranks; a matrix without a factor is a warning and False.
+        """Whether `learn` returns True on all ranks; a `LinAlgError` is logged as a warning, and means False.
 
         Args:
-            learn: trains something.
+            learn: trains a model.
             failure: the warning, with %s for the error.
         """
         try:
@@ -108,7 +108,7 @@ class Proposal(NamedTuple):
 
     Attributes:
         points: q x d, distinct, none evaluated or pending, on the CPU and the same on all ranks.
-        model: the classifier that chose them; None where none did, as in a design.
+        model: the classifier that proposed them; None for those of a design.
     """
 
     points: Tensor
@@ -116,12 +116,12 @@ class Proposal(NamedTuple):
 
 
 class Strategy(Component, ABC):
-    """Learns from the labelled observations and proposes points.
+    """A method that learns from the labelled observations and proposes points.
 
-    A subclass implements `propose`, and `models`, `fit`, `state_dict` and `load_state_dict` where it has models or a
-    memory of its own. In each iteration the run trains the `models` on the labelled observations, in one `Trainer.fit`,
-    and calls `fit` and then `propose`. Random numbers come from `view.generator`, so that a run that is resumed goes on
-    the same way; everything else that a strategy remembers is in its `state_dict`.
+    A subclass implements `propose`; with models or other state also `models`, `fit`, `state_dict` and
+    `load_state_dict`. In each iteration the run trains the `models` on the labelled observations, in one `Trainer.fit`,
+    and calls `fit` and then `propose`. Random numbers come from `view.generator`, and all other state is in
+    `state_dict`, so that a resumed run continues identically.
 
     Example::
 
@@ -137,24 +137,24 @@ class Strategy(Component, ABC):
         return ()
 
     def check(self, space: SearchSpace, labels: Labelling) -> None:
-        """Raises SettingError unless its parts go together, in this space and with these labels."""
+        """Raises SettingError unless it works in this space and with these labels."""
 
     def at_budgets(self, budget: Budget) -> "Strategy":
         """The same strategy for trials on several budgets (`AtBudgets`).
 
         Raises:
-            SettingError: where it has no such form.
+            SettingError: if it does not support budgets.
         """
         raise SettingError(
-            f"{type(self).__name__} has no form for budgets. Leave out budget=, or implement at_budgets(budget)."
+            f"{type(self).__name__} does not support budgets. Leave out budget=, or implement at_budgets(budget)."
         )
 
     def applies(self, view: View) -> bool:
-        """Whether it has anything to propose from now; asked before each turn, so it has to be quick."""
+        """Whether it can propose anything now; called before each turn, so it must be fast."""
         return True
 
     def fit(self, view: View) -> bool:
-        """Learns what the run has not trained; whether it is then ready to propose. If not, the design goes on."""
+        """Trains what the run does not; whether it is ready to propose. If not, a point of the design is used."""
         return all(model.ready for model in self.models)
 
     @abstractmethod
@@ -166,20 +166,20 @@ class Strategy(Component, ABC):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """What it remembers from one iteration to the next, its models included: tensors and plain data."""
+        """The state between iterations, that of its models included: tensors and plain data."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes up what `state_dict` returned; the models are bound to their space by then."""
+        """Restores what `state_dict` returned; the models are bound to their space before."""
 
 
 class ModelStrategy(Strategy):
-    """One classifier, whose acquisition is maximised: every method of the papers.
+    """One classifier, an acquisition and an optimiser of it: every method of the papers.
 
     Args:
-        classifier: what learns.
-        acquisition: what is maximised; None for `default_acquisition(classifier)`.
-        candidates: how it is maximised; None for `GreedyBatch()` over `LocalSearch()`.
+        classifier: the model.
+        acquisition: the function to maximise; None for `default_acquisition(classifier)`.
+        candidates: the optimiser; None for `GreedyBatch()` over `LocalSearch()`.
 
     Raises:
         SettingError: for a part of the wrong kind.
@@ -222,7 +222,7 @@ class ModelStrategy(Strategy):
         return Proposal(self.candidates.propose(search, q), self.classifier)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights and optimizers of the classifier once it is bound, and what the search remembers."""
+        """Weights and optimizers of the classifier once it is bound, and the state of `candidates`."""
         bound = self.classifier.space is not None
         return {
             "weights": dict(self.classifier.state_dict()) if bound else None,
@@ -241,12 +241,12 @@ class ModelStrategy(Strategy):
 
 
 def check_columns(labels: Labelling, classifier: Classifier, acquisition: Acquisition) -> None:
-    """Raises SettingError unless all three mean columns by themselves, or none does, and as many of them."""
+    """Raises SettingError unless labels, classifier and acquisition agree on the columns."""
     if labels.grades_front != acquisition.takes_front:
         one, other = (labels, acquisition) if labels.grades_front else (acquisition, labels)
         raise SettingError(
-            f"{type(one).__name__} is about a front of several objectives, which {type(other).__name__} knows nothing "
-            "of. LogHypervolumeImprovement goes with ObjectiveLabels and PerColumn, and other acquisitions with "
+            f"{type(one).__name__} needs the front of several objectives, but {type(other).__name__} does not use "
+            "it. LogHypervolumeImprovement goes with ObjectiveLabels and PerColumn, and other acquisitions with "
             "ChebyshevLabels and any classifier. Leave out one of them for the default."
         )
     if classifier.columns not in (None, labels.outputs):

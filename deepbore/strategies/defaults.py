@@ -15,11 +15,11 @@ from deepbore.strategies.turns import Turns
 
 
 def default_classifier(objectives: int, labels: Labelling | None) -> Classifier:
-    """The default classifier: `KernelPLS`, one for each column where labels grade a front.
+    """The default classifier: `KernelPLS`, one for each column if labels grade a front.
 
     Args:
         objectives: k.
-        labels: those that are given; None for the default.
+        labels: the given labels; None for the default.
     """
     if objectives > 1 if labels is None else labels.grades_front:
         return PerColumn(KernelPLS(alike=False), objectives if labels is None else labels.outputs)
@@ -35,13 +35,13 @@ def default_strategy(
 ) -> Strategy:
     """The model of all observations, in turns with `NearBest` in continuous and `OtherBranches` in conditional spaces.
 
-    It has turns where the model is a kernel whose settings are all learned, from labels graded by value, and the search
-    is `LocalSearch` or a wrapper of it: for others nobody has shown that they help.
+    The additional strategies need a `KernelPLS` with all hyperparameters learned, labels graded by value, and
+    `LocalSearch` or a wrapper of it: for other models no benefit has been measured.
 
     Args:
         space: the search space.
         labels: the labelling of the run.
-        classifier: what learns all observations.
+        classifier: the model of all observations.
         acquisition: None for the default of the classifier.
         candidates: None for the default search.
     """
@@ -60,13 +60,13 @@ def default_strategy(
 
 
 def innermost(candidates: Candidates) -> Candidates:
-    """The search in a search that changes the ranking of another one, and so on."""
+    """The innermost of nested optimisers."""
     base = getattr(candidates, "base", None)
     return innermost(base) if isinstance(candidates, WrappedSearch) and isinstance(base, Candidates) else candidates
 
 
 def state_of_0_2(strategy: Strategy, state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The state dict of a default strategy from the snapshot of a run by version 0.1 or 0.2."""
+    """The state dict of a default strategy, from a snapshot of version 0.1 or 0.2."""
     first = {name: state[name] for name in ("weights", "optimizers", "ready", "candidates")}
     if not isinstance(strategy, Turns):
         return first

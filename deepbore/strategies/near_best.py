@@ -1,4 +1,4 @@
-"""`NearBest`: a model of the observations near the best one, in axes of its own."""
+"""`NearBest`: proposals by a local model of the observations near the best one, in rotated axes."""
 
 import math
 from collections.abc import Mapping
@@ -18,32 +18,32 @@ from deepbore.strategies.base import Proposal, Strategy, View
 
 POOL = 5 * ROWS  # candidate rows: the POOL best and the POOL newest
 GOOD, GOOD_PER_PARAMETER = 20, 2  # the axes are found from the 20 + 2 d best rows
-UNKNOWN = 1e-3  # the largest share of the labels' variance that a model may leave unexplained and still propose
-CRASHES = 0.1  # from this share of the near rows on, failures count as a failing region
+UNEXPLAINED = 1e-3  # the largest share of the labels' variance unexplained by a model that may propose
+CRASHES = 0.1  # the share of failures among the near rows from which they count as a failing region
 TAIL = 0.5  # thresholds beyond the median of the near rows, as in `ValueGradedLabels`
 FLOOR = 0.03  # the least length of an axis in units of the longest
 
 
 class NearBest(Strategy):
-    """Proposals by a kernel that learns only the rows near the best one, in axes of their own.
+    """Proposals by a kernel that learns only the rows near the best one, in rotated axes.
 
-    An axis-aligned (ARD) kernel cannot represent oblique valleys, and few rows of a coreset of all rows are near the
-    best one. So on smooth functions the model of all rows is too coarse to refine the best point, though it alone knows
-    where else to search. On rugged or noisy ground no model explains the labels of the near rows: then this strategy is
-    not ready (`fit`), and the model of all rows goes on alone.
+    An axis-aligned (ARD) kernel cannot represent oblique valleys, and a coreset of all rows has few near the best one.
+    So on smooth functions the global model is too coarse to refine the best point, but needed to explore. If the
+    function is rugged or noisy, no model explains the labels of the near rows; then this strategy is not ready (`fit`),
+    and the global model makes all proposals.
 
     Several models learn the same rows: one in the axes of the parameters, one in the principal axes of the best rows,
-    and one in these axes turned into the directions in which the model of the turn before is steepest. The one with the
-    largest evidence proposes. Turned axes are found from the labels, and in many dimensions fit any labels: each of the
-    d (d - 1) / 2 angles of a turn must increase the likelihood by a factor of e, as in Akaike's criterion.
+    and one in these axes rotated to the directions of steepest change of the previous local model. The one with the
+    largest evidence proposes. Rotated axes depend on the labels, and in many dimensions could fit any labels: each of
+    the d (d - 1) / 2 angles must increase the likelihood by a factor of e, as in Akaike's criterion.
 
-    It applies in continuous spaces where no parameter is fixed, to one objective without budgets, constraints or
-    earlier tasks, from 20 + 2 d observations on.
+    It applies in continuous spaces without fixed parameters, to one objective without budgets, constraints or earlier
+    tasks, from 20 + 2 d observations on.
 
     Args:
-        rows: how many near rows a model learns from at most, >= 1.
+        rows: the maximum number of near rows to learn from, >= 1.
         iterations: of L-BFGS on the evidence, per proposal, >= 0.
-        prior: whether the settings of the kernel have priors.
+        prior: whether the hyperparameters have priors.
         crashes: whether single failures may be random; see `KernelPLS`.
 
     Raises:
@@ -65,7 +65,7 @@ class NearBest(Strategy):
         return self
 
     def check(self, space: SearchSpace, labels: Labelling) -> None:
-        """Goes with everything: where it does not apply it has no turns."""
+        """Never raises: where the strategy does not apply, it proposes nothing."""
 
     def applies(self, view: View) -> bool:
         space, batch = view.space, view.batch
@@ -76,16 +76,16 @@ class NearBest(Strategy):
         return n_known(batch, view.values) >= n_good(len(space))
 
     def fit(self, view: View) -> bool:
-        """Lets all models learn the near rows; whether the likeliest explains their labels."""
+        """Trains all models on the near rows; whether the one with the largest evidence explains their labels."""
         assert view.batch is not None
         best, rows = near_rows(view.batch, view.values)
         rows = rows.coreset(self._settings["rows"], view.generator)  # the same for all models
         several = self.axes(best)
         models = [model.to(rows.points.device) for model in self._made(len(several), view.space)]
-        losses = [model.learn_along(axes, rows) + cost for model, (axes, cost) in zip(models, several, strict=True)]
+        losses = [model.learn_in_axes(axes, rows) + cost for model, (axes, cost) in zip(models, several, strict=True)]
         self.model = models[losses.index(min(losses))]
         self._steepness = self.model.steepness(rows.points)
-        return self.model.unexplained < UNKNOWN
+        return self.model.unexplained < UNEXPLAINED
 
     def propose(self, view: View, q: int) -> Proposal:
         assert view.first is not None
@@ -95,7 +95,7 @@ class NearBest(Strategy):
         return Proposal(view.first.candidates.propose(search, q), self.model)
 
     def axes(self, best: Tensor) -> list[tuple["LocalAxes", float]]:
-        """The axes to choose among, and by how much the log likelihood must increase to choose them.
+        """The candidate axes, each with the increase of the log likelihood that is needed to select them.
 
         Args:
             best: points of the k best rows, best first, k x d.
@@ -107,7 +107,7 @@ class NearBest(Strategy):
         return several
 
     def _made(self, count: int, space: SearchSpace) -> list["NearModel"]:
-        """So many models; each new one begins with the kernel settings of the first."""
+        """`count` models; a new one starts from the hyperparameters of the first."""
         kept = [] if self._thetas is None else list(self._thetas)
         while len(self._models) < max(count, len(kept)):
             model = NearModel(**self._settings)
@@ -121,7 +121,7 @@ class NearBest(Strategy):
         return self._models[:count]
 
     def state_dict(self) -> dict[str, Any]:
-        """The kernel settings of the models, and the steepness; empty before the first turn."""
+        """The hyperparameters of the models, and the steepness; empty before the first turn."""
         thetas = torch.stack([model.theta for model in self._models]) if self._models else self._thetas
         return {} if thetas is None else {"thetas": thetas, "steepness": self._steepness}
 
@@ -131,18 +131,18 @@ class NearBest(Strategy):
 
 
 class NearModel(KernelPLS):
-    """`KernelPLS` of the rows near the best one, in axes of their own."""
+    """`KernelPLS` of the rows near the best one, in rotated axes."""
 
-    coordinates: "LocalAxes"  # type: ignore[assignment]  # all that a kernel needs of `Coordinates`
+    coordinates: "LocalAxes"  # type: ignore[assignment]  # in place of `Coordinates`
 
-    length_scale_prior = (math.log(2.0), 1.0)  # in deviations of the best rows along each axis
+    length_scale_prior = (math.log(2.0), 1.0)  # in standard deviations of the best rows along each axis
     length_scale_bounds = (-2.0, 5.0)
 
     def __init__(self, rows: int, iterations: int, prior: bool, crashes: bool):
         super().__init__(rows=rows, iterations=iterations, prior=prior, crashes=crashes, alike=False, additive=False)
 
-    def learn_along(self, axes: "LocalAxes", rows: LabelledBatch) -> float:
-        """Fits rows in these axes; minus the log evidence of their labels, and of the prior of what is learned."""
+    def learn_in_axes(self, axes: "LocalAxes", rows: LabelledBatch) -> float:
+        """Fits rows in these axes; returns minus the log evidence plus log prior."""
         self.coordinates = axes
         learned = self.learn(rows)
         return float(learned["loss"] * learned["rows"])
@@ -161,27 +161,27 @@ class NearModel(KernelPLS):
 
 
 def n_good(d: int) -> int:
-    """How many of the best rows the axes of d parameters are found from."""
+    """The number of best rows that the axes of d parameters are computed from."""
     return GOOD + GOOD_PER_PARAMETER * d
 
 
 def n_known(batch: LabelledBatch, values: Tensor) -> int:
-    """How many of the rows to learn from have a value (n, NaN for failures)."""
-    return int(values.isnan().logical_not_().index_fill_(0, batch.light, False).sum())
+    """The number of rows to learn from that have a value (n, NaN for failures)."""
+    return int(values.isnan().logical_not_().index_fill_(0, batch.ignored, False).sum())
 
 
 def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBatch]:
     """Points of the best rows, best first, and the rows near the best one, graded among themselves.
 
-    Failures that are less than a tenth of the near rows are dropped as random. More of them may be a failing region:
-    then the models decide for each (`deepbore.classifiers.kernel.least_squares`).
+    Failures are dropped as random if they are less than a tenth of the near rows. Otherwise each model decides
+    (`deepbore.classifiers.kernel.least_squares.drop_random_failures`).
 
     Args:
-        batch: n rows. Their labels are not used: they are single precision, and all alike near the best row.
-        values: of the rows, to minimise, NaN where there is none (n); at least one is there.
+        batch: n rows. Their labels are not used: in single precision they are all equal near the best row.
+        values: of the rows, to minimise, NaN for failures (n, at least one value).
     """
-    merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.light, math.inf)
-    ranked = smallest(merit, min(POOL, batch.n_told))
+    merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.ignored, math.inf)
+    ranked = smallest(merit, min(POOL, batch.n_learned))
     known = ranked[~values[ranked].isnan()]
     best = batch.points[known[: n_good(batch.points.shape[1])]]
     newest = batch.learned[-POOL:].nonzero().squeeze(-1) + max(0, len(batch) - POOL)
@@ -191,11 +191,11 @@ def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBat
     failed = values[near].isnan()
     if int(failed.sum()) < CRASHES * len(near):
         near = near[~failed]
-    return best, graded_anew(batch.take(near), values[near])
+    return best, regraded(batch.take(near), values[near])
 
 
-def graded_anew(batch: LabelledBatch, values: Tensor) -> LabelledBatch:
-    """The batch with labels graded by value from its own median on (values: n, NaN for failures)."""
+def regraded(batch: LabelledBatch, values: Tensor) -> LabelledBatch:
+    """The batch with labels graded among its own values (n, NaN for failures), with their median as tau."""
     known = values[~values.isnan()]
     if not len(known) or (best := known.min()) == (median := known.median()):
         return batch
@@ -234,57 +234,56 @@ class LocalAxes(nn.Module):
 
     @classmethod
     def of_parameters(cls, good: Tensor) -> Self:
-        """The axes of the parameters, a deviation of the good rows long.
+        """The axes of the parameters, scaled by the standard deviation of the good rows.
 
         Args:
             good: points of the k best rows, best first, k x d.
         """
-        variance = weighed_covariance(good).diagonal()
-        return cls._along(good[0], variance, torch.eye(len(variance), dtype=good.dtype, device=good.device))
+        variance = weighted_covariance(good).diagonal()
+        return cls._scaled(good[0], variance, torch.eye(len(variance), dtype=good.dtype, device=good.device))
 
     @classmethod
     def principal(cls, good: Tensor) -> Self:
-        """The principal axes of the good rows, in which these spread alike in all directions.
+        """The principal axes of the good rows, scaled so that these have unit variance in all directions.
 
             A = V diag(s),    V diag(s)^2 V^T = (1 - a) C + a diag(C)
 
-        Their covariance C is shrunk towards its diagonal by a = (d + 1) / (k + d + 1). What depends on a sum of
-        parameters, or on one a thousand times as much as on another, is so brought into a form that a kernel with one
-        length scale for each coordinate knows.
+        Their covariance C is shrunk towards its diagonal by a = (d + 1) / (k + d + 1). In these axes a kernel with one
+        length scale for each coordinate can represent functions of a sum of parameters, or of very different scales.
 
         Args:
             good: points of the k best rows, best first, k x d.
         """
         k, d = good.shape
-        covariance = weighed_covariance(good)
+        covariance = weighted_covariance(good)
         shrunk = torch.lerp(covariance, covariance.diagonal().diag(), (d + 1) / (k + d + 1))
-        return cls._along(good[0], *torch.linalg.eigh(shrunk))
+        return cls._scaled(good[0], *torch.linalg.eigh(shrunk))
 
     def turned(self, steepness: Tensor) -> Self:
-        """The same coordinates, turned into the eigenvectors of what is known of the steepness, the steepest first.
+        """The same coordinates, rotated to the eigenvectors of the steepness, the steepest first.
 
-        Where one direction is a thousand times as steep as another, few good rows say how long a valley is, but not to
-        a thousandth where it points, and gradients do. The eigenvectors are an active subspace of all d directions
+        If one direction is a thousand times as steep as another, few good rows determine the length of a valley, but
+        not its direction to a thousandth; gradients do. The eigenvectors are an active subspace of all d directions
         (Constantine, Dow & Wang, Active subspace methods in theory and practice, 2014, section 2).
 
         Args:
-            steepness: the sum of g g^T over gradients g in points, d x d.
+            steepness: the sum of g g^T over gradients g at points, d x d.
         """
         turn = torch.linalg.eigh(self.axes.mT @ steepness.to(self.axes) @ self.axes).eigenvectors.flip(-1)
         return type(self)(self.centre, self.axes @ turn, self._into @ turn)
 
     @classmethod
-    def _along(cls, centre: Tensor, variance: Tensor, directions: Tensor) -> Self:
-        """Axes a deviation long, or nearly as long as the longest one, in orthonormal directions, a column for each."""
+    def _scaled(cls, centre: Tensor, variance: Tensor, directions: Tensor) -> Self:
+        """Axes in orthonormal directions (one column each), scaled by the standard deviation, at least a `FLOOR`."""
         deviation = variance.clamp(min=0).sqrt()
         deviation = deviation.clamp(min=max(FLOOR * float(deviation.max()), torch.finfo(deviation.dtype).tiny))
         return cls(centre, directions * deviation, directions / deviation)
 
 
-def weighed_covariance(good: Tensor) -> Tensor:
-    """The covariance (d x d) of the k best rows (k x d, best first), weighed by log(k + 1/2) - log i.
+def weighted_covariance(good: Tensor) -> Tensor:
+    """The covariance (d x d) of the k best rows (k x d, best first), weighted by log(k + 1/2) - log i.
 
-    So CMA-ES weighs them (Hansen, The CMA evolution strategy: a tutorial, 2016, eq. 49).
+    These are the weights of CMA-ES (Hansen, The CMA evolution strategy: a tutorial, 2016, eq. 49).
     """
     k = len(good)
     weight = math.log(k + 0.5) - torch.arange(1, k + 1, dtype=good.dtype, device=good.device).log()

@@ -19,33 +19,32 @@ from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import Proposal, Strategy, View
 
-FIRST = 10  # the initial scale of values is that of so many
+FIRST = 10  # the first values, which the initial scale is computed from
 DETAIL = 0.01  # improvements below this share of the initial scale count as refinement
-ENOUGH = 10  # trials within a refinement of the best of their branch, from which on it is refined
-LOOKED_AT = 1000  # of the best rows, and of the newest
-HOPELESS = 1e3  # penalty on the predicted label of excluded branches
+ENOUGH = 10  # trials within a refinement of the best one from which a branch counts as refined
+CONSIDERED = 1000  # best rows, and newest rows, that are considered
+PENALTY = 1e3  # subtracted from the predicted label in excluded branches
 
 
 class OtherBranches(Strategy):
     """Proposals by a kernel that learns only the branches which are not refined yet.
 
-    Labels are relative to the best values. So once the refinements of one branch fill the upper half of the labels,
-    everything in the other branches counts as bad, however good it is beside a random configuration, and what may be
-    found there is not worth an evaluation. But the best configuration is the best of all branches. So once ten trials
-    of the best branch differ by refinements only, a second kernel learns the trials of the other branches alone, graded
-    among themselves, until one of these is refined, too; then that is excluded as well, and so on. A branch is which of
-    the conditional parameters are active.
+    Labels are relative to the best values. Once refinements of one branch fill the upper half of the labels, all trials
+    of other branches count as bad, and the search neglects these branches. Therefore, once ten trials of the best
+    branch differ by refinements only, a second kernel learns only the trials of the other branches, graded among
+    themselves. When the best of these branches is refined too, it is excluded as well, and so on. A branch is defined
+    by which conditional parameters are active.
 
     It applies in spaces with conditions, to one objective without budgets, constraints or earlier tasks, and labels by
     thresholds.
 
     Args:
-        rows: how many rows the kernel learns from at most, >= 1; as all that follow, see `KernelPLS`.
+        rows: the maximum number of rows to learn from, >= 1; for all arguments see `KernelPLS`.
         iterations: of L-BFGS on the evidence, >= 0.
-        prior: whether the settings of the kernel have priors.
-        alike: whether length scales are expected to be alike in spaces of ten real parameters or more.
+        prior: whether the hyperparameters have priors.
+        alike: whether length scales are correlated a priori in spaces of ten real parameters or more.
         crashes: whether single failures may be random.
-        additive: whether a partly additive kernel competes.
+        additive: whether a partly additive kernel is compared.
 
     Raises:
         SettingError: for a number outside its range.
@@ -63,7 +62,7 @@ class OtherBranches(Strategy):
         self.model = BranchModel(
             rows=rows, iterations=iterations, prior=prior, alike=alike, crashes=crashes, additive=additive
         )
-        self.remaining: RemainingBranches | None = None  # at the latest look
+        self.remaining: RemainingBranches | None = None  # as of the latest `applies`
         self._kept: Mapping[str, Any] = {}  # a state dict, until the model is bound
 
     def at_budgets(self, budget: Budget) -> "OtherBranches":
@@ -72,7 +71,7 @@ class OtherBranches(Strategy):
     def check(self, space: SearchSpace, labels: Labelling) -> None:
         if not isinstance(labels, ThresholdFamily):
             raise SettingError(
-                f"OtherBranches grades values anew by the thresholds of the labels, but {type(labels).__name__} has "
+                f"OtherBranches grades values again by the thresholds of the labels, but {type(labels).__name__} has "
                 "none. Give ValueGradedLabels() or ThresholdLabels(), or leave OtherBranches out."
             )
 
@@ -80,12 +79,12 @@ class OtherBranches(Strategy):
         self.remaining = None
         if view.batch is None or view.first is None or not view.has_plain_outcomes or not view.space.is_conditional:
             return False
-        assert isinstance(view.labels, ThresholdFamily)  # or `check` has refused them
+        assert isinstance(view.labels, ThresholdFamily)  # otherwise `check` raises
         self.remaining = remaining_branches(view.batch, view.observations, view.labels)
         return self.remaining is not None
 
     def fit(self, view: View) -> bool:
-        """Learns the remaining branches."""
+        """Trains the model on the remaining branches."""
         assert self.remaining is not None
         self._bind(view.space.without_fixed)
         self.model.generator = view.generator
@@ -105,37 +104,38 @@ class OtherBranches(Strategy):
         self.model.bind(space)
         if self._kept:
             self.model.theta.copy_(self._kept["theta"])
-            if self.model.rival is not None and "rival" in self._kept:
-                self.model.rival.theta.copy_(self._kept["rival"])
+            if self.model.additive_model is not None and "additive_theta" in self._kept:
+                self.model.additive_model.theta.copy_(self._kept["additive_theta"])
         self._kept = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The settings of the kernels; empty before the first turn."""
+        """The hyperparameters of the kernels; empty before the first turn."""
         if self.model.space is None:
             return dict(self._kept)
-        rival = {} if self.model.rival is None else {"rival": self.model.rival.theta}
-        return {"theta": self.model.theta} | rival
+        additive = self.model.additive_model
+        return {"theta": self.model.theta} | ({} if additive is None else {"additive_theta": additive.theta})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.remaining, self._kept = None, dict(state)
+        renamed = {"rival": "additive_theta"}  # keys of version 0.2
+        self.remaining, self._kept = None, {renamed.get(key, key): value for key, value in state.items()}
         if self.model.space is not None:
             self.model.build(self.model.space, 1)
 
 
 class BranchModel(KernelPLS):
-    """`KernelPLS` that expects nothing of excluded branches."""
+    """`KernelPLS` with a low mean in excluded branches."""
 
     excluded: Tensor  # branches, b x c
 
     def posterior(self, points: Tensor) -> KernelPosterior:
         assert self.space is not None
-        hopeless = is_among(branches(self.space, points), self.excluded)
-        return super().posterior(points).lowered(HOPELESS * hopeless.to(self.theta))
+        is_excluded = is_among(branches(self.space, points), self.excluded)
+        return super().posterior(points).lowered(PENALTY * is_excluded.to(self.theta))
 
 
 @dataclass(frozen=True)
 class RemainingBranches:
-    """The rows outside the branches that are refined already.
+    """The rows outside the refined branches.
 
     Attributes:
         batch: the rows, graded among themselves.
@@ -149,30 +149,30 @@ class RemainingBranches:
 
 
 def branches(space: SearchSpace, points: Tensor) -> Tensor:
-    """The branch that each point lies in, as which of the c conditional parameters are active: n x c booleans."""
+    """The branch of each point: which of the c conditional parameters are active (n x c booleans)."""
     columns = [column for column, each in enumerate(space.parameters.values()) if each.conditions]
     return space.active(points)[:, columns]
 
 
 def is_among(these: Tensor, those: Tensor) -> Tensor:
-    """Which branches (n x c) are among others (b x c): n booleans."""
+    """Which branches (n x c) are in a list of branches (b x c): n booleans."""
     return (these[:, None] == those).all(-1).any(-1)
 
 
 def remaining_branches(
     batch: LabelledBatch, observations: Observations, labels: ThresholdFamily
 ) -> RemainingBranches | None:
-    """The rows outside the refined branches; None where no branch is refined, or no value is outside.
+    """The rows outside the refined branches; None if no branch is refined, or no value is outside.
 
     Args:
         batch: n rows; their labels are not used.
-        observations: the same rows, and any that were asked for since.
-        labels: those of the run.
+        observations: the same rows, and trials asked for since then.
+        labels: the labelling of the run.
     """
     detail = DETAIL * initial_scale(observations, labels)
-    newest = torch.arange(max(0, len(batch) - LOOKED_AT), len(batch), device=batch.points.device)
-    best = observations.best_rows(LOOKED_AT).to(newest)
-    rows = torch.cat([best[best < len(batch)], newest]).unique()  # rows told since the labelling have no weight yet
+    newest = torch.arange(max(0, len(batch) - CONSIDERED), len(batch), device=batch.points.device)
+    best = observations.best_rows(CONSIDERED).to(newest)
+    rows = torch.cat([best[best < len(batch)], newest]).unique()  # newer rows have no label yet
     rows = rows[batch.learned[rows]]
     values, here = observations.averaged.values[rows], branches(observations.space.without_fixed, batch.points[rows])
     excluded = here[:0]
@@ -195,7 +195,7 @@ def remaining_branches(
 def initial_scale(observations: Observations, labels: ThresholdFamily) -> float:
     """Tau of the first ten values minus the best value of all; 0 with fewer values."""
     told = observations.averaged
-    known = told.values[:LOOKED_AT]
+    known = told.values[:CONSIDERED]
     first = known[~known.isnan()][:FIRST].sort().values.cpu().numpy()
     if len(first) < FIRST:
         return 0.0

@@ -16,14 +16,14 @@ from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
 
 
 class Turns(Strategy):
-    """A first strategy, and others that make every second proposal where they apply.
+    """A first strategy, and others that make every other proposal where they apply.
 
-    A single point is proposed by the first of the others that applies (`Strategy.applies`), did not have its turn
-    before, and is ready after learning (`Strategy.fit`); if there is none, by the first strategy. A batch is shared
-    equally among the first and all others that apply and are ready, and each share keeps apart from those before it.
+    A single point is proposed by the first of the others that applies (`Strategy.applies`), was not used for the
+    previous point, and is ready after training (`Strategy.fit`); if there is none, by the first strategy. A batch is
+    divided equally among the first and all others that apply and are ready; later shares avoid earlier points.
 
     Args:
-        strategies: the first, a `ModelStrategy`, lends the others its acquisition and its search.
+        strategies: the first is a `ModelStrategy`, whose acquisition and optimiser the others use.
 
     Raises:
         SettingError: for anything else.
@@ -47,7 +47,7 @@ class Turns(Strategy):
                 f"but is {type(several[0]).__name__}. Put it after ModelStrategy(KernelPLS())."
             )
         self.first, self.others = several[0], several[1:]
-        self._had_turn = [False] * len(self.others)  # whether the latest turn was theirs
+        self._had_turn = [False] * len(self.others)  # whether each was used for the latest point
 
     @property
     def models(self) -> tuple[Classifier, ...]:
@@ -61,7 +61,7 @@ class Turns(Strategy):
         return Turns([self.first.at_budgets(budget), *(each.at_budgets(budget) for each in self.others)])
 
     def fit(self, view: View) -> bool:
-        """Whether the first is ready; the others learn when it is their turn."""
+        """Whether the first is ready; the others are trained when they are due."""
         return self.first.fit(view)
 
     def propose(self, view: View, q: int) -> Proposal:
@@ -74,13 +74,13 @@ class Turns(Strategy):
         return self._shared_batch([*due, self.first], shared, q)
 
     def _due(self, view: View, q: int) -> list[Strategy]:
-        """Those of the others that propose now, at most one for a single point."""
+        """The other strategies that propose now, at most one for a single point."""
         due: list[Strategy] = []
         for number, each in enumerate(self.others):
             if not each.applies(view):
                 continue
             self._had_turn[number] = q > 1 or not self._had_turn[number]
-            failure = f"{type(each).__name__} could not learn its rows, going on without it: %s"
+            failure = f"{type(each).__name__} could not learn its rows, so it is skipped: %s"
             if self._had_turn[number] and view.agreed(partial(each.fit, view), failure):
                 due.append(each)
                 if q == 1:
@@ -88,7 +88,7 @@ class Turns(Strategy):
         return due
 
     def _shared_batch(self, strategies: Sequence[Strategy], view: View, q: int) -> Proposal:
-        """A batch of which each strategy proposes an equal share; the last one is the first of the turns."""
+        """A batch with an equal share from each strategy; the first strategy is the last in the list."""
         parts = [view.observations.points[:0].cpu()]
         for number, each in enumerate(strategies):
             share = -(-(q - sum(map(len, parts))) // (len(strategies) - number))  # rounded up

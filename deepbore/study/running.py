@@ -16,9 +16,9 @@ from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
 from deepbore.loop.controller import LoopController
-from deepbore.loop.lightning import listening, may_end, new_trainer, quiet, run, waiting_for
+from deepbore.loop.lightning import has_own_limit, listening, new_trainer, quiet, run, tolerating_nan
 from deepbore.loop.state import RunState
-from deepbore.loop.stopping import Steering, as_rules
+from deepbore.loop.stopping import RunControl, as_rules
 from deepbore.study.options import RunOptions
 from deepbore.validation import whole
 from deepbore.worker.objective import takes_trial
@@ -91,7 +91,7 @@ def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, op
     if trainer is not None:
         refuse_steps({name: getattr(trainer, name) for name in STEPS})
     ends = (n_trials, options.timeout, rules or None, options.callbacks or None)
-    ended = trainer is not None and may_end(trainer)
+    ended = trainer is not None and has_own_limit(trainer)
     if not ended and all(each is None for each in ends) and state.space.cardinality == math.inf:
         raise SettingError(
             "n_trials=None needs something else that ends the run. Give timeout=, stop_when= or n_trials."
@@ -185,17 +185,17 @@ def run_trials(
     evaluator: Evaluator,
     n_trials: int | None,
     trainer: Trainer | None,
-    steering: Steering,
+    control: RunControl,
     options: RunOptions,
 ) -> None:
-    """Evaluates until so many more trials are done, or the steering ends the run.
+    """Evaluates until so many more trials are done, or `control` ends the run.
 
     Args:
         state: of the run, restored.
         evaluator: turns trials into outcomes.
         n_trials: how many trials to ask for; None for no limit.
         trainer: the user's; None for one of our own.
-        steering: when the run ends before that.
+        control: ends the run early.
         options: how it goes.
 
     Raises:
@@ -206,11 +206,11 @@ def run_trials(
     own = trainer or new_trainer(state.observations.points.device)
     shown = is_interactive() if options.progress is None else options.progress
     bar = ProgressBar(state.observations, goal, partial(logged_by, own), shown and own.is_global_zero)
-    steering.listeners = [bar, *steering.listeners]
-    controller = LoopController(state, evaluator, goal, options.batch_size, trainer is not None, steering)
-    with bar, steering.interrupts, waiting_for(own, "best_value"), listening(own, controller):
+    control.listeners = [bar, *control.listeners]
+    controller = LoopController(state, evaluator, goal, options.batch_size, trainer is not None, control)
+    with bar, control.interrupts, tolerating_nan(own, "best_value"), listening(own, controller):
         run(own, state.module, state.data)
-    if steering.is_interrupted:
+    if control.is_interrupted:
         raise KeyboardInterrupt
     _log_early_end(own, state.observations.n_asked, goal)
 

@@ -28,7 +28,7 @@ from deepbore.loop.lightning import new_trainer, run
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
-from deepbore.loop.stopping import Listener, Steering, as_rules
+from deepbore.loop.stopping import Listener, RunControl, as_rules
 from deepbore.space import Params, SearchSpace
 from deepbore.study.opening import Check, Loaded, loaded, opened
 from deepbore.study.options import (
@@ -108,7 +108,7 @@ def locked_between_runs(method: "Callable[Concatenate[Study, P], T]") -> "Callab
     @locked
     @wraps(method)
     def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._steering is not None:
+        if self._control is not None:
             raise StudyRunning(
                 f"while `optimize` runs it alone asks the study, but `{method.__name__}` was called. Call it after the "
                 "run; `enqueue` has a configuration tried next, and `stop` ends the run."
@@ -200,7 +200,7 @@ class Study:
         self._device = as_device(device)
         self._allocator = TrialAllocator(Engine(self._state), self._device)
         self._lock = threading.RLock()
-        self._steering: Steering | None = None  # of the run in progress
+        self._control: RunControl | None = None  # of the run in progress
         self._recommendation: tuple[tuple[int, ...], int | None] | None = None  # with the counts that it is based on
         self.observations.to(self._device)
         if self.observations.journal is not None:
@@ -516,11 +516,11 @@ class Study:
             self.observations.journal.open()  # refused while another process has it, and before any evaluation
         listeners = [self._listener(each) for each in settings.callbacks]
         rules = as_rules(settings.stop_when, self._state)
-        self._steering = Steering(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
+        self._control = RunControl(rules, settings.timeout, settings.max_failures, listeners, self._unlocked)
         try:
-            run_trials(self._state, evaluator, n_trials, trainer, self._steering, settings)
+            run_trials(self._state, evaluator, n_trials, trainer, self._control, settings)
         finally:
-            self._steering = None
+            self._control = None
         return self.result
 
     def _listener(self, callback: StudyCallback) -> Listener:
@@ -546,8 +546,8 @@ class Study:
 
     def stop(self) -> None:
         """Ends the run in progress, if any, after its running trials: from a callback, or another thread."""
-        if (steering := self._steering) is not None:
-            steering.stop()
+        if (control := self._control) is not None:
+            control.stop()
 
     @locked_between_runs
     def fit(self, epochs: int = 10) -> Classifier:
@@ -723,11 +723,11 @@ class Study:
             self._loaded = None
 
     def __getstate__(self) -> dict[str, Any]:
-        own = ("_lock", "_steering")  # each copy has its own lock, and no run in progress
+        own = ("_lock", "_control")  # each copy has its own lock, and no run in progress
         return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock(), _steering=None)
+        vars(self).update(state, _lock=threading.RLock(), _control=None)
 
 
 def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:

@@ -63,7 +63,11 @@ def test_bad_settings_are_refused(make_one, says):
         (ExpectedProbability(), MLPClassifier, "needs std of the scores, which MLPClassifier does not have"),
         (UpperConfidenceBound(), MLPClassifier, "needs std"),
         (QuantileBound(), MLPClassifier, "needs std .*Use DeepEnsemble, .*or ClassProbability"),
-        (TheoremBound(), DeepPLS, "needs theorem of the scores, which DeepPLS does not have. Use KernelPLS, or Upper"),
+        (
+            TheoremBound(),
+            DeepPLS,
+            "needs the beta_t of Theorem 1, which DeepPLS does not have. Use KernelPLS, or Upper",
+        ),
     ],
 )
 def test_what_the_classifier_lacks_is_refused_before_any_run(acquisition, classifier, says):

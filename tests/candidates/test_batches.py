@@ -23,7 +23,7 @@ from deepbore.candidates import (
     ThompsonBatch,
 )
 from deepbore.candidates.batches import KNOWN, known_points, log_penalty
-from deepbore.candidates.selection import fresh_rows
+from deepbore.candidates.selection import first_new_rows
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior, PointEstimate
@@ -160,8 +160,8 @@ def test_fresh_points_are_new_distinct_and_in_order():
     observations = Observations(GRID)
     observations.reserve(GRID.encode([{"k0": 1, "k1": 1, "k2": 1}]))
     ranked = torch.tensor([[1.0, 1, 1], [2, 2, 2], [2, 2, 2], [3, 3, 3], [4, 4, 4]], dtype=torch.float64)
-    assert fresh_rows(ranked, observations, 2).tolist() == [1, 3]
-    assert not len(fresh_rows(ranked[:1], observations, 2))
+    assert first_new_rows(ranked, observations, 2).tolist() == [1, 3]
+    assert not len(first_new_rows(ranked[:1], observations, 2))
 
 
 @pytest.mark.parametrize("make", [GreedyBatch, ThompsonBatch])

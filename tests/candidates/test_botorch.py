@@ -117,7 +117,7 @@ def test_an_inequality_of_points_is_that_of_the_parameters_in_units_of_its_great
         ({"inequality_constraints": [((0, 5), (1.0, 1.0), 0.0)]}, "one coefficient for each index among 0 ... 2"),
         ({"inequality_constraints": [((0,), (1.0, 1.0), 0.0)]}, "one coefficient for each index"),
         ({"inequality_constraints": [((2,), (1.0,), 0.0)]}, "without a log scale"),
-        ({"inequality_constraints": [((0,), (1.0,), 2.0)]}, "loosen"),
+        ({"inequality_constraints": [((0,), (1.0,), 2.0)]}, "relax"),
         ({"restarts": 0}, "restarts >= 1"),
     ],
 )
@@ -129,7 +129,7 @@ def test_bad_settings_are_refused(ensemble, settings, says):
 def test_a_point_estimate_is_refused_for_several_points():
     data = toy_data(SPACE, 20)
     network = fit(MLPClassifier(training=QUICK), data, epochs=1)
-    with pytest.raises(SettingError, match="need a deviation of the scores, but MLPClassifier gives one score"):
+    with pytest.raises(SettingError, match="need standard deviations of the scores, but MLPClassifier has"):
         BoTorchBatch(samples=50).propose(search(network, data), q=2)
     at = Search(ClassProbability(), network, data.observations, torch.Generator().manual_seed(0))
     assert BoTorchBatch(samples=50).propose(at, q=1).shape == (1, 3)

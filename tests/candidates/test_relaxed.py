@@ -64,7 +64,7 @@ def test_random_restarts_are_uniform_points_as_they_come():
     assert torch.equal(ranked.unique(dim=0), starts.unique(dim=0))  # nowhere to climb to
     climbed = MultiStartLBFGS(restarts=3, samples=3, near_best=False).ranked(searching(Bowl()), 1)
     assert torch.allclose(climbed[0], torch.tensor([0.4, 0.4], dtype=torch.float64), atol=1e-4)
-    with pytest.raises(SettingError, match="restarts <= samples must hold where all starts are random points"):
+    with pytest.raises(SettingError, match="restarts <= samples must hold if all starts are random points"):
         MultiStartLBFGS(restarts=4, samples=3, near_best=False)
 
 
@@ -161,7 +161,7 @@ def test_gradients_on_trees_are_refused_with_what_to_use_instead(make):
 
 
 # regression: each of these was wrong once
-@pytest.mark.parametrize("base", [db.GreedyBatch, db.ThompsonBatch, db.Ambitious], ids=lambda base: base.__name__)
+@pytest.mark.parametrize("base", [db.GreedyBatch, db.ThompsonBatch, db.RaisedIncumbent], ids=lambda base: base.__name__)
 @pytest.mark.parametrize("name", ["mixed", "finite"])
 def test_a_relaxed_search_goes_with_any_search_of_the_box(base, name):
     spaces = {

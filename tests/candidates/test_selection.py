@@ -1,12 +1,14 @@
-"""The walk down a ranking: new, distinct points, and fair order among equal ones."""
+"""Selection from a ranking: new, distinct points, and random order of ties."""
 
 import pytest
 import torch
 
-from deepbore import DifferentialEvolution, LocalSearch, RandomSearch, Real, SearchSpace, XGBoost
+import deepbore
+from deepbore import DifferentialEvolution, LocalSearch, RandomSearch, Real, SearchSpace, XGBoost, candidates
 from deepbore.acquisition import ClassProbability
-from deepbore.candidates import Search, distinct
+from deepbore.candidates import Search, select_new
 from deepbore.classifiers import MLPClassifier
+from deepbore.component import alike, describe, make
 from deepbore.data.observations import Observations
 from deepbore.errors import SpaceExhausted
 from peaks import GRID, search
@@ -31,12 +33,12 @@ def test_distinct_compares_configurations_and_fills_up():
     observations = Observations(GRID)
     observations.reserve(GRID.encode([{"k0": 1, "k1": 1, "k2": 1}]))
     ranked = torch.tensor([[1.2, 0.9, 1.0], [2.0, 2.0, 2.0], [2.1, 1.9, 2.0]], dtype=torch.float64)
-    found = distinct(ranked, observations, 4, torch.Generator().manual_seed(0))
+    found = select_new(ranked, observations, 4, torch.Generator().manual_seed(0))
     assert torch.equal(found[0], ranked[1])
     assert len(set(GRID.identify(found))) == 4
     assert all(observations.unseen(found))
     with pytest.raises(SpaceExhausted, match="125 new configurations were asked for, but 1 of all 125"):
-        distinct(ranked, observations, 125, torch.Generator())
+        select_new(ranked, observations, 125, torch.Generator())
 
 
 def test_a_space_with_next_to_nothing_new_is_given_up_in_the_end():
@@ -48,7 +50,7 @@ def test_a_space_with_next_to_nothing_new_is_given_up_in_the_end():
 
     observations = Observations(Tiny({"x": Real(0, 1)}))
     with pytest.raises(SpaceExhausted, match=r"3 new configurations were asked for, but 15000 random ones hold only 2"):
-        distinct(torch.zeros(1, 1, dtype=torch.float64), observations, 3, generator())
+        select_new(torch.zeros(1, 1, dtype=torch.float64), observations, 3, generator())
 
 
 @pytest.mark.parametrize("candidates", [LocalSearch(), RandomSearch(50), DifferentialEvolution(50, 10)])
@@ -68,3 +70,19 @@ def test_equal_points_of_networks_stay_in_order():
     assert torch.equal(at.sorted(points, torch.zeros(125))[0], points)
     order = at.sorted(points, torch.arange(125) // 5)[1]
     assert (order.diff() <= 0).all()
+
+
+def test_former_names_warn_and_work():
+    with pytest.warns(DeprecationWarning, match="candidates.select_new"):
+        assert candidates.distinct is select_new
+    with pytest.warns(DeprecationWarning, match="RaisedIncumbent"):
+        assert deepbore.Ambitious is candidates.RaisedIncumbent
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = candidates.nothing
+
+
+def test_a_journal_with_a_former_class_path_loads():
+    own = describe(candidates.RaisedIncumbent(share=0.5))
+    former = {**own, "class_path": "deepbore.candidates.Ambitious"}
+    assert alike(own, former)
+    assert isinstance(make(former, candidates.Candidates), candidates.RaisedIncumbent)

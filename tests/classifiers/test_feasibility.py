@@ -23,7 +23,7 @@ from deepbore.candidates import (
     ThompsonBatch,
 )
 from deepbore.classifiers import MLPClassifier, RandomForest, Relaxed
-from deepbore.classifiers.feasibility import HEADS, REST, ConstraintHead, graded_columns
+from deepbore.classifiers.feasibility import MAX_MODELS, SHARED, ConstraintModel, graded_columns
 from deepbore.errors import SettingError
 from plane import SQUARE
 from thread_ranks import on_ranks
@@ -41,7 +41,7 @@ def test_the_probability_is_that_of_independent_gaussian_grades():
     points = SQUARE.sobol(20, seed=1)
     expected = torch.zeros(20, dtype=torch.float64)
     for column in batch.constraints.T:
-        head = ConstraintHead().bind(SQUARE)
+        head = ConstraintModel().bind(SQUARE)
         head.learn(replace(batch, z=column[:, None] - 0.5, weight=torch.ones(len(batch)), constraints=None))
         posterior = head.posterior(points)
         expected += torch.from_numpy(stats.norm.logcdf((posterior.mean / posterior.std).numpy()))
@@ -56,9 +56,9 @@ def test_while_nothing_is_feasible_the_unknown_is_as_likely_as_what_is_known_on_
         return Outcome(0.0, constraints=[2 + math.sin(40 * params["x"]) * math.cos(40 * params["y"])])
 
     feasibility, batch = fitted(some_rows(objective=never))
-    assert feasibility.is_alone
+    assert feasibility.none_feasible
     grades, points = batch.constraints[:, 0] - 0.5, SQUARE.sobol(20, seed=1)
-    head = ConstraintHead().bind(SQUARE)
+    head = ConstraintModel().bind(SQUARE)
     head.learn(replace(batch, z=(grades - grades.mean())[:, None], weight=torch.ones(len(batch)), constraints=None))
     posterior = head.posterior(points)
     expected = stats.norm.logcdf(((posterior.mean + grades.mean()) / posterior.std).numpy())
@@ -78,15 +78,15 @@ def test_the_probability_has_the_gradient_of_its_differences():
 
 
 def test_of_many_constraints_those_that_are_violated_least_often_share_a_head():
-    c = HEADS + 3
+    c = MAX_MODELS + 3
     grades = torch.ones(c, c + 1, dtype=torch.float64)  # the last is never violated
     for j in range(c):
         grades[: j + 1, j] = 0.1 * (j + 1) / c
     columns = graded_columns(grades)
-    shared = list(range(c - HEADS + 1))
-    assert list(columns) == [*range(len(shared), c), REST]
-    assert torch.equal(columns[REST], grades[:, shared].min(-1).values)
-    assert list(graded_columns(grades[:, :HEADS])) == list(range(HEADS))
+    shared = list(range(c - MAX_MODELS + 1))
+    assert list(columns) == [*range(len(shared), c), SHARED]
+    assert torch.equal(columns[SHARED], grades[:, shared].min(-1).values)
+    assert list(graded_columns(grades[:, :MAX_MODELS])) == list(range(MAX_MODELS))
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from deepbore import (
 from deepbore.acquisition import LogExpectedImprovement, UpperConfidenceBound, default_acquisition
 from deepbore.candidates import Search
 from deepbore.candidates.batches import log_penalty
-from deepbore.candidates.local import climbed
+from deepbore.candidates.local import adam_ascent
 from deepbore.candidates.papers.svgd import LBFGS, Adadelta, stein_direction, tail_weights
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior
@@ -159,7 +159,9 @@ def test_the_arithmetic_of_batches_stays_on_one_device():
 
 def test_climbing_stays_on_one_device():
     starts, upper = (torch.empty(shape, dtype=torch.float64, device="meta") for shape in ((6, 2), (2,)))
-    tops = climbed(lambda points: -points.square().sum(-1), starts, [0], upper, steps=3)  # autograd asks for a real GPU
+    tops = adam_ascent(
+        lambda points: -points.square().sum(-1), starts, [0], upper, steps=3
+    )  # autograd asks for a real GPU
     assert tops.device.type == "meta"
 
 
@@ -289,7 +291,7 @@ def test_what_is_asked_of_proposals_finds_them_on_the_cpu(ask):
             assert Engine(state).expected_labels(points).device.type == "cuda"
         else:
             with pytest.raises(DataDependentOutputException):  # it gets as far as the comparison
-                ExpectedImprovementBelow().promises_too_little(state, points)
+                ExpectedImprovementBelow().predicts_little_gain(state, points)
 
 
 def told_rows():

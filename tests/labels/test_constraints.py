@@ -135,7 +135,7 @@ def test_a_violated_constraint_is_never_graded_as_kept():
     study.add(diagonal(20), np.arange(20.0).tolist(), constraints=penalties)
     study.ask()
     assert not study.observations.feasible.any()
-    assert not study._state.feasibility.found
+    assert not study._state.feasibility.has_feasible
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e6])

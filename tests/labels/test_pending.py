@@ -26,15 +26,15 @@ def test_a_batch_knows_its_pending_rows_and_which_are_learned():
     assert batch.pending.tolist() == [False] * 4 + [True] * 2
     assert batch.learned.tolist() == [True, False, True, True, False, False]  # of two replicates the last stands
     assert batch.take(torch.tensor([0, 4])).pending.tolist() == [False, True]
-    assert not batch.told.pending.any()
+    assert not batch.training_rows.pending.any()
 
 
 def test_a_pending_row_is_not_learned_whatever_it_weighs():
     batch = LabelledBatch(torch.rand(3, 1), torch.rand(3, 1), torch.ones(3), pending=torch.tensor([False, True, False]))
-    assert batch.light.tolist() == [1]
-    assert batch.n_told == 2
+    assert batch.ignored.tolist() == [1]
+    assert batch.n_learned == 2
     by_weight = replace(batch, pending=None, weight=torch.tensor([1.0, 1.0, 1e-6]))
-    assert by_weight.light.tolist() == [2]
+    assert by_weight.ignored.tolist() == [2]
 
 
 class Untold(Labelling):

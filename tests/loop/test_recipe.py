@@ -131,7 +131,7 @@ def test_other_settings_than_the_journals_are_said(tmp_path, caplog, other, says
     study.close()
     with caplog.at_level(logging.WARNING, logger="deepbore"):
         go_on(Study.load(tmp_path / "run.jsonl", **other), 1)
-    (said,) = [record.message for record in caplog.records if "learns anew" in record.message]
+    (said,) = [record.message for record in caplog.records if "trained from scratch" in record.message]
     assert says in said
 
 

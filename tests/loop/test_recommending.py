@@ -13,7 +13,7 @@ from deepbore.cli.inspect import summary
 from deepbore.errors import SettingError
 from deepbore.loop.lightning import new_trainer
 from deepbore.loop.recommending import considered_rows
-from deepbore.loop.state import REHEARSALS, snapshot_path
+from deepbore.loop.state import WARMUP_EPOCHS, snapshot_path
 from objectives import bowl
 from plane import LINE, PLANE
 
@@ -153,7 +153,7 @@ def test_where_a_classifier_has_to_learn_anew_its_copy_does_so_too(tmp_path):
     told(Study(PLANE, n_initial=5, journal=path), 7).close()
     snapshot_path(path).unlink()
     loaded = Study.load(path, classifier=Counting())
-    for epochs in (1 + REHEARSALS, 1):
+    for epochs in (1 + WARMUP_EPOCHS, 1):
         Counting.fits = 0
         assert loaded.recommended is not None
         assert Counting.fits == epochs

@@ -148,7 +148,7 @@ def test_without_its_snapshot_a_study_learns_anew_and_says_so(tmp_path, caplog, 
     loaded = Study.load(path, n_initial=4, classifier=other)
     with caplog.at_level(logging.WARNING, logger="deepbore"):
         go_on(loaded, 3)
-    said = [record.message for record in caplog.records if "learns anew" in record.message]
+    said = [record.message for record in caplog.records if "trained from scratch" in record.message]
     assert len(said) == 1
     assert len({str(trial.params) for trial in loaded.trials}) == len(loaded.trials) == 14
     assert loaded.best_trial.value < 0.05
@@ -172,7 +172,7 @@ def test_a_snapshot_is_written_whole_or_not_at_all(tmp_path, caplog):
     assert (tmp_path / "run.jsonl.ckpt.part").read_text() == "somebody's own"
     study.close()
     Study.load(path, n_initial=4).ask()
-    assert "learns anew" not in caplog.text
+    assert "trained from scratch" not in caplog.text
 
 
 def test_the_snapshot_stays_small(tmp_path):
@@ -430,4 +430,11 @@ def test_a_snapshot_that_can_not_be_read_is_said(tmp_path, caplog):
     (tmp_path / "run.ckpt").mkdir()
     with pytest.raises(JournalError, match="can't be read"):  # nor written
         Study.load(tmp_path / "run").ask()
-    assert "learns anew" in caplog.text
+    assert "trained from scratch" in caplog.text
+
+
+def test_a_state_with_the_keys_of_version_0_2_loads():
+    state = Study(SearchSpace({"x": Real(0, 1)}))._state
+    former = {"rehearsals": 3, "promised": [(0, 3.0)], "disappointed": {"rule": 2}}
+    state.load_state_dict({"queue": [], "generator": state.generator.get_state(), **former})
+    assert (state.warmup_epochs, state.pending_promotions, state.low_gain_streaks) == (3, [(0, 3.0)], {"rule": 2})

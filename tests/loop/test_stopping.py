@@ -84,7 +84,7 @@ def test_proposals_that_promise_too_little_count_in_a_row():
     class Moody(StopRule):
         proposals = 3
 
-        def promises_too_little(self, state, points):
+        def predicts_little_gain(self, state, points):
             return next(moods)
 
     moods = iter([True, True, False, True, False, True, True, True])
@@ -92,15 +92,25 @@ def test_proposals_that_promise_too_little_count_in_a_row():
     assert len(result.values) == 4 + 7
 
 
+def test_a_rule_with_the_former_name_of_its_method_warns_and_works():
+    with pytest.warns(DeprecationWarning, match="predicts_little_gain"):
+
+        class Former(StopRule):
+            def promises_too_little(self, state, points):
+                return True
+
+    assert Former().predicts_little_gain(None, None)
+
+
 def test_a_batch_is_worth_it_where_one_of_its_points_is():
     study = Study(PLANE, seed=0, n_initial=DESIGN)
     study.optimize(bowl, 6)
     study.fit(2)
     points, rule = PLANE.sobol(50, seed=0), ExpectedImprovementBelow(share=1e-3)
-    poor = torch.tensor([rule.promises_too_little(study._state, point[None]) for point in points])
+    poor = torch.tensor([rule.predicts_little_gain(study._state, point[None]) for point in points])
     assert 5 < poor.sum() < 45
-    assert rule.promises_too_little(study._state, points[poor])
-    assert not rule.promises_too_little(study._state, points)
+    assert rule.predicts_little_gain(study._state, points[poor])
+    assert not rule.predicts_little_gain(study._state, points)
 
 
 def test_a_run_that_goes_on_from_a_journal_ends_where_it_would_have_ended(tmp_path):

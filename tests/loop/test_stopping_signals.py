@@ -54,7 +54,7 @@ def test_once_waits_for_the_running_trials_also_while_the_classifier_proposes():
     is_pressed = threading.Event()
 
     class Presses(StopRule):
-        def promises_too_little(self, state, points):
+        def predicts_little_gain(self, state, points):
             signal.raise_signal(signal.SIGINT)
             is_pressed.set()
             return False

@@ -278,7 +278,7 @@ def test_a_rule_that_ends_a_run_does_not_count_proposals_by_other_models(monkeyp
     monkeypatch.setattr(OtherBranches, "propose", propose)
 
     class Counting(StopRule):
-        def promises_too_little(self, state, points):
+        def predicts_little_gain(self, state, points):
             counted.append(len(state.observations))
             return False
 

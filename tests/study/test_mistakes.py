@@ -8,7 +8,6 @@ import pytest
 
 import deepbore
 from deepbore import (
-    Ambitious,
     BoTorchBatch,
     Budget,
     Calibrated,
@@ -28,6 +27,7 @@ from deepbore import (
     MLPClassifier,
     Outcome,
     ProcessEvaluator,
+    RaisedIncumbent,
     Real,
     SearchSpace,
     SeveralThresholds,
@@ -117,7 +117,7 @@ PARTS = [
     (lambda: EpsilonGreedy(LocalSearch), "Give LocalSearch()"),
     (lambda: GreedyBatch(LocalSearch), "Give LocalSearch()"),
     (lambda: ThompsonBatch(5), "base must be a Candidates"),
-    (lambda: Ambitious(base=5), "base must be a Candidates"),
+    (lambda: RaisedIncumbent(base=5), "base must be a Candidates"),
     (lambda: BoTorchBatch(joint="yes"), "joint must be one of [False, True], but got joint='yes'"),
     (lambda: BoTorchBatch(inequality_constraints=5), "inequality_constraints must be a list"),
     (lambda: problems.Noisy(5, 1.0), "problem must be a Problem, but got 5"),
@@ -221,7 +221,7 @@ def test_another_trainer_than_lightnings_evaluates_nothing(tmp_path):
 
 
 def test_what_the_first_evaluation_returns_is_told_with_one_full_stop():
-    with pytest.raises(ObjectiveError, match=r"but got \(1\.0, 2\.0\)\. Mend the objective"):
+    with pytest.raises(ObjectiveError, match=r"but got \(1\.0, 2\.0\)\. Fix the objective"):
         minimize(lambda p: (1, 2), LINE, 5)
 
 

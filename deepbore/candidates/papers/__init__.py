@@ -1,1 +1,1 @@
-"""Searches of the papers that are no part of any default."""
+"""Optimisers of the papers that no default uses."""

@@ -1,4 +1,4 @@
-"""Searches that explore now and then: at random, or for a large improvement."""
+"""Optimisers that sometimes explore: at random, or by requiring a large improvement."""
 
 from dataclasses import replace
 
@@ -11,12 +11,12 @@ from deepbore.validation import above, within
 
 
 class EpsilonGreedy(WrappedSearch):
-    """With probability epsilon random points, else those of another search (BOGGN: epsilon 0.1).
+    """Random points with probability epsilon, else those of another optimiser (BOGGN: epsilon 0.1).
 
-    Several ranks explore together or not at all.
+    All ranks make the same choice.
 
     Args:
-        base: the other search.
+        base: the other optimiser.
         epsilon: probability of exploring, in [0, 1].
 
     Raises:
@@ -34,21 +34,20 @@ class EpsilonGreedy(WrappedSearch):
         return self.base.ranked(search, q)
 
 
-class Ambitious(WrappedSearch):
-    """With probability `share` a point must promise to exceed the best label by a margin, not by anything at all.
+class RaisedIncumbent(WrappedSearch):
+    """Improvement over a raised incumbent, the best label plus a margin, with probability `share`.
 
-    Where a plateau of good configurations has been found, such as one model of several with its settings, expected
-    improvement may be content with its last digits: they are likely, and a branch that was hardly visited is not. An
-    improvement by a third of the labels' scale is out of reach on the plateau, so such a proposal looks elsewhere.
-    Worth a try where a run on a space with conditions stands still. It is not the default: over many spaces it gained
-    nothing (docs/ablation.md), and on real parameters alone "elsewhere" is the far corners.
+    On a plateau of good configurations expected improvement may keep refining: tiny improvements are likely there, and
+    improvements in rarely visited branches are not. An improvement by a third of the range of labels is impossible on
+    the plateau, so such a proposal explores. Try it if a run on a conditional space stagnates. It is not the default:
+    over many spaces it gained nothing (docs/ablation.md), and with real parameters only it explores the corners.
 
-    It changes expected improvement only: bounds and probabilities know no label to improve on.
+    It affects expected improvement only: upper bounds and probabilities have no incumbent.
 
     Args:
-        base: the search; default `GreedyBatch()`.
-        share: probability that a point is ambitious, in [0, 1].
-        margin: by which the best label is to be exceeded, > 0; labels lie in [0, 1].
+        base: the optimiser; default `GreedyBatch()`.
+        share: the probability that a point is proposed with the raised incumbent, in [0, 1].
+        margin: added to the best label, > 0; labels are in [0, 1].
 
     Raises:
         SettingError: for a number outside its range.
@@ -64,7 +63,7 @@ class Ambitious(WrappedSearch):
         chosen = int((torch.rand(q, generator=search.generator) < self.share).sum())
         if not chosen:
             return self.base.ranked(search, q)
-        ambitious = self.base.ranked(replace(search, ambition=self.margin), chosen)
+        ambitious = self.base.ranked(replace(search, margin=self.margin), chosen)
         if chosen == q:
             return ambitious
         usual = self.base.ranked(search, q - chosen)

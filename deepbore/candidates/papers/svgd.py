@@ -13,50 +13,48 @@ from deepbore.space.features import Coordinates, squared_distances
 from deepbore.space.parameters.base import reflected
 from deepbore.validation import above, one_of, up_to, whole
 
-REACH = 0.1  # the most that a particle moves in one step along a parameter
-FULL_BUDGET = 500  # particles up to which all steps are made; beyond, each costs the square of their number
-SHARED = 32  # particles for each rank, from which on gathering gradients takes less than computing them
-MEDIAN_ROWS = 128  # rows of the distances that their median is taken of
+REACH = 0.1  # the longest step of a particle along a parameter
+FULL_BUDGET = 500  # particles up to which all steps are made: the cost of a step is quadratic in their number
+SHARED = 32  # particles a rank from which ranks share the gradients
+MEDIAN_ROWS = 128  # rows of the distance matrix whose median is taken
 MEMORY = 10  # curvature pairs of L-BFGS
-CENTRES = 10  # best observed points that some particles start near
+CENTRES = 10  # best observed points whose neighbours are sampled as starts
 
 
 class SVGDCandidates(Candidates):
-    """Samples a batch from the class probability, or its upper bound, by Stein variational gradient descent.
+    """A batch sampled from the class probability, or its upper bound, by Stein variational gradient descent.
 
         x_i <- x_i + alpha zeta(x_i),                                              (Oliveira et al. 2022, eq. 25)
         zeta(x) = 1/q sum_j k(x_j, x) grad log p(x_j) + grad_{x_j} k(x_j, x),      (ibid., eq. 26)
 
-    so that q particles climb towards the modes of the density p and repel one another. The acquisition says what p is
+    so that q particles move towards the modes of the density p and repel one another. The acquisition defines p
     (`Acquisition.log_density`): the class probability for batch BORE, an upper bound for batch BORE++. The kernel is
     RBF with the median trick. The step sizes are Adadelta's, RMSProp's, or those of L-BFGS on the field zeta, the
     paper's second-order version (appendix E).
 
-    Departures from the paper. Particles start as draws from p among uniform points and neighbours of the best
-    observed ones, not uniformly, so that 100 steps do what 1000 do, and a few Metropolis steps with the same target
-    come before SVGD. `start="uniform", sweeps=0, optimizer="rmsprop", steps=1000, step_size=1e-3` are the paper's: its
-    table D.4 speaks of Adadelta, but step size .001, decay .9 and 1000 steps are those of the implementation that SVGD
-    was published with, whose steps are RMSProp's. Adadelta's own steps have no size: the argument is read as the square
-    root of epsilon, and a first step is sqrt(10) times as long. Only real parameters move by SVGD; those that leave
-    [0, 1] are reflected, and no step is longer than a bound that falls to 0.
+    Departures from the paper. Particles start as draws from p among uniform points and neighbours of the best observed
+    ones, then make a few Metropolis steps; so 100 steps suffice instead of 1000. The paper's settings are
+    `start="uniform", sweeps=0, optimizer="rmsprop", steps=1000, step_size=1e-3`: its table D.4 names Adadelta, but step
+    size .001, decay .9 and 1000 steps are those of the published implementation of SVGD, which uses RMSProp. Adadelta
+    has no step size: here its epsilon is the square of `step_size`, and the first step is sqrt(10) times as long. SVGD
+    moves real parameters only; values outside [0, 1] are reflected, and steps are bounded by a length that falls to 0.
 
-    With `tail` < 1 only the particles of lowest density climb, those that rank in the last share `tail` (quantile
-    SVGD): the batch maximises the mean of log p over its worst members rather than over all, so that fewer evaluations
-    go to where nothing is expected.
+    With `tail` < 1 only the share `tail` of particles with the lowest density follow the gradient (quantile SVGD): the
+    batch maximises the mean of log p over its worst members, so fewer evaluations are wasted on unpromising points.
 
-    Where SVGD has nothing to say - a single point, no real parameter, no gradients - the batch is `GreedyBatch`'s.
+    The batch is that of `GreedyBatch` for a single point, without real parameters, or without gradients.
 
     Args:
         steps: of SVGD; fewer beyond 500 particles.
-        step_size: length of a step by RMSProp, of the first one by L-BFGS, of a third of it by Adadelta, in units of a
-            parameter's whole range.
+        step_size: length of a step by RMSProp, of the first one by L-BFGS, of a third of it by Adadelta, in units of
+            the range of a parameter.
         optimizer: "adadelta", "rmsprop" or "lbfgs".
-        samples: uniform points that the particles are drawn from; at least 4 q.
-        neighbours: neighbours of the ten best observed points among them.
+        samples: uniform points that starts are drawn from; at least 4 q.
+        neighbours: neighbours of the ten best observed points that starts are drawn from.
         sweeps: Metropolis steps before SVGD.
         tail: c in (0, 1], weights 1 / c for particles whose density is among the lowest c q, 0 for the others: the
             conditional value at risk as the distortion of Gong et al. (2019). 1 is plain SVGD.
-        start: "density", draws from p, or "uniform", random points, with neither samples nor neighbours.
+        start: "density", draws from p, or "uniform", which ignores samples and neighbours.
 
     Raises:
         SettingError: for an unknown optimizer or start, or a number outside its range.
@@ -95,16 +93,16 @@ class SVGDCandidates(Candidates):
             return self.otherwise.ranked(search, q)
         drawn = self._drawn(search, q)
         particles = self._stein(search, self._metropolis(search, drawn[:q]), list(moving))
-        return torch.cat([particles, drawn[q:]])  # the next draws stand by, should two particles be one configuration
+        return torch.cat([particles, drawn[q:]])  # more draws, in case particles coincide after snapping
 
     def _drawn(self, search: Search, q: int) -> Tensor:
         """Points in the order of drawing from the density without replacement, by Gumbel noise (k x d).
 
-        Uniform points if the particles are to start from these.
+        Uniform points with `start="uniform"`.
         """
         if self.start == "uniform":
             return search.sample(q)
-        near = search.near_best(self.neighbours, CENTRES)
+        near = search.sample_neighbours(self.neighbours, CENTRES)
         pool = torch.cat([search.sample(max(self.samples, 4 * q)), near])
         density = search.log_densities(pool)
         gumbel = -torch.empty_like(density).exponential_(generator=search.stream).log()
@@ -113,8 +111,8 @@ class SVGDCandidates(Candidates):
     def _metropolis(self, search: Search, points: Tensor) -> Tensor:
         """Particles after a few random moves from x to y (q x d).
 
-        Each is accepted with probability min(1, p(y) q(x | y) / (p(x) q(y | x))), so that p is what they settle on
-        (Hastings, Monte Carlo sampling methods using Markov chains, 1970).
+        Each is accepted with probability min(1, p(y) q(x | y) / (p(x) q(y | x))), so that p is the stationary
+        distribution (Hastings, Monte Carlo sampling methods using Markov chains, 1970).
         """
         value = search.log_densities(points)
         for _ in range(self.sweeps):
@@ -139,19 +137,19 @@ class SVGDCandidates(Candidates):
             zeta = moves * stein_direction(x, tail_weights(value, self.tail) * score, apart)
             shrunk = REACH * (1 - step / steps)
             points[:, moving] = reflected(x + stepper(x, zeta).clamp(-shrunk, shrunk))
-        return search.landed(starts, points)
+        return search.space.project_to_feasible(starts, points)
 
 
 def stein_direction(x: Tensor, score: Tensor, apart: Tensor | float = 0.0) -> Tensor:
     """zeta of all particles (Oliveira et al. 2022, eq. 26), with k(x, y) = exp(-|x - y|^2 / h).
 
-    h = median of |x_i - x_j|^2 over i != j / log(q + 1), the median trick (Liu & Wang 2016, section 5). A particle's
-    distance to itself is left out: of two particles it would be the median, and they would not repel.
+    h = median of |x_i - x_j|^2 over i != j / log(q + 1), the median trick (Liu & Wang 2016, section 5). Distances of
+    particles to themselves are excluded: with two particles 0 would be the median, and they would not repel.
 
     Args:
         x: particles, q x r, q >= 2.
         score: gradients of log p at the particles, q x r.
-        apart: squared distances between them in what does not move, q x q.
+        apart: squared distances between them in the parameters that do not move, q x q.
     """
     squared = squared_distances(x, x) + apart
     h = (_median_between(squared) / math.log(len(x) + 1)).clamp(min=1e-12)
@@ -179,7 +177,7 @@ def tail_weights(value: Tensor, tail: float) -> Tensor:
 
 
 def _log_density(search: Search, points: Tensor, moving: list[int]) -> tuple[Tensor, Tensor]:
-    """log p (q) and its gradients in the moving columns (q x r); of many particles each rank computes its share."""
+    """log p (q) and its gradients in the moving columns (q x r); ranks share the work if there are many particles."""
     shared = len(points) >= SHARED * search.ranks.world
     leaf = (search.ranks.part(points) if shared else points).clone().requires_grad_(True)
     value = search.log_density(leaf)
@@ -190,7 +188,7 @@ def _log_density(search: Search, points: Tensor, moving: list[int]) -> tuple[Ten
 
 
 def _level_distances(space: SearchSpace, points: Tensor) -> Tensor | float:
-    """Squared distances between particles in all but the real columns, q x q; 0 where there are no others."""
+    """Squared distances between particles in all but the real columns, q x q; 0 without other columns."""
     levels = [column for column in range(len(space)) if column not in space.continuous_columns]
     if not levels:
         return 0.0
@@ -218,7 +216,7 @@ class Adadelta:
 
 
 class RMSProp:
-    """Steps of one length along zeta, divided by its running root mean square (Tieleman & Hinton 2012; decay 0.9)."""
+    """Steps along zeta, divided by its running root mean square (Tieleman & Hinton 2012; decay 0.9)."""
 
     def __init__(self, size: float):
         self.size = size
@@ -232,8 +230,10 @@ class RMSProp:
 
 
 class LBFGS:
-    """L-BFGS steps along zeta, with curvature pairs of each particle's own (block-diagonal, as Stein variational
-    Newton is in Detommaso et al. 2018). Where a pair shows no curvature it is left out; without any, steps are short.
+    """L-BFGS steps along zeta, with separate curvature pairs for each particle.
+
+    It is block-diagonal, as the Stein variational Newton method of Detommaso et al. (2018). Pairs without positive
+    curvature are ignored; without any pair, steps are short.
     """
 
     def __init__(self, size: float):

@@ -1,4 +1,4 @@
-"""Kernels with one length scale a parameter (ARD), and priors of their settings."""
+"""Kernels with one length scale for each parameter (ARD), and priors of their hyperparameters."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def rbf(squared: Tensor) -> Tensor:
 
 def matern52(squared: Tensor) -> Tensor:
     """(1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)."""
-    r = (5 * squared).clamp(min=TINY).sqrt()  # a root has no gradient at 0
+    r = (5 * squared).clamp(min=TINY).sqrt()  # the square root has no gradient at 0
     return (1 + r + r * r / 3) * (-r).exp()
 
 
@@ -39,7 +39,7 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Kernel(Protocol):
-    """A kernel that is as large at every point: k(x, x) = amplitude, a scalar."""
+    """A kernel with the same k(x, x) at every point: the amplitude, a scalar."""
 
     @property
     def amplitude(self) -> Tensor: ...
@@ -72,10 +72,10 @@ class PartlyAdditiveKernel:
     """k(x, y) = (1 - share) k_all(x, y) + share / m sum_j k_j(x_j / ratio, y_j / ratio).
 
     Attributes:
-        together: k_all, of all coordinates; k_j is the same of the j-th of m groups of them alone.
+        together: k_all, of all coordinates; k_j is the same kernel of the j-th of m groups of coordinates.
         share: in (0, 1), a scalar.
-        ratio: > 0, the length scales of what is added by those of k_all, a scalar.
-        groups: the coordinates of each: those of a parameter, or of several.
+        ratio: the length scales of k_j divided by those of k_all, > 0, a scalar.
+        groups: the coordinates of each group, usually those of one parameter.
     """
 
     together: ScaledKernel
@@ -91,15 +91,15 @@ class PartlyAdditiveKernel:
         """n x c and m x c -> n x m."""
         scale = self.together.scale / self.ratio
         total = torch.zeros_like(self.amplitude)
-        for own in self.groups:  # one by one: all at once take m times the memory
+        for own in self.groups:  # in a loop: all at once would take m times the memory
             total = total + ScaledKernel(self.together.function, scale[own], self.amplitude)(x[:, own], y[:, own])
         return torch.lerp(self.together(x, y), total / len(self.groups), self.share)
 
 
 # mean and standard deviation of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
-ALIKE = 0.75  # prior correlation of the logarithms of any two length scales in wide spaces
-LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # between levels a smooth kernel leaves more unexplained
+ALIKE = 0.75  # prior correlation of the logarithms of two length scales in high-dimensional spaces
+LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # the latter without real parameters: a smooth kernel explains less
 
 
 def prior_of(
@@ -109,8 +109,8 @@ def prior_of(
 
     Args:
         space: of d parameters.
-        length_scale: of real parameters.
-        regularisation: where there are real parameters.
+        length_scale: mean and standard deviation, for real parameters.
+        regularisation: mean and standard deviation, for spaces with real parameters.
     """
     d = len(space)
     scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
@@ -120,19 +120,19 @@ def prior_of(
 
 
 def correlated(d: int) -> np.ndarray:
-    """The precision of theta's prior, in units of its deviations, of d length scales that are expected to be alike."""
+    """The prior precision of theta, in units of its standard deviations, with d correlated length scales."""
     precision = np.eye(d + 2)
     precision[:d, :d] = np.linalg.inv(ALIKE + (1 - ALIKE) * np.eye(d))
     return precision
 
 
 def penalty(theta: np.ndarray, prior: np.ndarray, precision: np.ndarray) -> tuple[float, np.ndarray]:
-    """Minus the logarithm of the prior's density, up to a constant, and its gradient in theta (d + 2).
+    """Minus the log prior density, up to a constant, and its gradient in theta (d + 2).
 
     Args:
         theta: logarithms, d + 2.
         prior: their means and standard deviations, (d + 2) x 2.
-        precision: in units of the deviations, (d + 2) x (d + 2).
+        precision: in units of the standard deviations, (d + 2) x (d + 2).
     """
     score = (theta - prior[:, 0]) / prior[:, 1]
     pull = precision @ score

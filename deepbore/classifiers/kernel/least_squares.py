@@ -27,7 +27,7 @@ from deepbore.classifiers.kernel.posterior import (
     KernelModel,
     KernelPosterior,
     NoiselessRows,
-    drawn_without_noise,
+    noiseless_scenarios,
 )
 from deepbore.classifiers.link import Link
 from deepbore.compute.numerics import LinAlgError
@@ -36,33 +36,34 @@ from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates
 from deepbore.validation import above, one_of, whole
 
-MOSTLY_CHANCE = 0.5  # the share of the labels' variance that lambda explains where the best label is taken for luck
-ROWS = 200  # that a kernel learns from, at most: what that takes grows with their cube
-FULL_BUDGET = 100  # rows up to which all iterations are spent; beyond, each costs more and changes less
-NOISE_START = -2.5  # log lambda where most of what labels vary by is noise
-NOISE_COUNTS = 0.01  # the share of the labels' variance that lambda explains from which on noise counts
+MOSTLY_NOISE = 0.5  # lambda as a share of the labels' variance beyond which the best label counts as luck
+ROWS = 200  # the default maximum of rows: the cost is cubic in their number
+FULL_BUDGET = 100  # rows up to which all iterations are made: beyond, each costs more and changes less
+NOISE_START = -2.5  # log lambda of a second start, where most of the labels' variance is noise
+NOISE_COUNTS = 0.01  # lambda as a share of the labels' variance from which noise is averaged over
 # bounds of the logarithms
 LENGTH_SCALE_BOUNDS, AMPLITUDE_BOUNDS, LAMBDA_BOUNDS = (-4.6, 4.6), (-6.0, 4.0), (-20.0, 1.0)
 
 
-class KernelFit(Classifier):
-    """What `KernelPLS` says of the labels of a batch by one kernel alone.
+class BaseKernelPLS(Classifier):
+    """Base of `KernelPLS`: regularised least squares with one kernel, on all rows of a batch.
 
     Args:
-        kernel, length_scale, regularisation, rows, iterations, prior, noisy, alike: as of `KernelPLS`.
+        kernel, length_scale, regularisation, rows, iterations, prior, noisy, alike: see `KernelPLS`.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
     """
 
     link = Link.IDENTITY
-    capabilities = frozenset({"std", "theorem"})
+    capabilities = frozenset({"std"})
+    has_theorem_bound = True  # for `TheoremBound`
     distance_aware = True
     closed_form = True
     kappa = 2.0
     length_scale_prior: ClassVar[tuple[float, float]] = LENGTH_SCALE  # of real parameters
     length_scale_bounds: ClassVar[tuple[float, float]] = LENGTH_SCALE_BOUNDS
-    lambda_prior: ClassVar[tuple[float, float]] = LAMBDA  # where there are real parameters
+    lambda_prior: ClassVar[tuple[float, float]] = LAMBDA  # in spaces with real parameters
 
     def __init__(
         self,
@@ -89,14 +90,14 @@ class KernelFit(Classifier):
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
     _data: Tensor  # their labels and weights, n x 2
-    _may_be_best: Tensor  # which of them improvement may be over, n booleans
+    _may_be_best: Tensor  # which of them may be the incumbent, n booleans
     _root: Tensor
     _coefficients: Tensor
     _information: Tensor
 
     @property
     def learns_all(self) -> bool:
-        """Whether length scales, amplitude and lambda are all learned, those of the default kernel."""
+        """Whether it has the default kernel, with all of length scales, amplitude and lambda learned."""
         return self.function is KERNELS["matern"] and self.length_scale is None and self.regularisation is None
 
     def build(self, space: SearchSpace, outputs: int) -> None:
@@ -108,7 +109,7 @@ class KernelFit(Classifier):
         self._keep(_may_be_best=torch.zeros(0, dtype=torch.bool))
 
     def _start(self, space: SearchSpace) -> np.ndarray:
-        """Theta as it begins, the middle of its prior; sets that, and bounds."""
+        """The first theta, the prior mean; sets the prior and the bounds."""
         d = len(space)
         self._prior = prior_of(space, self.length_scale_prior, self.lambda_prior)
         self._prior_precision = self._precision(space)
@@ -123,7 +124,7 @@ class KernelFit(Classifier):
         return start
 
     def _precision(self, space: SearchSpace) -> np.ndarray:
-        """The precision of theta's prior in units of its deviations, (d + 2) x (d + 2)."""
+        """The prior precision of theta in units of its standard deviations, (d + 2) x (d + 2)."""
         d = len(space)
         return correlated(d) if self.alike and space.is_high_dimensional else np.eye(d + 2)
 
@@ -137,98 +138,97 @@ class KernelFit(Classifier):
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
         best = torch.as_tensor(best)
-        lucky = best.ndim == 0 and not self.noisy and self.is_mostly_chance
-        super().keep_best(best.to(self.theta).minimum(self._fitted[self._may_be_best].max()) if lucky else best)
+        is_luck = best.ndim == 0 and not self.noisy and self.is_mostly_noise
+        super().keep_best(best.to(self.theta).minimum(self._fitted[self._may_be_best].max()) if is_luck else best)
 
     @property
-    def is_mostly_chance(self) -> bool:
-        """Whether lambda explains more than half of what the labels vary by."""
-        return self._share_of_noise > MOSTLY_CHANCE
+    def is_mostly_noise(self) -> bool:
+        """Whether lambda explains more than half of the variance of the labels."""
+        return self._share_of_noise > MOSTLY_NOISE
 
     @property
     def _share_of_noise(self) -> float:
-        """How much of what the labels vary by lambda explains."""
+        """Lambda as a share of the variance of the labels."""
         return float(self.theta[-1].exp() / self._data[:, 0].var()) if len(self._data) > 1 else 0.0
 
     @property
     def _fitted(self) -> Tensor:
-        """pi_t at the rows (n): K_t a = z_t - lambda a, of the coefficients a."""
+        """pi_t at the rows (n), K_t a = z_t - lambda a with the coefficients a."""
         return self._data[:, 0] - (self._noise(self.theta) + JITTER) * self._coefficients
 
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         """Fits the batch, as `fit` does, without a trainer."""
-        # light rows stay out: to the evidence a row is a row, however little it weighs, and makes lambda smaller
+        # only rows with a weight: the marginal likelihood counts the others fully and would underestimate the noise
         return self.learn_all(batch.coreset(self.rows, self.generator))
 
     @torch.no_grad()
     def learn_all(self, batch: LabelledBatch) -> dict[str, Any]:
-        """Fits every row of a coreset, in which some may weigh next to nothing."""
+        """Fits all rows of a batch."""
         labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
         self._keep(_x=self.coordinates(batch.points), _data=labels, _may_be_best=batch.may_be_best)
         starts = [self.theta.cpu().numpy()]
         if self.noisy and len(batch) <= FULL_BUDGET:
             starts.append(np.append(self._prior[:-1, 0], NOISE_START).clip(*np.transpose(self._bounds)))
-        found = min(map(self._most_evident, starts), key=lambda one: one.fun)
+        found = min(map(self._maximise_evidence, starts), key=lambda one: one.fun)
         self.theta.copy_(torch.tensor(found.x))
         self._remember(self._x, self._data)
-        self._think_noise_away()
+        self._update_noiseless()
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
-    def _most_evident(self, start: np.ndarray) -> OptimizeResult:
-        """The maximum of the evidence that L-BFGS finds from a start."""
+    def _maximise_evidence(self, start: np.ndarray) -> OptimizeResult:
+        """A local maximum of the evidence, found by L-BFGS from a start."""
         steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
         how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
         return minimize(self._negative_evidence, start, **how)
 
-    def _think_noise_away(self) -> None:
-        """Keeps what the labels of the rows may be without their noise, where values are noisy and it shows."""
-        self._noiseless = self._drawn() if self.noisy and self._share_of_noise > NOISE_COUNTS else None
+    def _update_noiseless(self) -> None:
+        """Samples the labels of the rows without noise, if values are noisy and lambda is not negligible."""
+        self._noiseless = self._noiseless_rows() if self.noisy and self._share_of_noise > NOISE_COUNTS else None
 
-    def _drawn(self) -> NoiselessRows:
-        """The labels of the rows without their noise."""
+    def _noiseless_rows(self) -> NoiselessRows:
         covariance = self._kernel(self.theta)(self._x, self._x)
-        return drawn_without_noise(
+        return noiseless_scenarios(
             covariance, self._root, self._data[:, 0], float(self.theta[-1].exp()), self._may_be_best
         )
 
     def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
-        """Minus the log marginal likelihood and any log prior, up to a constant, and the gradient in theta.
+        """Minus the log marginal likelihood, and the log prior if any, up to a constant, with the gradient in theta.
 
         The derivative in the Gram matrix is (K^-1 - a a^T) / 2 with a = K^-1 z.
         """
         z = self._data[:, 0]
-        covariance, carried = self._differentiable(torch.tensor(theta_array).to(self._x))
+        covariance, pull_back = self._differentiable(torch.tensor(theta_array).to(self._x))
         factor, failed = torch.linalg.cholesky_ex(covariance)
         if bool(failed):
             return 1e10, np.zeros_like(theta_array)
         inverse = torch.cholesky_inverse(factor)
         a = inverse @ z
-        gradient = carried((inverse - torch.outer(a, a)) / 2)
+        gradient = pull_back((inverse - torch.outer(a, a)) / 2)
         value = float(z @ a / 2 + factor.diagonal().log().sum())
         if not self.prior:
             return value, gradient.cpu().numpy()
-        paid, pull = penalty(theta_array, self._prior, self._prior_precision)
-        return value + paid, gradient.cpu().numpy() + pull
+        log_prior, slope = penalty(theta_array, self._prior, self._prior_precision)
+        return value + log_prior, gradient.cpu().numpy() + slope
 
     def _differentiable(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The covariance of the rows, and what carries a derivative in it (n x n) on to theta (d + 2)."""
+        """The covariance of the rows, and a function from a derivative in it (n x n) to that in theta (d + 2)."""
         with torch.enable_grad():
             covariance = self._covariance(theta.requires_grad_(True))
         return covariance.detach(), lambda inner: torch.autograd.grad(covariance, theta, inner)[0]
 
     def _covariance(self, theta: Tensor) -> Tensor:
-        """K_t + lambda I for the rows at hand, lambda divided by each row's weight (n x n)."""
+        """K_t + lambda I of the rows, lambda divided by the weight of each row (n x n)."""
         return self._kernel(theta)(self._x, self._x) + torch.diag(self._noise(theta) + JITTER)
 
     def _kernel(self, theta: Tensor) -> Kernel:
         return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.owner], theta[-2].exp())
 
     def _noise(self, theta: Tensor) -> Tensor:
-        """Lambda divided by each row's weight (n)."""
+        """Lambda divided by the weight of each row (n)."""
         return theta[-1].exp() / self._data[:, 1]
 
     def _remember(self, x: Tensor, data: Tensor) -> None:
-        """Keeps the rows x (n x c) with labels and weights (n x 2), and what predictions need of them."""
+        """Keeps the rows x (n x c), labels and weights (n x 2), and the matrices that predictions need."""
         self._keep(_x=x, _data=data)
         factor = torch.linalg.cholesky(self._covariance(self.theta))
         identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
@@ -237,7 +237,7 @@ class KernelFit(Classifier):
         self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
 
     def _keep(self, **tensors: Tensor) -> None:
-        """Tensors that move with the module, and are no part of its state dict: rows are, and the rest follows."""
+        """Registers tensors that move with the module, but are not in its state dict: the extra state has the rows."""
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor, persistent=False)
 
@@ -254,20 +254,20 @@ class KernelFit(Classifier):
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> dict[str, Any]:
-        """The rows behind the fit, whose number changes."""
+        """The fitted rows, whose number changes."""
         return {"x": self._x, "data": self._data, "may_be_best": self._may_be_best}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Takes up the rows of a checkpoint."""
+        """Restores the rows of a checkpoint."""
         self._remember(state["x"].to(self.theta), state["data"].to(self.theta))
         all_rows = torch.ones_like(self._x[:, 0], dtype=torch.bool)
-        self._keep(_may_be_best=state.get("may_be_best", all_rows).to(self.theta.device))  # older states have none
-        self._think_noise_away()
+        self._keep(_may_be_best=state.get("may_be_best", all_rows).to(self.theta.device))  # missing in older states
+        self._update_noiseless()
 
 
 @dataclass(frozen=True)
 class PartlyAdditiveGram:
-    """Gram matrices of one set of rows for many settings of `PartlyAdditiveKernel`, its function being "matern".
+    """Gram matrices of the same rows for different hyperparameters of a `PartlyAdditiveKernel` with "matern".
 
     With s the share, a the amplitude, l_j the length scale of the j-th of m parameters, rho the ratio, and r_j =
     sqrt(5) d_j / l_j for the distance d_j of two rows in that parameter:
@@ -275,13 +275,13 @@ class PartlyAdditiveGram:
         K = a ((1 - s) f(r) + s / m sum_j f(r_j / rho)),  r^2 = sum_j r_j^2,  f(r) = (1 + r + r^2 / 3) exp(-r)
         df(r) / d log l_j = r_j^2 (1 + r) exp(-r) / 3
 
-    The gradient is what autograd finds, in a fifth of the time: of each pair of rows once, in little new memory.
+    The gradient equals that of autograd in a fifth of the time: it visits each pair once and allocates little memory.
 
     Attributes:
         rows: n.
         pairs: the p = n (n - 1) / 2 pairs of different rows, 2 x p.
-        squared: 5 d_j^2 of each, m x p.
-        apart: its root.
+        squared: 5 d_j^2 of each pair, m x p.
+        apart: the square root of `squared`.
     """
 
     rows: int
@@ -291,14 +291,14 @@ class PartlyAdditiveGram:
 
     @classmethod
     def of(cls, x: Tensor, owner: Tensor) -> "PartlyAdditiveGram":
-        """Of rows as coordinates (n x c), and the parameter that each of them belongs to (c)."""
+        """From rows as coordinates (n x c) and the parameter of each coordinate (c)."""
         pairs = torch.triu_indices(len(x), len(x), offset=1, device=x.device)
         each = 5 * (x[pairs[0]] - x[pairs[1]]).square().mT
         squared = each.new_zeros(int(owner.max()) + 1, each.shape[1]).index_add_(0, owner, each)
         return cls(len(x), pairs, squared, squared.sqrt())
 
     def __call__(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The matrix (n x n), and what carries a derivative in it (n x n) on to theta.
+        """The matrix (n x n), and a function from a derivative in it (n x n) to that in theta.
 
         Args:
             theta: the logarithms of m length scales, the share's logit, the logarithms of the ratio and the amplitude.
@@ -311,7 +311,7 @@ class PartlyAdditiveGram:
         together = (1 + r + r * r / 3) * decay
         kernel = amplitude * together.lerp(added, share)
 
-        def carried(derivative: Tensor) -> Tensor:
+        def pull_back(derivative: Tensor) -> Tensor:
             inner = 2 * derivative[*self.pairs]  # the matrix has each pair twice
             by_added = amplitude * share / len(slopes) * (slopes @ inner)
             by_together = amplitude * (1 - share) * scale.square() * (self.squared @ ((1 + r) * decay / 3 * inner))
@@ -321,25 +321,25 @@ class PartlyAdditiveGram:
 
         gram = torch.diag(amplitude.expand(self.rows))
         gram[*self.pairs] = gram[*self.pairs.flip(0)] = kernel
-        return gram, carried
+        return gram, pull_back
 
 
 def matern_and_slope(r: Tensor) -> tuple[Tensor, Tensor]:
-    """f(r), and r^2 (1 + r) exp(-r) / 3; r is used up, since new memory would take most of the time."""
+    """f(r), and r^2 (1 + r) exp(-r) / 3; r is overwritten, since allocation would take most of the time."""
     decay, squared = (-r).exp_(), r * r
     value = (squared / 3).add_(r).add_(1).mul_(decay)
     return value, squared.mul_(r.add_(1)).mul_(decay.div_(3))
 
 
-# the logit of the share of what is added, and the logarithm of the ratio of its length scales to those of the rest
+# logit of the share of the additive part, and logarithm of the ratio of its length scales to those of the rest
 ADDED_PRIOR = [(-1.0, 2.0), (-2.0, 1.0)]  # means and standard deviations
 ADDED_BOUNDS = [(-8.0, 6.0), (-5.0, 2.0)]
 
 
-class PartlyAdditiveFit(KernelFit):
-    """`KernelFit` by a partly additive kernel, whose share and ratio the evidence chooses with all else.
+class PartlyAdditivePLS(BaseKernelPLS):
+    """`BaseKernelPLS` with a partly additive kernel, whose share and ratio are learned too.
 
-    Its theta has them before the amplitude and lambda.
+    They come before the amplitude and lambda in theta.
     """
 
     def _start(self, space: SearchSpace) -> np.ndarray:
@@ -351,21 +351,21 @@ class PartlyAdditiveFit(KernelFit):
         self._bounds[d:d] = ADDED_BOUNDS
         return np.insert(start, d, self._prior[d : d + 2, 0])
 
-    def _most_evident(self, start: np.ndarray) -> OptimizeResult:
+    def _maximise_evidence(self, start: np.ndarray) -> OptimizeResult:
         self._gram = PartlyAdditiveGram.of(self._x, self.coordinates.owner)
-        return super()._most_evident(start)
+        return super()._maximise_evidence(start)
 
     def _differentiable(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        gram, carried_by_gram = self._gram(theta[:-1])
+        gram, pull_back_gram = self._gram(theta[:-1])
         noise = self._noise(theta)
 
-        def carried(derivative: Tensor) -> Tensor:
-            return torch.cat([carried_by_gram(derivative), (derivative.diagonal() @ noise)[None]])
+        def pull_back(derivative: Tensor) -> Tensor:
+            return torch.cat([pull_back_gram(derivative), (derivative.diagonal() @ noise)[None]])
 
-        return gram + torch.diag(noise + JITTER), carried
+        return gram + torch.diag(noise + JITTER), pull_back
 
-    def begin_from(self, theta: Tensor) -> None:
-        """Takes up the settings of a kernel of all parameters, with the likeliest share and ratio."""
+    def restart_from(self, theta: Tensor) -> None:
+        """Sets theta to that of a kernel without an additive part, with the prior means of share and ratio."""
         self.theta.copy_(torch.cat([theta[:-2], theta.new_tensor(ADDED_PRIOR)[:, 0], theta[-2:]]))
 
     def _kernel(self, theta: Tensor) -> Kernel:
@@ -373,82 +373,79 @@ class PartlyAdditiveFit(KernelFit):
         return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), self.groups)
 
 
-LIKELY = 0.5  # the probability of a success from which on a failure counts as chance
+LIKELY = 0.5  # predicted probability of success above which a failure counts as random
 
 
-def without_crashes(batch: LabelledBatch, expected_by_others: Callable[[LabelledBatch], Tensor]) -> LabelledBatch:
-    """The batch without the failures at which, by all other rows, a success is likelier than a failure.
+def drop_random_failures(batch: LabelledBatch, leave_one_out: Callable[[LabelledBatch], Tensor]) -> LabelledBatch:
+    """The batch without failures where the other rows predict success.
 
-    Whether a row has succeeded is a label like any other: 1 or 0, less the share of successes, so that far from all
-    data that share is expected. A region that fails is found by its second failure, since each of the two says what to
-    expect of the other; a crash among successes is found out at once.
+    The label is success (1 or 0) minus the share of successes, so far from all data that share is predicted. Two
+    failures close to each other count as a failing region, since each predicts the other; a failure among successes is
+    dropped.
 
     Args:
         batch: n rows.
-        expected_by_others: gives what is expected of the label of each row of a batch by all its other rows (n).
+        leave_one_out: the label of each row predicted from all other rows of a batch (n).
     """
     if not bool(batch.failures.any()):
         return batch
     succeeded = (~batch.failures).to(batch.points)
-    usual = succeeded.mean()
-    expected = usual + expected_by_others(replace(batch, z=(succeeded - usual)[:, None]))
+    mean = succeeded.mean()
+    expected = mean + leave_one_out(replace(batch, z=(succeeded - mean)[:, None]))
     return batch.take((~batch.failures | (expected <= LIKELY)).nonzero().squeeze(-1))
 
 
-CRASH_ITERATIONS = 30  # of the kernel of failures, which is fitted anew each time
+CRASH_ITERATIONS = 30  # of L-BFGS for the model of failures, which is fitted from scratch each time
 
 
-class KernelPLS(KernelFit):
+class KernelPLS(BaseKernelPLS):
     """The regularised least-squares fit of the labels in an RKHS, and its confidence interval.
 
         pi_t(x) = k_t(x)^T (K_t + lambda I)^-1 z_t                                   (Oliveira et al. 2022, eq. 13)
         sigma_t(x)^2 = k(x, x) - k_t(x)^T (K_t + lambda I)^-1 k_t(x)                 (ibid., Theorem 1)
 
-    It is also the posterior of a Gaussian process with the labels as noisy values, whose marginal likelihood chooses
-    one length scale for each parameter, the amplitude and lambda, warm from one iteration to the next. The prior mean
-    is 0, the label of a failure: what is far from all data counts as bad, but uncertain.
+    This is also the posterior of a Gaussian process with the labels as noisy values. One length scale for each
+    parameter, the amplitude and lambda maximise its marginal likelihood, starting from those of the previous iteration.
+    The prior mean is 0, the label of a failure: points far from all data count as bad, but uncertain.
 
-    Of labels by one threshold pi_t estimates the class probability, of labels graded by value improvement over many
-    thresholds. With the latter and `LogExpectedImprovement`, the default, this is GP-EI on values that saturate beyond
-    the median; docs/theory.md says how, and why it is still BORE's idea. Improvement is over the best label; but where
-    lambda explains more than half of what the labels vary by that one is mostly luck, and the greatest pi_t of a row
-    takes its place: of a feasible row of this run, as the best label is.
+    For labels by one threshold pi_t estimates the class probability, for labels graded by value the improvement over
+    many thresholds. With the latter and `LogExpectedImprovement`, the default, this is GP-EI on values that saturate
+    beyond the median (see docs/theory.md). The incumbent is the best label. If lambda explains more than half of the
+    variance of the labels, the best label is mostly luck, and the incumbent is the largest pi_t of a feasible row.
 
-    `noisy=True` says that values are known to be noisy. Then the marginal likelihood is maximised from a second start,
-    too, where all is noise: going on from one iteration to the next alone, it may keep explaining noise by short length
-    scales. And `LogExpectedImprovement` is averaged over what the labels of the rows may be without their noise (Letham
-    et al. 2019), so that no lucky label is what must be beaten. Where values are rough but not noisy it is worse.
+    **Noise.** With `noisy=True` the marginal likelihood is also maximised from a second start with large lambda: a warm
+    start alone may keep explaining noise by short length scales. `LogExpectedImprovement` is averaged over samples of
+    the labels without noise (Letham et al. 2019), so the incumbent is not a lucky label. For values that are rough but
+    not noisy it is worse.
 
-    A failure has label 0, as if it were worse than any value. That holds a search off a region which fails; but a crash
-    beside the best row, which has nothing to do with where it happened, is a hole that no smooth kernel explains. So of
-    each failure it is asked what a second kernel, of which rows have failed, expects there by all other rows. Where a
-    success is likelier nothing is learned of it: it counts as a crash by chance, until another one nearby confirms it.
+    **Failures.** A failure has label 0, as if worse than any value. This keeps the search away from failing regions,
+    but a random crash next to the best row creates a discontinuity that a smooth kernel cannot fit. A second kernel
+    model therefore predicts from all other rows whether a failed row would succeed. If success is more likely, the row
+    is dropped, until another failure nearby confirms it.
 
-    Many functions are in good part a sum of what each parameter does alone; one kernel of all parameters learns nothing
-    from a value of one of them about another place that has the same. So a rival learns the same rows, whose kernel
-    adds one of each parameter alone, with shorter or longer length scales (Duvenaud et al. 2011). It predicts in the
-    place of this one where it makes the labels likelier by more than its two further parameters would by chance:
-    Schwarz's criterion (1978), n^(1/2) for each; up to as many rows as are learned at most, all of the same weight. But
-    not where its lambda explains more than half of what the labels vary by: then it has found chance, and no sum.
+    **Additive functions.** Many functions are approximately a sum of functions of single parameters. A second model of
+    the same rows has a kernel with one term for each parameter added (Duvenaud et al. 2011). Its predictions are used
+    if it increases the likelihood by more than its two additional hyperparameters would by chance (Schwarz's criterion
+    1978, n^(1/2) for each), if all rows have the same weight, and if its lambda explains at most half of the variance
+    of the labels: a larger lambda means that it explains them as noise.
 
-    Departures from the paper: beyond `rows` observations it learns from a coreset, so that its cost stays flat, and
-    log-normal priors keep what is learned within reason; `prior=False` leaves them out. Of ten real parameters or more
-    the logarithms of any two length scales have a correlation of 3/4: a few observations tell how far all of them reach
-    before they tell one from another, and few pass for idle by chance.
+    Departures from the paper: beyond `rows` observations it learns from a coreset, at a constant cost, and the
+    hyperparameters have log-normal priors; `prior=False` removes them. With ten real parameters or more the logarithms
+    of two length scales have a prior correlation of 3/4: few observations determine a common length scale before
+    individual ones, and few parameters look irrelevant by chance.
 
     Args:
         kernel: "matern" (5/2), "rbf" or "rational_quadratic".
-        length_scale: fixed for all parameters, with amplitude 1, in units of a parameter's whole range; None to learn.
+        length_scale: fixed for all parameters, with amplitude 1, in units of the range of a parameter; None to learn.
         regularisation: lambda > 0, fixed; None to learn it.
-        rows: how many observations it learns from at most.
+        rows: the maximum number of observations to learn from.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
-        prior: whether length scales, amplitude and lambda have priors, or the marginal likelihood alone decides.
+        prior: whether length scales, amplitude and lambda have priors.
         noisy: whether values are known to be noisy.
-        alike: whether length scales are expected to be alike, in spaces of ten real parameters or more; if not, their
-            priors are independent there, too.
-        crashes: whether failures may be crashes by chance; if not, nothing is learned but that they are bad.
-        additive: whether there is a rival whose kernel is partly additive; not of ten real parameters or more, nor
-            with `noisy`, another kernel than the default, or a fixed length scale or regularisation.
+        alike: whether length scales are correlated a priori in spaces of ten real parameters or more.
+        crashes: whether single failures may be random; if not, all failures are learned as bad.
+        additive: whether a partly additive kernel is compared; never with ten real parameters or more, with `noisy`,
+            with another kernel than the default, or with a fixed length scale or regularisation.
 
     Raises:
         SettingError: for an unknown kernel, or a number outside its range.
@@ -483,76 +480,79 @@ class KernelPLS(KernelFit):
         super().__init__(kernel, length_scale, regularisation, rows, iterations, prior, noisy, alike)
         one_of((True, False), crashes=crashes, additive=additive)
         self.crashes, self.additive = crashes, additive
-        self.rival: PartlyAdditiveFit | None = None
-        self.is_beaten = False  # by the rival, of the rows learned last
-
-    @property
-    def how_it_learns(self) -> dict[str, Any]:
-        """The settings that a head has in common which learns some of the rows beside this one."""
-        names = ("rows", "iterations", "prior", "alike", "crashes", "additive")
-        return {name: getattr(self, name) for name in names}
+        self.additive_model: PartlyAdditivePLS | None = None
+        self.prefers_additive = False  # whether the additive model predicts
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
-        self.rival, self.is_beaten = None, False
+        self.additive_model, self.prefers_additive = None, False
         if self.additive and self.learns_all and not self.noisy and len(space) > 1 and not space.is_high_dimensional:
-            self.rival = PartlyAdditiveFit(rows=self.rows, iterations=self.iterations, prior=self.prior)
-            self.rival.bind(space)
+            self.additive_model = PartlyAdditivePLS(rows=self.rows, iterations=self.iterations, prior=self.prior)
+            self.additive_model.bind(space)
 
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
-        if self.is_beaten and self.rival is not None:
-            self.rival.keep_best(best)
-            self.best_label = self.rival.best_label
+        if self.prefers_additive and self.additive_model is not None:
+            self.additive_model.keep_best(best)
+            self.best_label = self.additive_model.best_label
         else:
             super().keep_best(best)
 
     @torch.no_grad()
     def learn_all(self, batch: LabelledBatch) -> dict[str, Any]:
-        """Fits every row of a coreset but crashes by chance, and lets the rival fit them."""
+        """Fits all rows of a batch except random failures, and the additive model too."""
         if self.crashes:
-            batch = without_crashes(batch, self._expected_by_others)
+            batch = drop_random_failures(batch, self._leave_one_out)
         learned = super().learn_all(batch)
-        # where rows weigh differently, lambda does, too: sums of next to no length scale pass for noise that does not
-        alike = bool(batch.weight.min() == batch.weight.max())
-        self.is_beaten = self.rival is not None and alike and self._loses_to(self.rival, batch, learned["loss"])
+        # with different weights, additive terms with tiny length scales would act as noise of equal size
+        equal = bool(batch.weight.min() == batch.weight.max())
+        self.prefers_additive = equal and self._compare_additive(batch, learned["loss"])
         return learned
 
-    def _loses_to(self, rival: PartlyAdditiveFit, batch: LabelledBatch, loss: float) -> bool:
-        """Whether labels are likelier by a rival, by Schwarz's criterion; one that is behind begins anew from here."""
+    def _compare_additive(self, batch: LabelledBatch, loss: float) -> bool:
+        """Fits the additive model, if any; whether Schwarz's criterion prefers it to this model with its loss."""
+        model = self.additive_model
+        if model is None:
+            return False
         try:
-            gain = (loss - float(rival.learn_all(batch)["loss"])) * len(batch)
+            gain = (loss - float(model.learn_all(batch)["loss"])) * len(batch)
         except LinAlgError:
             gain = -math.inf
-        enough = math.log(len(batch))  # log(n) / 2 for each of its two further parameters
-        if gain < -enough:
-            rival.begin_from(self.theta)
-        return gain > enough and not rival.is_mostly_chance  # to which labels are chance, not sums
+        enough = math.log(len(batch))  # log(n) / 2 for each of its two additional hyperparameters
+        if gain < -enough:  # a poor local optimum
+            model.restart_from(self.theta)
+        return gain > enough and not model.is_mostly_noise
 
-    def _expected_by_others(self, batch: LabelledBatch) -> Tensor:
-        """What a kernel that learns a batch expects of each of its labels by all other rows (n).
+    def _leave_one_out(self, batch: LabelledBatch) -> Tensor:
+        """The leave-one-out predictions of the labels of a batch by a new kernel model (n).
 
-        z_i - a_i / (K^-1)_ii, of the coefficients a (Rasmussen & Williams, Gaussian processes for machine learning,
+        z_i - a_i / (K^-1)_ii, with the coefficients a (Rasmussen & Williams, Gaussian processes for machine learning,
         2006, eq. 5.12).
         """
         assert self.space is not None
-        head = KernelFit(rows=len(batch), iterations=CRASH_ITERATIONS, alike=self.alike)
-        head.bind(self.space).to(batch.points.device)
-        head.learn_all(batch)
-        return head._data[:, 0] - head._coefficients / head._root.square().sum(0)
+        model = BaseKernelPLS(rows=len(batch), iterations=CRASH_ITERATIONS, alike=self.alike)
+        model.bind(self.space).to(batch.points.device)
+        model.learn_all(batch)
+        return model._data[:, 0] - model._coefficients / model._root.square().sum(0)
 
     def posterior(self, points: Tensor) -> KernelPosterior:
-        if self.is_beaten and self.rival is not None:
-            return self.rival.posterior(points)
+        if self.prefers_additive and self.additive_model is not None:
+            return self.additive_model.posterior(points)
         return super().posterior(points)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> dict[str, Any]:
-        """The rows behind the fit, and whether the rival has fitted them better."""
-        return super().get_extra_state() | {"is_beaten": self.is_beaten}
+        """The fitted rows, and whether the additive model predicts."""
+        return super().get_extra_state() | {"prefers_additive": self.prefers_additive}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Takes up the rows of a checkpoint."""
+        """Restores the rows of a checkpoint."""
         super().set_extra_state(state)
-        self.is_beaten = bool(state.get("is_beaten", False))
+        former = state.get("is_beaten", False)  # the key of version 0.2
+        self.prefers_additive = bool(state.get("prefers_additive", former))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        for key in [key for key in state_dict if key.startswith(f"{prefix}rival.")]:  # the name of version 0.2
+            state_dict[f"{prefix}additive_model.{key.removeprefix(f'{prefix}rival.')}"] = state_dict.pop(key)
+        super()._load_from_state_dict(state_dict, prefix, *args)

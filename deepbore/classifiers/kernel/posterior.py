@@ -1,4 +1,4 @@
-"""The posterior of probabilistic least squares, and labels of the rows without their noise."""
+"""The posterior of probabilistic least squares, and samples of the labels without noise."""
 
 import math
 from copy import copy
@@ -13,13 +13,13 @@ from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, Noiseless
 
 JITTER = 1e-10
-SCENARIOS = 32  # draws of the labels without their noise
-STEADY = 1e-6  # of the amplitude, at most, is added to the diagonal where labels are without noise
+SCENARIOS = 32  # samples of the labels without noise
+STEADY = 1e-6  # the largest jitter of their covariance, in units of the amplitude
 
 
 @dataclass(frozen=True)
 class KernelModel:
-    """What the posterior of probabilistic least squares is computed from.
+    """The fitted quantities that the posterior is computed from.
 
     Attributes:
         kernel: k, with its length scales and amplitude.
@@ -28,7 +28,7 @@ class KernelModel:
         coefficients: (K_t + lambda I)^-1 z_t, n.
         regularisation: lambda, a scalar.
         information: log det(I + K_t / lambda) / 2, a scalar.
-        noiseless: what labels may be without their noise; None for what does not ask.
+        noiseless: samples of the labels without noise; None if values are not noisy.
     """
 
     kernel: Kernel
@@ -41,10 +41,10 @@ class KernelModel:
 
 
 class KernelPosterior(GaussianPosterior):
-    """pi_t and sigma_t of probabilistic least squares at n points; the mean alone costs no variance.
+    """pi_t and sigma_t of probabilistic least squares at n points; the variance is computed only on demand.
 
     Args:
-        model: what was fitted.
+        model: the fitted model.
         x: the points as coordinates, n x c.
     """
 
@@ -54,7 +54,7 @@ class KernelPosterior(GaussianPosterior):
         super().__init__(self._k @ model.coefficients, None, Link.IDENTITY)
 
     @cached_property
-    def std(self) -> Tensor:  # computed once, and only if it is asked for
+    def std(self) -> Tensor:
         """sigma_t of Theorem 1 (n)."""
         variance = self.model.kernel.amplitude - self._explained.square().sum(-1)
         return variance.clamp(min=1e-12).sqrt()
@@ -68,8 +68,8 @@ class KernelPosterior(GaussianPosterior):
         """beta_t(delta) of Theorem 1: with probability 1 - delta, |pi - pi_t| <= beta_t sigma_t everywhere.
 
         beta_t = b + (sqrt(2 (log det(I + K_t / lambda) / 2 - log delta) / lambda)), under the theorem's assumptions:
-        pi lies in the RKHS of a kernel that was fixed beforehand, as were lambda and what the labels mean. A learned
-        kernel, and thresholds that move with the data, keep none of that promise.
+        pi lies in the RKHS of a kernel that was fixed beforehand, as were lambda and the meaning of the labels. With a
+        learned kernel, or thresholds that depend on the data, nothing is guaranteed.
 
         Args:
             delta: in (0, 1).
@@ -85,7 +85,7 @@ class KernelPosterior(GaussianPosterior):
         return self._k @ self.model.root.mT
 
     def lowered(self, by: Tensor) -> "KernelPosterior":
-        """The same, but for a mean that is less (n)."""
+        """The same posterior with its mean reduced by `by` (n)."""
         lowered = copy(self)
         lowered._mean = self._mean - by
         return lowered
@@ -105,12 +105,12 @@ class KernelPosterior(GaussianPosterior):
 
 @dataclass(frozen=True)
 class NoiselessRows:
-    """Scenarios: labels of the rows without their noise, drawn from the posterior.
+    """Scenarios: labels of the rows without noise, sampled from the posterior.
 
     Attributes:
         root: R with R^T R = K_t^-1, n x n.
         coefficients: K_t^-1 f_j of s scenarios f_j, n x s.
-        shift: how much the best label of a scenario is above the best label that was told, s.
+        shift: the best label of each scenario minus the best observed label, s.
     """
 
     root: Tensor
@@ -118,17 +118,17 @@ class NoiselessRows:
     shift: Tensor
 
 
-def drawn_without_noise(
+def noiseless_scenarios(
     covariance: Tensor, root: Tensor, z: Tensor, regularisation: float, may_be_best: Tensor
 ) -> NoiselessRows:
-    """Scenarios of n rows, the same ones for the same rows: their random numbers are always the same.
+    """Scenarios of n rows, sampled with a fixed seed: the same rows give the same scenarios.
 
     Args:
         covariance: K_t, n x n.
         root: R with R^T R = (K_t + lambda I)^-1, n x n.
         z: labels, n.
         regularisation: lambda.
-        may_be_best: which rows improvement may be over (n booleans, at least one).
+        may_be_best: which rows may be the incumbent (n booleans, at least one).
     """
     explained = covariance @ root.mT
     values, vectors = torch.linalg.eigh(covariance - explained @ explained.mT)

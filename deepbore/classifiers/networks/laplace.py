@@ -105,7 +105,7 @@ class LaplaceGGN(NetworkClassifier):
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = replace(batch, z=batch.z.mean(-1, keepdim=True))
-        decay = float(self.delta) / max(1, batch.n_told)  # of a mean loss
+        decay = float(self.delta) / max(1, batch.n_learned)  # of a mean loss
         self.configure_optimizers().param_groups[0]["weight_decay"] = decay
         logged = super().fit(batch)
         self._condition_on_some_of(batch)

@@ -293,5 +293,5 @@ def with_mean_weight_of(batch: LabelledBatch, rows: LabelledBatch) -> LabelledBa
     """Rows of a batch, scaled to the mean weight of its evaluated rows: their mean loss is that of the whole batch."""
     if len(rows) == len(batch):
         return rows
-    mean = batch.weight.sum() / batch.n_told
+    mean = batch.weight.sum() / batch.n_learned
     return replace(rows, weight=rows.weight * (mean / rows.weight.mean()))

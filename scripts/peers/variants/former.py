@@ -14,7 +14,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.candidates.base import Search, sorted_by_value
-from deepbore.candidates.local import climbed
+from deepbore.candidates.local import adam_ascent
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.labels.threshold import ThresholdFamily
 from peers.variants.settings import Settings, by
@@ -52,7 +52,7 @@ class UnshiftedTail(db.ValueGradedLabels):
 class ToThePeak(db.LocalSearch):
     """L-BFGS-B from the best point without black-box constraints, too."""
 
-    def _has_ridges(self, search: Search) -> bool:
+    def _refines(self, search: Search) -> bool:
         return True
 
 
@@ -184,7 +184,7 @@ class TrustRegion(db.LocalSearch):
         moved, chance = torch.rand(2, self.samples, len(centre), generator=search.stream, device=low.device)
         points = torch.where(chance < min(1, 20 / len(centre)), low + (high - low) * moved, centre)
         points, values = search.best_first(search.space.snap(points))
-        tops = climbed(search.value, points[: self.climbers], search.space.continuous_columns, upper, self.steps)
+        tops = adam_ascent(search.value, points[: self.climbers], search.space.continuous_columns, upper, self.steps)
         tops, their_values = search.best_first(search.space.snap(torch.minimum(torch.maximum(tops, low), high)))
         return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))[0]
 
@@ -219,17 +219,22 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:tail-1": lambda: {"labels": db.ValueGradedLabels(tail=1)},
     "deepbore:tail-2": lambda: {"labels": db.ValueGradedLabels(tail=2)},
     "deepbore:unshifted-tail": lambda: {"labels": UnshiftedTail()},
-    "deepbore:unshifted-tail+ambitious": lambda: {"labels": UnshiftedTail(), "candidates": db.Ambitious()},
-    "deepbore:hard-labels+ambitious": lambda: {"labels": db.ValueGradedLabels(tail=0), "candidates": db.Ambitious()},
-    "deepbore:ambitious": lambda: {"candidates": db.Ambitious()},
+    "deepbore:unshifted-tail+ambitious": lambda: {"labels": UnshiftedTail(), "candidates": db.RaisedIncumbent()},
+    "deepbore:hard-labels+ambitious": lambda: {
+        "labels": db.ValueGradedLabels(tail=0),
+        "candidates": db.RaisedIncumbent(),
+    },
+    "deepbore:ambitious": lambda: {"candidates": db.RaisedIncumbent()},
     "deepbore:to-the-peak": lambda: by(ToThePeak()),
     "deepbore:classifier-alone": dict,
     "deepbore:short-scales": lambda: {"classifier": ShortScales()},
     "deepbore:former": former,
     "deepbore:former+fine-lambda": lambda: former(classifier=db.KernelPLS()),
-    "deepbore:former+ambitious": lambda: former(candidates=db.Ambitious()),
-    "deepbore:former+ambitious-by-1": lambda: former(candidates=db.Ambitious(margin=1.0)),
-    "deepbore:former+ambitious+posterior-mean": lambda: former(candidates=db.Ambitious(), classifier=PosteriorMean()),
+    "deepbore:former+ambitious": lambda: former(candidates=db.RaisedIncumbent()),
+    "deepbore:former+ambitious-by-1": lambda: former(candidates=db.RaisedIncumbent(margin=1.0)),
+    "deepbore:former+ambitious+posterior-mean": lambda: former(
+        candidates=db.RaisedIncumbent(), classifier=PosteriorMean()
+    ),
     "deepbore:former+posterior-mean": lambda: former(classifier=PosteriorMean()),
     "deepbore:former+posterior-mean+amplitude-floor": lambda: former(classifier=PosteriorMean(floor=-0.7)),
     "deepbore:former+posterior-mean+tight-amplitude": lambda: former(classifier=PosteriorMean(spread=0.3)),

@@ -140,7 +140,7 @@ class DeepBeyond(db.KernelPLS):
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         logged = super().fit(batch)
-        self.has_taken_over = batch.n_told >= self.after
+        self.has_taken_over = batch.n_learned >= self.after
         if self.has_taken_over:
             self.deep.generator = self.generator
             self.deep.fit(batch)

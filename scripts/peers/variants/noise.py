@@ -15,7 +15,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.acquisition.improvement import log_improvement
-from deepbore.classifiers.kernel.least_squares import FULL_BUDGET, KernelFit
+from deepbore.classifiers.kernel.least_squares import FULL_BUDGET, BaseKernelPLS
 from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch
@@ -38,7 +38,7 @@ class OverTheMean(db.KernelPLS):
         self.deviations, self.by_noise = deviations, by_noise
 
     def keep_best(self, best: float | Tensor) -> None:
-        super(KernelFit, self).keep_best(best)
+        super(BaseKernelPLS, self).keep_best(best)
         self.best_label.add_(self.correction())
 
     @torch.no_grad()
@@ -66,7 +66,7 @@ class Scenarios(OverTheBestLabel):
     @torch.no_grad()
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         logged = super().learn(batch)
-        self._noiseless = self._drawn() if self._share_of_noise > NOTICED else None
+        self._noiseless = self._noiseless_rows() if self._share_of_noise > NOTICED else None
         return logged
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import deepbore as db
-from deepbore import Ambitious, Categorical, Condition, GreedyBatch, KernelPLS, LocalSearch, Real, SearchSpace
+from deepbore import Categorical, Condition, GreedyBatch, KernelPLS, LocalSearch, RaisedIncumbent, Real, SearchSpace
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.candidates import EpsilonGreedy, Search
 from deepbore.data.observations import Observations
@@ -53,9 +53,9 @@ def seen(space=BRANCHES, n=25):
 
 @pytest.mark.slow
 def test_an_ambitious_proposal_is_the_likeliest_to_exceed_the_best_by_the_margin():
-    looked, ambitious = seen(), replace(seen(), ambition=0.3)
+    looked, ambitious = seen(), replace(seen(), margin=0.3)
     usual = GreedyBatch().propose(looked, q=1)
-    bold = Ambitious(share=1.0, margin=0.3).propose(looked, q=1)
+    bold = RaisedIncumbent(share=1.0, margin=0.3).propose(looked, q=1)
     assert ambitious.values(bold) > ambitious.values(usual)
     assert looked.values(bold) < looked.values(usual)
 
@@ -63,14 +63,14 @@ def test_an_ambitious_proposal_is_the_likeliest_to_exceed_the_best_by_the_margin
 def test_an_ambitious_proposal_measures_improvement_against_a_label_beyond_the_best():
     plain = search(FIVE, torch.full((5,), 0.5))
     plain.classifier.best_label.fill_(0.75)
-    assert plain.goal == 0.75
-    assert replace(plain, ambition=0.5).goal == 1.25
+    assert plain.incumbent == 0.75
+    assert replace(plain, margin=0.5).incumbent == 1.25
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_ambition_is_for_expected_improvement_others_propose_what_they_proposed(share):
     top = torch.tensor([3.7, 0.2, 1.9])
-    usual, ambitious = LocalSearch(), Ambitious(LocalSearch(), share=share, margin=5.0)
+    usual, ambitious = LocalSearch(), RaisedIncumbent(LocalSearch(), share=share, margin=5.0)
     assert torch.equal(ambitious.propose(search(GRID, top), q=3), usual.propose(search(GRID, top), q=3))
 
 
@@ -82,7 +82,11 @@ def test_where_the_share_is_nothing_no_proposal_is_ambitious():
     at = Search(LogExpectedImprovement(), classifier, observations, generator())
     usual, never, always = (
         candidates.propose(at, q=3)
-        for candidates in (LocalSearch(), Ambitious(LocalSearch(), share=0.0), Ambitious(LocalSearch(), share=1.0))
+        for candidates in (
+            LocalSearch(),
+            RaisedIncumbent(LocalSearch(), share=0.0),
+            RaisedIncumbent(LocalSearch(), share=1.0),
+        )
     )
     assert torch.equal(never, usual)
     assert not torch.equal(always, usual)
@@ -91,14 +95,14 @@ def test_where_the_share_is_nothing_no_proposal_is_ambitious():
 def test_an_ambitious_proposal_does_not_keep_to_the_neighbours_of_the_best():
     at = search(FIVE, torch.tensor([0.1, 0.9, 0.5, 0.3, 0.7]), observed=30)
     best = at.observations.points[at.observations.best_rows(3)]
-    ranked = Ambitious(LocalSearch(focus=1), share=1.0).ranked(at, q=1)
+    ranked = RaisedIncumbent(LocalSearch(focus=1), share=1.0).ranked(at, q=1)
     assert ((ranked[:, None] != best).sum(-1).min(1).values == 5).any()
 
 
 @pytest.mark.parametrize("settings", [{"share": -0.1}, {"share": 1.1}, {"margin": 0.0}])
 def test_ambition_outside_its_range_is_refused(settings):
     with pytest.raises(SettingError, match=next(iter(settings))):
-        Ambitious(**settings)
+        RaisedIncumbent(**settings)
 
 
 # regression: this was wrong once
@@ -110,8 +114,8 @@ def test_botorch_climbs_what_an_ambitious_search_asks_for(search):
     head = study.fit()
     stream = torch.Generator().manual_seed(0)
     usual = Search(LogExpectedImprovement(), head, study.observations, stream)
-    ambitious = replace(usual, ambition=0.5)
+    ambitious = replace(usual, margin=0.5)
     proposed = search().propose(usual, 1)
-    bold = db.Ambitious(search(), share=1.0, margin=0.5).propose(usual, 1)
+    bold = db.RaisedIncumbent(search(), share=1.0, margin=0.5).propose(usual, 1)
     assert ambitious.values(bold) > ambitious.values(proposed) + 0.1
     assert usual.values(bold) < usual.values(proposed) - 0.1

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, Condition, Integer, KernelPLS, Outcome, Real, SearchSpace, Study, ValueGradedLabels
 from deepbore.classifiers.kernel.kernels import PartlyAdditiveKernel, ScaledKernel, matern52
-from deepbore.classifiers.kernel.least_squares import PartlyAdditiveFit
+from deepbore.classifiers.kernel.least_squares import PartlyAdditivePLS
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
@@ -55,7 +55,7 @@ def test_the_kernel_adds_one_of_each_parameter_to_one_of_all():
 
 def learned(space):
     """A fit of some rows of a toy space."""
-    rival = PartlyAdditiveFit()
+    rival = PartlyAdditivePLS()
     rival.bind(TOY_SPACES[space])
     rival.learn(toy_data(TOY_SPACES[space], 25, ValueGradedLabels()).labelled())
     return rival
@@ -77,10 +77,10 @@ def test_the_gradient_of_its_evidence_is_right(space):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("objective", "is_beaten"), [(waves, True), (across, False)])
-def test_the_rival_predicts_where_parameters_add_and_nowhere_else(objective, is_beaten):
+@pytest.mark.parametrize(("objective", "prefers_additive"), [(waves, True), (across, False)])
+def test_the_rival_predicts_where_parameters_add_and_nowhere_else(objective, prefers_additive):
     for seed in range(3):
-        assert fit(KernelPLS(), data(objective, seed=seed), epochs=5).is_beaten == is_beaten
+        assert fit(KernelPLS(), data(objective, seed=seed), epochs=5).prefers_additive == prefers_additive
 
 
 def test_a_rival_that_does_not_predict_changes_nothing():
@@ -105,7 +105,7 @@ def test_the_chosen_one_is_likelier_by_schwarz_criterion():
     rows = data(waves)
     classifier = fit(KernelPLS(), rows, epochs=5)
     n = len(rows.labelled())
-    own, rival = (each._negative_evidence(each.theta.numpy())[0] for each in (classifier, classifier.rival))
+    own, rival = (each._negative_evidence(each.theta.numpy())[0] for each in (classifier, classifier.additive_model))
     assert own - rival > math.log(n)
 
 
@@ -117,10 +117,10 @@ def test_a_rival_to_which_most_is_chance_does_not_predict():
     classifier.theta.copy_(torch.tensor([-3.0, -3.0, -3.0, 0.0, -12.0]))  # explains noise by short length scales
     for _ in range(3):
         learned = classifier.learn(batch)
-    rival = classifier.rival.learn(batch)
+    rival = classifier.additive_model.learn(batch)
     assert (learned["loss"] - rival["loss"]) * len(batch) > math.log(len(batch))
-    assert classifier.rival.is_mostly_chance
-    assert not classifier.is_beaten
+    assert classifier.additive_model.is_mostly_noise
+    assert not classifier.prefers_additive
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_what_it_has_learned_is_in_checkpoints():
     other = KernelPLS()
     other.bind(CUBE)
     other.load_state_dict(classifier.state_dict())
-    assert other.is_beaten
+    assert other.prefers_additive
     assert torch.allclose(other.posterior(at).mean, classifier.posterior(at).mean)
 
 
@@ -147,7 +147,7 @@ def test_what_it_has_learned_is_in_checkpoints():
 def test_a_loaded_study_goes_on_by_it_bit_for_bit(tmp_path):
     def go_on(study, n):
         study.optimize(waves, n_trials=n, progress=False)
-        assert study._state.classifier.is_beaten
+        assert study._state.classifier.prefers_additive
         return [trial.params for trial in study.trials]
 
     whole, part = (Study(HYPERCUBE, journal=tmp_path / f"{name}.jsonl", seed=0) for name in "ab")
@@ -164,15 +164,15 @@ def test_what_leaves_out_branches_keeps_its_rival_too():
     told._bind(space)
     loaded.load_state_dict(told.state_dict())
     loaded._bind(space)
-    assert torch.equal(loaded.model.rival.theta, torch.arange(6.0).double())
+    assert torch.equal(loaded.model.additive_model.theta, torch.arange(6.0).double())
 
 
 def test_constraints_have_none():
     study = Study(CUBE, seed=0)
     study.optimize(lambda params: Outcome(waves(params), constraints=[params["x"] - 0.5]), n_trials=12, progress=False)
-    heads = study._state.feasibility._heads.values()
+    heads = study._state.feasibility._models.values()
     assert heads
-    assert all(head.rival is None for head in heads)
+    assert all(head.additive_model is None for head in heads)
 
 
 def test_where_there_is_none():
@@ -188,7 +188,7 @@ def test_where_there_is_none():
     ]:
         classifier = KernelPLS(**settings)
         classifier.bind(space)
-        assert classifier.rival is None
+        assert classifier.additive_model is None
 
 
 def test_parameters_with_levels_and_conditions_add_too():
@@ -205,9 +205,21 @@ def test_parameters_with_levels_and_conditions_add_too():
         rate = math.cos(4 * math.log(params["rate"]))
         return 0.3 * (params["layers"] % 3) + rate + {"a": 0, "b": 1, "c": 0.5}[params["kind"]]
 
-    assert fit(KernelPLS(), data(objective, 80, space), epochs=5).is_beaten
+    assert fit(KernelPLS(), data(objective, 80, space), epochs=5).prefers_additive
 
 
 def test_additive_is_yes_or_no():
     with pytest.raises(SettingError, match="additive"):
         KernelPLS(additive="mostly")
+
+
+def test_states_of_version_0_2_load():
+    own, loaded = fit(KernelPLS(), data(waves), epochs=5), KernelPLS()
+    loaded.bind(own.space)
+    former = {key.replace("additive_model.", "rival."): value for key, value in own.state_dict().items()}
+    extra = former["_extra_state"]
+    former["_extra_state"] = {**extra, "is_beaten": extra["prefers_additive"]}
+    del former["_extra_state"]["prefers_additive"]
+    loaded.load_state_dict(former)
+    assert loaded.prefers_additive
+    assert torch.equal(loaded.additive_model.theta, own.additive_model.theta)

@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
 from deepbore import Categorical, KernelPLS, Real, SearchSpace, Study
-from deepbore.classifiers.kernel.least_squares import KernelFit, without_crashes
+from deepbore.classifiers.kernel.least_squares import BaseKernelPLS, drop_random_failures
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch, LabelledObservations
@@ -68,13 +68,13 @@ def test_a_second_failure_beside_the_first_confirms_it():
 
 
 def test_what_others_expect_is_the_fit_without_the_row(monkeypatch):
-    points, heads, learn = scattered(15), [], KernelFit.learn_all
+    points, heads, learn = scattered(15), [], BaseKernelPLS.learn_all
     failed = np.isin(np.arange(15), [3, 8, 11])
-    monkeypatch.setattr(KernelFit, "learn_all", lambda head, rows: heads.append(head) or learn(head, rows))
+    monkeypatch.setattr(BaseKernelPLS, "learn_all", lambda head, rows: heads.append(head) or learn(head, rows))
     classifier, expected = KernelPLS().bind(PLANE), []
-    without_crashes(
+    drop_random_failures(
         data(points, failed).labelled(),
-        lambda rows: expected.append(classifier._expected_by_others(rows)) or expected[0],
+        lambda rows: expected.append(classifier._leave_one_out(rows)) or expected[0],
     )
     theta, z = heads[0].theta.numpy(), (~failed).astype(float) - (~failed).mean()
     kernel = Matern(np.exp(theta[:2]), nu=2.5) * math.exp(theta[2])
@@ -93,7 +93,7 @@ def test_only_failures_where_a_success_is_likelier_are_left_out(rows):
     numbers = torch.arange(n, dtype=torch.float64)[:, None]
     batch = LabelledBatch(numbers, torch.ones(n, 1), torch.ones(n), failed=failed)
     usual = (~failed).double().mean()
-    kept = without_crashes(batch, lambda _: expected - usual)
+    kept = drop_random_failures(batch, lambda _: expected - usual)
     # what is expected plus and less the share of successes need not be the same float
     sure = [k for k, (f, e) in enumerate(rows) if not f or e < 0.5 - 1e-9]
     doubtful = [k for k, (f, e) in enumerate(rows) if f and abs(e - 0.5) <= 1e-9]
@@ -104,7 +104,7 @@ def test_only_failures_where_a_success_is_likelier_are_left_out(rows):
 def test_without_failures_nothing_is_asked():
     batch = data(scattered(10), np.zeros(10, dtype=bool)).labelled()
     assert batch.failed is None
-    assert without_crashes(batch, pytest.fail) is batch
+    assert drop_random_failures(batch, pytest.fail) is batch
 
 
 def test_a_pending_trial_is_no_failure():

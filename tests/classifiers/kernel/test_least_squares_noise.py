@@ -14,7 +14,7 @@ from deepbore.acquisition import LogExpectedImprovement
 from deepbore.acquisition.botorch import joint_acquisition
 from deepbore.candidates import Search
 from deepbore.classifiers.kernel.kernels import matern52
-from deepbore.classifiers.kernel.posterior import drawn_without_noise
+from deepbore.classifiers.kernel.posterior import noiseless_scenarios
 from deepbore.data.observations import Observations
 from deepbore.labels import LabelledObservations
 from deepbore.testing import fit
@@ -82,7 +82,7 @@ def test_the_best_of_a_scenario_is_a_feasible_row_of_this_run():
     root = torch.linalg.inv(torch.linalg.cholesky(covariance + 0.1 * torch.eye(20)))
     z = 1 - x[:, 0]
     late = torch.arange(20) >= 15
-    some = drawn_without_noise(covariance, root, z, 0.1, late)
+    some = noiseless_scenarios(covariance, root, z, 0.1, late)
     assert ((covariance @ some.coefficients)[late].amax(0) - some.shift).numpy() == pytest.approx(float(z[15]))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from deepbore.candidates import distinct
+from deepbore.candidates import select_new
 from deepbore.strategies import Proposal, Strategy, View
 
 
@@ -34,7 +34,7 @@ class RandomShare(Strategy):
         if float(torch.rand(1, generator=view.generator)) >= self.share:
             return self.base.propose(view, q)
         random = view.space.sample(100 * q, view.generator)
-        return Proposal(distinct(random, view.observations, q, view.generator, view.chosen))
+        return Proposal(select_new(random, view.observations, q, view.generator, view.chosen))
 
     def state_dict(self) -> dict[str, Any]:
         return {"base": self.base.state_dict()}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deepbore import KernelPLS, LogExpectedImprovement
-from deepbore.candidates import distinct
+from deepbore.candidates import select_new
 from deepbore.strategies import Proposal, Strategy, View
 
 START, LEAST, MOST = 0.8, 2**-7, 1.6  # side of the box, as a share of each parameter's range
@@ -44,7 +44,7 @@ class TrustRegion(Strategy):
             random[:, moving] = moved[:, moving].clamp(0, 1)
             random = view.space.snap(random)
         ranked, _ = search.best_first(random)
-        return Proposal(distinct(ranked, view.observations, q, view.generator, view.chosen), self.classifier)
+        return Proposal(select_new(ranked, view.observations, q, view.generator, view.chosen), self.classifier)
 
     def state_dict(self) -> dict[str, Any]:
         bound = self.classifier.space is not None
