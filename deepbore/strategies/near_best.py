@@ -228,10 +228,6 @@ class LocalAxes(nn.Module):
         u: Tensor = (points - self.centre) @ self._into
         return u
 
-    def points(self, u: Tensor) -> Tensor:
-        """u (n x d) -> points (n x d), which may lie outside the space."""
-        return self.centre + u @ self.axes.mT
-
     @classmethod
     def of_parameters(cls, good: Tensor) -> Self:
         """The axes of the parameters, scaled by the standard deviation of the good rows.

@@ -98,7 +98,7 @@ def test_reports_are_for_programs_that_ask():
     [
         ({"budget": 81}, "budget must be a Budget"),
         ({"directions": ["minimize", "minimize"]}, "one objective"),
-        ({"labels": EmphasiseChanges(ThresholdLabels())}, "remember nothing"),
+        ({"labels": EmphasiseChanges(ThresholdLabels())}, "have no state"),
     ],
 )
 def test_what_does_not_go_with_budgets_is_refused(tmp_path, settings, says):

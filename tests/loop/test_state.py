@@ -72,7 +72,7 @@ def test_a_snapshot_that_was_cut_off_is_made_anew(tmp_path, caplog, kept):
 def test_a_users_own_file_is_not_overwritten(tmp_path):
     (tmp_path / "model.jsonl.ckpt").write_bytes(b"weights of a week")
     study = Study(HALF_LOG, n_initial=4, journal=tmp_path / "model.jsonl")
-    with pytest.raises(JournalError, match="no snapshot of deepbore"):
+    with pytest.raises(JournalError, match="not a snapshot of deepbore"):
         study.ask()
     assert (tmp_path / "model.jsonl.ckpt").read_bytes() == b"weights of a week"
 
