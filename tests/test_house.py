@@ -10,7 +10,7 @@ import pytest
 
 import cases
 import deepbore
-from deepbore import acquisition, candidates, classifiers, errors, evaluators, labels
+from deepbore import acquisition, candidates, classifiers, errors, evaluators, labels, strategies
 
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
@@ -70,6 +70,7 @@ def test_no_file_of_a_room_waits_for_itself(room):
         (labels, labels.Labelling, cases.LABELLINGS),
         (acquisition, acquisition.Acquisition, cases.ACQUISITIONS),
         (candidates, candidates.Candidates, cases.CANDIDATES),
+        (strategies, strategies.Strategy, cases.STRATEGIES),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
