@@ -102,10 +102,10 @@ class OtherBranches(Strategy):
 
     def _bind(self, space: SearchSpace) -> None:
         self.model.bind(space)
-        if self._kept:
+        if "theta" in self._kept:
             self.model.theta.copy_(self._kept["theta"])
-            if self.model.additive_model is not None and "additive_theta" in self._kept:
-                self.model.additive_model.theta.copy_(self._kept["additive_theta"])
+        if self.model.additive_model is not None and "additive_theta" in self._kept:
+            self.model.additive_model.theta.copy_(self._kept["additive_theta"])
         self._kept = {}
 
     def state_dict(self) -> dict[str, Any]:

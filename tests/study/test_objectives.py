@@ -41,8 +41,8 @@ def test_defaults_for_several_objectives():
     [
         ({"labels": ThresholdLabels()}, "grades outcomes of 1 value"),
         ({"labels": ObjectiveLabels(3)}, "grades outcomes of 3 value"),
-        ({"labels": ObjectiveLabels(2), "classifier": KernelPLS()}, "is about a front"),
-        ({"labels": ChebyshevLabels(), "acquisition": LogHypervolumeImprovement()}, "is about a front"),
+        ({"labels": ObjectiveLabels(2), "classifier": KernelPLS()}, "needs the front"),
+        ({"labels": ChebyshevLabels(), "acquisition": LogHypervolumeImprovement()}, "needs the front"),
         ({"classifier": PerColumn(KernelPLS(), 3)}, "columns=2"),
         ({"gamma": 0.3}, "no gamma"),
     ],

@@ -94,7 +94,7 @@ def test_a_study_does_not_share_its_classifier_with_another_that_goes_on():
     first, second = (Study(LINE, seed=seed, n_initial=2, classifier=head) for seed in (1, 2))
     go_on(second, 3)
     for call in (first.ask, first.fit, lambda: first.optimize(lambda p: p["x"], 1)):
-        with pytest.raises(SettingError, match="KernelPLS was given to another study, too"):
+        with pytest.raises(SettingError, match="KernelPLS was given to another study too"):
             call()
     first.add({"x": [0.5]}, [1.0])
     assert len(first.trials) == 1
