@@ -54,9 +54,11 @@ def log_improvement(mean: Tensor, std: Tensor, best: Tensor | float) -> Tensor:
 def log_h(u: Tensor) -> Tensor:
     """log(phi(u) + u Phi(u)), phi and Phi the standard normal density and distribution function; stable for all u."""
     density = -u * u / 2 - math.log(2 * math.pi) / 2
-    above = u.clamp(min=-1)
+    above = torch.where(u > -1, u, -1.0)  # not `clamp`, whose gradient at the bound itself is none of either branch
     direct = ((-above * above / 2).exp() / math.sqrt(2 * math.pi) + above * torch.special.ndtr(above)).log()
-    below = u.clamp(max=-1)  # Phi(u) / phi(u) by the scaled error function, where Phi itself loses its digits
+    below = torch.where(
+        u > -1, -1.0, u
+    )  # Phi(u) / phi(u) by the scaled error function, where Phi itself loses its digits
     mills = math.sqrt(math.pi / 2) * torch.special.erfcx(-below / math.sqrt(2))
     tail = density + torch.log1p((below * mills).clamp(min=-1 + 1e-12))
     return torch.where(u > -1, direct, tail)

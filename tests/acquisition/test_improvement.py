@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import pytest
 import torch
 from hypothesis import given, strategies as st
@@ -89,3 +90,14 @@ def test_where_most_is_chance_improvement_is_over_a_row_of_this_run():
     expected = classifier.posterior(study.observations.points).mean
     assert float(classifier.best_label) == pytest.approx(float(expected[own].max()), abs=1e-6)
     assert float(expected.max()) > float(expected[own].max()) + 0.01
+
+
+@pytest.mark.parametrize("u", [-1e4, -38.0, -3.0, -1.0001, -1.0, -0.9999, 0.0, 3.0, 40.0])
+def test_the_gradient_of_the_logarithm_is_exact_where_its_two_forms_meet(u):
+    """d log h / du = Phi / (phi + u Phi), in 60 digits; regression: 1.0 in place of 1.904 at u = -1."""
+    mpmath.mp.dps = 60
+    at = torch.tensor(u, dtype=torch.float64, requires_grad=True)
+    log_h(at).backward()
+    x = mpmath.mpf(u)
+    exact = mpmath.ncdf(x) / (mpmath.npdf(x) + x * mpmath.ncdf(x)) if u > -30 else -x + 2 / -x
+    assert float(at.grad) == pytest.approx(float(exact), rel=1e-3 if u < -30 else 1e-9)
