@@ -57,7 +57,7 @@ class UpsideDown(Head):
 
 class Unweighted(Head):
     def fit(self, batch):
-        return super().fit(replace(batch, weight=torch.ones_like(batch.weight)))
+        return super().fit(replace(batch, weight=torch.ones_like(batch.weight), pending=None))
 
 
 class DrawsFromAll(Head):

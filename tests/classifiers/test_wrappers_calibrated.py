@@ -289,7 +289,7 @@ def test_too_few_of_a_class_change_nothing_and_are_told_once(caplog):
     ours, theirs = classifier.posterior(points), classifier.base.posterior(points)
     assert torch.equal(ours.mean, theirs.mean)
     assert torch.equal(ours.std, theirs.std)
-    told = [record.levelname for record in caplog.records if record.name.endswith("calibrated")]
+    told = [record.levelname for record in caplog.records if record.name.endswith("wrappers")]
     assert told == ["INFO"]
     assert "KernelPLS is not calibrated yet: it takes 9 observations" in caplog.text
     fit(enough := Calibrated(KernelPLS(), min_per_class=8), data, epochs=1)
