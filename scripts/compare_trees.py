@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """What a change of the code does to the results: the default method of two trees, on the same problems and seeds.
 
-    python scripts/compare_trees.py ../before . --out docs/results/redesign_0_3.json
+    python scripts/compare_trees.py ../before . --out docs/results/redesign_0_3.json [--rows FOLDER]
 
 Each group runs `scripts/benchmark.py` of one tree and then of the other, one process with one thread. A run is the same
 where its whole curve of best values is, to the digits that a row keeps. The rest is told by `ratio`: the regret at the
@@ -27,27 +27,26 @@ ROOT = Path(__file__).parent.parent
 MIXED = [f"bbob-mixint/f{function:02d}/i01/d05" for function in (1, 8, 15, 22)]
 CONSTRAINED = [f"bbob-constrained/f{function:02d}/i01/d05" for function in (1, 10, 20, 30, 40)]
 LEARNERS = ["levels/knn-cancer", "levels/svm-diabetes", "training/knn-cancer", "training/svm-diabetes"]
+BRANCHES = ["branches/12x2-3", "branches/12x2-6", "branches/6x3-0", "branches/6x3-1"]
 GROUPS = {
-    "bbob": "--suite bbob --dimensions 5 --instances 1 --seeds 2 --trials 60",
+    "bbob": "--suite bbob --dimensions 5 --instances 1 --seeds 1 --trials 60",
     "bbob-mixint": f"--problems {' '.join(MIXED)} --seeds 2 --trials 60",
     "bbob-constrained": f"--problems {' '.join(CONSTRAINED)} --seeds 2 --trials 40",
-    "branches": "--suite branches --seeds 2 --trials 60",
+    "branches": f"--problems {' '.join(BRANCHES)} --seeds 2 --trials 60",
     "tables": "--suite tables --seeds 2 --trials 50",
     "levels and training": f"--problems {' '.join(LEARNERS)} --seeds 2 --trials 40",
     "noisy": "--suite noisy --seeds 2 --trials 60",
-    "functions, batches of 8": "--suite functions --seeds 5 --trials 80 --workers 8",
-    "branches, batches of 8": "--suite branches --seeds 2 --trials 80 --workers 8",
+    "functions, batches of 8": "--suite functions --seeds 5 --trials 64 --workers 8",
+    "branches, batches of 8": f"--problems {' '.join(BRANCHES)} --seeds 3 --trials 64 --workers 8",
 }
 
 
-def run(tree: Path, options: str) -> list[rows.Run]:
-    """The runs of a tree's own benchmark."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "rows.jsonl"
-        command = [sys.executable, "scripts/benchmark.py", *options.split(), "--processes", "1", "--out", str(out)]
-        environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
-        subprocess.run(command, cwd=tree, env=environment, check=True, stdout=subprocess.DEVNULL)
-        return rows.read([out])
+def run(tree: Path, options: str, out: Path) -> list[rows.Run]:
+    """The runs of a tree's own benchmark; those that `out` has are not made again."""
+    command = [sys.executable, "scripts/benchmark.py", *options.split(), "--processes", "1", "--out", str(out)]
+    environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=tree, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return rows.read([out])
 
 
 def commit(tree: Path) -> str:
@@ -84,11 +83,16 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="GROUP")
     parser.add_argument("--out", type=Path, help="a file for what is found")
+    parser.add_argument("--rows", type=Path, help="a folder for the rows, from which an interrupted comparison goes on")
     given = parser.parse_args()
+    folder = given.rows or Path(tempfile.mkdtemp())
     about = {"command": " ".join(["python", *sys.argv]), "commits": [commit(given.before), commit(given.after)]}
     found = {}
     for name in given.groups:
-        before, after = (run(tree.resolve(), GROUPS[name]) for tree in (given.before, given.after))
+        before, after = (
+            run(tree.resolve(), GROUPS[name], folder.resolve() / which / f"{name}.jsonl")
+            for which, tree in (("before", given.before), ("after", given.after))
+        )
         found[name] = {"options": GROUPS[name]} | compared(before, after)
         print(name, json.dumps({key: value for key, value in found[name].items() if key != "differ"}), flush=True)
         if given.out:
