@@ -25,19 +25,20 @@ from reporting import facts, regrets, rows
 
 ROOT = Path(__file__).parent.parent
 MIXED = [f"bbob-mixint/f{function:02d}/i01/d05" for function in (1, 8, 15, 22)]
-CONSTRAINED = [f"bbob-constrained/f{function:02d}/i01/d05" for function in (1, 10, 20, 30, 40)]
-LEARNERS = ["levels/knn-cancer", "levels/svm-diabetes", "training/knn-cancer", "training/svm-diabetes"]
+CONSTRAINED = [f"bbob-constrained/f{function:02d}/i01/d05" for function in (1, 20, 40)]
 BRANCHES = ["branches/12x2-3", "branches/12x2-6", "branches/6x3-0", "branches/6x3-1"]
+LEARNERS = ["levels/knn-cancer", "training/svm-diabetes"]
+NOISY = ["noisy/branin-normal", "noisy/hartmann3-student", "noisy/hartmann6-loud", "noisy/hartmann6-cauchy"]
 GROUPS = {
+    "functions, batches of 8": "--suite functions --seeds 3 --trials 64 --workers 8",
+    "branches, batches of 8": f"--problems {' '.join(BRANCHES)} --seeds 2 --trials 64 --workers 8",
     "bbob": "--suite bbob --dimensions 5 --instances 1 --seeds 1 --trials 60",
     "bbob-mixint": f"--problems {' '.join(MIXED)} --seeds 2 --trials 60",
     "bbob-constrained": f"--problems {' '.join(CONSTRAINED)} --seeds 2 --trials 40",
     "branches": f"--problems {' '.join(BRANCHES)} --seeds 2 --trials 60",
     "tables": "--suite tables --seeds 2 --trials 50",
     "levels and training": f"--problems {' '.join(LEARNERS)} --seeds 2 --trials 40",
-    "noisy": "--suite noisy --seeds 2 --trials 60",
-    "functions, batches of 8": "--suite functions --seeds 5 --trials 64 --workers 8",
-    "branches, batches of 8": f"--problems {' '.join(BRANCHES)} --seeds 3 --trials 64 --workers 8",
+    "noisy": f"--problems {' '.join(NOISY)} --seeds 2 --trials 50",
 }
 
 
