@@ -34,11 +34,11 @@ GROUPS = {
     "branches, batches of 8": f"--problems {' '.join(BRANCHES)} --seeds 2 --trials 64 --workers 8",
     "bbob": "--suite bbob --dimensions 5 --instances 1 --seeds 1 --trials 60",
     "bbob-mixint": f"--problems {' '.join(MIXED)} --seeds 2 --trials 60",
-    "bbob-constrained": f"--problems {' '.join(CONSTRAINED)} --seeds 2 --trials 40",
-    "branches": f"--problems {' '.join(BRANCHES)} --seeds 2 --trials 60",
+    "bbob-constrained": f"--problems {' '.join(CONSTRAINED)} --seeds 1 --trials 40",
+    "branches": f"--problems {' '.join(BRANCHES)} --seeds 1 --trials 60",
     "tables": "--suite tables --seeds 2 --trials 50",
-    "levels and training": f"--problems {' '.join(LEARNERS)} --seeds 2 --trials 40",
-    "noisy": f"--problems {' '.join(NOISY)} --seeds 2 --trials 50",
+    "levels and training": f"--problems {' '.join(LEARNERS)} --seeds 1 --trials 40",
+    "noisy": f"--problems {' '.join(NOISY)} --seeds 1 --trials 50",
 }
 
 
