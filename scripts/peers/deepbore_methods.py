@@ -3,13 +3,22 @@
 from collections.abc import Callable
 
 import deepbore as db
+from deepbore.acquisition import Acquisition
+from deepbore.classifiers import Classifier
 from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome
 from deepbore.space import Params
+from deepbore.strategies import ModelStrategy, NearBest, Strategy, Turns
 from peers import papers, searches, variants
 from peers.base import HandlePeer
 from peers.variants.design import sobol_first
 from peers.variants.settings import Settings
+
+
+def with_near_best(classifier: Classifier, acquisition: Acquisition | None = None) -> Strategy:
+    """A classifier in turns with the model of the rows near the best one, as the default kernel is in real spaces."""
+    return Turns([ModelStrategy(classifier, acquisition), NearBest()])
+
 
 PAPERS = papers.methods()
 METHODS: dict[str, Callable[[], Settings]] = {
@@ -31,6 +40,10 @@ METHODS: dict[str, Callable[[], Settings]] = {
     "RelativeRatio": lambda: {"classifier": db.RelativeRatio()},
     "XGBoost": lambda: {"classifier": db.XGBoost()},
     "Calibrated": lambda: {"classifier": db.Calibrated(db.DeepEnsemble())},
+    # the same with what the default kernel has
+    "DeepPLS-near": lambda: {"strategy": with_near_best(db.DeepPLS(), db.LogExpectedImprovement())},
+    "RandomForest-near": lambda: {"strategy": with_near_best(db.RandomForest(), db.LogExpectedImprovement())},
+    "DeepEnsemble-near": lambda: {"strategy": with_near_best(db.DeepEnsemble()), "labels": db.ValueGradedLabels(0.5)},
     **PAPERS,
     **searches.METHODS,
     **variants.ALL,
