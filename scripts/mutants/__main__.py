@@ -2,7 +2,7 @@
 
     python scripts/mutants labels                            # all mutants of deepbore/labels, hours
     python scripts/mutants labels --sample 40 --seed 1       # 40 of them, minutes
-    python scripts/mutants data/ranking.py --sample 20       # of one file
+    python scripts/mutants data/ranking.py --sample 20       # of one file, or several
 
 A mutant is the room with one expression, condition or call changed; texts, annotations and what is raised are left
 alone. A run without a mutant finds which of the room's quick tests run which lines; those of the changed line then run
@@ -12,17 +12,22 @@ others are noticed.
 """
 
 import argparse
+import json
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from mutants.forks import forked
+from mutants.fresh import NO_TEST, notices, prepare, run_pytest
+from mutants.live import Live
 from mutants.mutation import Mutant, sampled_mutants
-from mutants.tracing import Only, Trace, Tracing
-from mutants.trial import prepare, tests_pass
+from mutants.tracing import Trace, Tracing, statement_in_function
 
 SHARE = 0.9
+HOUR = 3600
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
 
@@ -37,53 +42,70 @@ def equivalents(text: str) -> set[tuple[str, str, str]]:
     return changes
 
 
-def files_of(target: str) -> tuple[list[Path], Path]:
-    """The files of a room, or one of them, and the folder of the room's tests."""
+def files_of(target: str) -> list[Path]:
+    """The files of a room, or one of them."""
     path = Path("deepbore", target)
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    return files, Path("tests", path.relative_to("deepbore").parts[0])
-
-
-def notices(trace: Trace, mutant: Mutant) -> bool:
-    """Whether a test fails of those that run the changed line, or of their files: a fixture may be shared there."""
-    tests = trace.tests(mutant)
-    if not tests:
-        return False
-    files = sorted({test.split("::")[0] for test in tests})
-    seconds = 10 + 4 * sum(trace.seconds.values())
-    return not tests_pass(mutant, files, [Only(tests)], seconds) or not tests_pass(mutant, files, [], seconds)
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
 def traced(files: list[Path], room: Path) -> Trace:
     """Which tests run which lines, from a run without a mutant."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.json")
-        if not tests_pass(None, [str(room)], [Tracing(files, path)], 1800):
+        if forked(lambda: run_pytest([str(room)], Tracing(files, path)), HOUR):
             sys.exit(f"{room}: a quick test fails without a mutant")
         return Trace(path)
 
 
-def report(word: str, mutant: Mutant) -> None:
-    """One line: what became of the mutant, where it is and what it changes."""
-    print(f"{word:10} {mutant.path}:{mutant.line}  {mutant.before}  ->  {mutant.after}", flush=True)
+class Report:
+    """A line for each mutant as soon as it is known whether tests notice it, in this process or a fork."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        path.touch()
+
+    def __call__(self, mutant: Mutant, noticed: bool | None) -> None:
+        word = {True: "killed", False: "survived", None: "equivalent"}[noticed]
+        print(f"{word:10} {mutant.path}:{mutant.line}  {mutant.before}  ->  {mutant.after}", flush=True)
+        with self.path.open("a") as file:
+            file.write(json.dumps([word, hash(mutant)]) + "\n")
+
+    def words(self) -> dict[int, str]:
+        """What became of the mutants, by their hashes."""
+        return {key: word for word, key in map(json.loads, self.path.read_text().splitlines())}
+
+
+def try_all(mutants: list[Mutant], trace: Trace, room: Path, report: Report) -> None:
+    """All mutants: those in functions in a process that has collected the tests, the others in fresh ones."""
+    live = [mutant for mutant in mutants if statement_in_function(mutant.path, mutant.line)]
+    if forked(lambda: run_pytest([str(room)], Live(live, trace, report)), 100 * HOUR, quiet=False) not in (0, NO_TEST):
+        sys.exit("not all mutants were tried")
+    known = report.words()
+    for mutant in mutants:
+        if hash(mutant) not in known:
+            report(mutant, notices(mutant, trace.files(mutant), trace.limit))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("target", help="a room of deepbore/, or a file in one")
+    parser.add_argument("targets", nargs="+", help="a room of deepbore/, or files of one")
     parser.add_argument("--sample", type=int, help="number of mutants, drawn at random (default: all)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    files, room = files_of(args.target)
+    files = [file for target in args.targets for file in files_of(target)]
+    room = Path("tests", files[0].relative_to("deepbore").parts[0])
     listed = equivalents(EQUIVALENT.read_text())
     prepare()
     trace = traced(files, room)
-    counts = {"killed": 0, "survived": 0, "equivalent": 0}
-    for mutant in sampled_mutants(files, args.sample, args.seed):
-        word = "equivalent" if mutant.change in listed else "killed" if notices(trace, mutant) else "survived"
-        report(word, mutant)
-        counts[word] += 1
-    print(", ".join(f"{count} {word}" for word, count in counts.items()))
+    with tempfile.TemporaryDirectory() as folder:
+        report = Report(Path(folder, "report.jsonl"))
+        mutants = sampled_mutants(files, args.sample, args.seed)
+        for mutant in mutants:
+            if mutant.change in listed:
+                report(mutant, None)
+        try_all([mutant for mutant in mutants if mutant.change not in listed], trace, room, report)
+        counts = Counter(report.words().values())
+    print(", ".join(f"{counts[word]} {word}" for word in ("killed", "survived", "equivalent")))
     return int(counts["killed"] < SHARE * (counts["killed"] + counts["survived"]))
 
 

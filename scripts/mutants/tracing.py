@@ -38,16 +38,6 @@ class Tracing:
         self.target.write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
 
 
-class Only:
-    """A plugin of pytest that runs some tests only, in their order."""
-
-    def __init__(self, tests: list[str]):
-        self.place = {test: place for place, test in enumerate(tests)}
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((i for i in items if i.nodeid in self.place), key=lambda item: self.place[item.nodeid])
-
-
 class Trace:
     """What `Tracing` wrote: the tests of a mutant."""
 
@@ -56,15 +46,22 @@ class Trace:
         self.seconds: dict[str, float] = read["seconds"]
         self.lines: dict[str, dict[str, list[str]]] = read["lines"]
 
-    def tests(self, mutant: Mutant) -> list[str]:
-        """Tests that run the changed statement, quick ones first; all if it runs at import."""
+    def tests(self, mutant: Mutant) -> set[str]:
+        """Tests that run the changed statement; all if it runs at import."""
         statement = statement_in_function(mutant.path, mutant.line)
         if statement is None:
-            tests = set(self.seconds)
-        else:
-            lines = self.lines[str(mutant.path.resolve())]
-            tests = {test for line in statement for test in lines.get(str(line), []) if test}
-        return sorted(tests, key=self.seconds.__getitem__)
+            return set(self.seconds)
+        lines = self.lines[str(mutant.path.resolve())]
+        return {test for line in statement for test in lines.get(str(line), []) if test}
+
+    def files(self, mutant: Mutant) -> list[str]:
+        """Test files with a test of the mutant."""
+        return sorted({test.split("::")[0] for test in self.tests(mutant)})
+
+    @property
+    def limit(self) -> float:
+        """Seconds after which a mutant is taken for an endless loop."""
+        return 10 + 4 * sum(self.seconds.values())
 
 
 def statement_in_function(path: Path, line: int) -> range | None:
