@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from deepbore import EmphasiseChanges, Study, ThresholdLabels, minimize
+from deepbore import Budget, EmphasiseChanges, Outcome, Study, ThresholdLabels, minimize
 from deepbore.data.observations import Observations
-from deepbore.labels import ImprovementLabels, LabelledObservations, changed_rows, default_labels
+from deepbore.labels import ImprovementLabels, LabelledBatch, LabelledObservations, changed_rows, default_labels
 from plane import LINE
 
 
@@ -90,3 +90,24 @@ def test_labels_that_remember_begin_each_run_anew():
 
     labels = EmphasiseChanges(ThresholdLabels(0.3))
     assert run(labels) == run(labels) == run(EmphasiseChanges(ThresholdLabels(0.3)))
+
+
+def test_a_batch_has_what_trials_may_spend_and_which_have_failed():
+    study = Study(LINE, budget=Budget("epochs", 1, 9), seed=0)
+    for trial, failed in zip(study.ask(3), [False, True, False], strict=True):
+        study.tell(trial, None if failed else float(trial.id), failed=failed)
+    batch = LabelledBatch.of(study.observations, ThresholdLabels())
+    assert batch.failed.tolist() == batch.failures.tolist() == [False, True, False]
+    assert batch.budgets.tolist() == [1, 1, 1]
+    plain = LabelledBatch.of(told([1.0, 2.0]), ThresholdLabels())
+    assert plain.failed is plain.budgets is None
+    assert plain.failures.tolist() == [False, False]
+
+
+def test_improvement_is_over_rows_that_keep_every_constraint_if_there_are_any():
+    study = Study(LINE, seed=0)
+    for trial, constraints in zip(study.ask(3), [[1.0, -1.0], [-1.0, -1.0], [-1.0, 1.0]], strict=True):
+        study.tell(trial, Outcome(0.0, constraints=constraints))
+    batch = LabelledBatch.of(study.observations, ThresholdLabels())
+    assert batch.may_be_best.tolist() == [False, True, False]
+    assert batch.take(torch.tensor([0, 2])).may_be_best.tolist() == [True, True]
