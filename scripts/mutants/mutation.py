@@ -55,8 +55,8 @@ def left_out(node: cst.Expr) -> Iterator[cst.CSTNode]:
 
 
 def unset(node: cst.Assign | cst.AnnAssign) -> Iterator[cst.CSTNode]:
-    """None for another value."""
-    if node.value is not None and not m.matches(node.value, m.Name("None")):
+    """None for another value; but not for False, which few tell apart."""
+    if node.value is not None and not m.matches(node.value, m.Name("None") | m.Name("False")):
         yield node.with_changes(value=cst.Name("None"))
 
 
