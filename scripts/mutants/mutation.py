@@ -10,10 +10,11 @@ import libcst as cst
 from libcst import matchers as m
 from mutmut.mutation import mutators
 
-# Texts are for people, and what only mypy or a reader sees changes nothing.
+# Texts are for people, and what only ruff, mypy or a reader sees changes nothing.
 NOT_MUTATED = (
     m.Annotation()
     | m.Raise()
+    | m.Arg(keyword=m.Name("strict"))
     | m.Import()
     | m.ImportFrom()
     | m.Decorator()
@@ -42,7 +43,7 @@ def negated(node: cst.If | cst.While) -> Iterator[cst.CSTNode]:
 
 
 def with_a_default(node: cst.Call) -> Iterator[cst.CSTNode]:
-    """The call without one of its keyword arguments; `strict` is asked for by ruff, `device` always the same."""
+    """The call without one of its keyword arguments; `strict` is for ruff, and the device is always the same here."""
     for i, arg in enumerate(node.args):
         if arg.keyword and arg.keyword.value not in ("device", "strict"):
             yield node.with_changes(args=[*node.args[:i], *node.args[i + 1 :]])
