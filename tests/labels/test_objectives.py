@@ -14,7 +14,7 @@ from deepbore.data.array_ranking import crowding, fronts, non_dominated
 from deepbore.data.observations import Observations
 from deepbore.errors import SettingError
 from deepbore.labels import ChebyshevLabels, NonDominationLabels, ObjectiveLabels, ValueGradedLabels, front_rows
-from deepbore.labels.objectives import simplex_point
+from deepbore.labels.objectives import reference_values, simplex_point
 from plane import LINE, SQUARE
 from trading_off import BOTH, told
 
@@ -109,6 +109,14 @@ def test_objectives_tell_nothing_apart_where_all_trials_are_alike_and_none_has_f
     assert not ObjectiveLabels(2)(told([[1.0, 2.0]] * 3)).separable
     assert ObjectiveLabels(2)(told([[1.0, 2.0], [1.0, 3.0]])).separable
     assert ObjectiveLabels(2)(told([[1.0, 2.0], [math.nan, math.nan]])).separable
+
+
+def test_where_most_values_are_the_best_one_or_too_far_apart_the_reference_is_the_worst_value():
+    tied = torch.tensor([[2.0, 5.0]] * 9 + [[3.0, 9.0]])
+    assert reference_values(tied[:1], tied).tolist() == [3, 9]
+    assert reference_values(tied[:1], tied[:9]).tolist() == [4, 10]  # nothing is known of their extent
+    far = torch.tensor([[1.7e308, -1.7e308], [-1.7e308, 1.7e308], [0.0, 1.0]], dtype=torch.float64)
+    assert reference_values(far, far).tolist() == [1.7e308, 1.7e308]
 
 
 def test_one_objective_has_all_of_the_weight():

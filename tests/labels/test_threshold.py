@@ -71,6 +71,8 @@ def test_failures_are_class_0_and_enough_to_learn_from():
     labels = ThresholdLabels(0.5)(told([1.0, float("nan"), 1.0]))
     assert labels.z[:, 0].tolist() == [1, 0, 1]
     assert labels.separable
+    assert not ThresholdLabels(0.5)(told([1.0, 1.0])).separable
+    assert ThresholdLabels(0.5)(told([1.0, 2.0])).separable
 
 
 def test_improvement_labels_give_the_loss_of_lfbo():
