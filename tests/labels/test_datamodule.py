@@ -111,3 +111,28 @@ def test_improvement_is_over_rows_that_keep_every_constraint_if_there_are_any():
     batch = LabelledBatch.of(study.observations, ThresholdLabels())
     assert batch.may_be_best.tolist() == [False, True, False]
     assert batch.take(torch.tensor([0, 2])).may_be_best.tolist() == [True, True]
+
+
+def test_labels_go_on_where_their_state_was_taken_those_within_others_too():
+    observations = line(1.0, 2.0, 3.0, 4.0)
+    original, loaded = (EmphasiseChanges(EmphasiseChanges(ThresholdLabels(0.5), boost=2), boost=3) for _ in range(2))
+    assert original(observations).weight.tolist() == [6, 6, 6, 6]
+    loaded.load_state_dict(original.state_dict())
+    assert loaded(observations).weight.tolist() == [1, 1, 1, 1]
+
+
+def test_where_nothing_has_a_value_failures_are_learned_and_what_is_pending_is_not():
+    observations = line(float("nan"), float("nan"))
+    observations.reserve(torch.tensor([[0.5]], dtype=torch.float64))
+    labels = ThresholdLabels()(observations)
+    assert labels.weight.tolist() == pytest.approx([1, 1, 0], abs=1e-3)
+    assert labels.z.tolist() == [[0], [0], [0]]
+    assert not labels.separable
+
+
+def test_a_batch_is_joined_by_what_is_given_and_the_latest_labels_are_those_of_this_run():
+    data = LabelledObservations(
+        told([3.0, 1.0, 2.0]), ThresholdLabels(0.3), joined=lambda batch: batch.take(torch.arange(2))
+    )
+    assert len(data.batch()) == len(next(iter(data.train_dataloader()))) == 2
+    assert len(data.latest) == 3
