@@ -60,7 +60,7 @@ class Trace:
 
     def limit(self, tests: Iterable[str]) -> float:
         """Seconds after which tests of a mutant are taken for an endless loop."""
-        return 10 + 4 * sum(self.seconds[test] for test in tests)
+        return 10 + 4 * sum(self.seconds.get(test, 1.0) for test in tests)
 
 
 def statement_in_function(path: Path, line: int) -> range | None:
