@@ -137,6 +137,7 @@ def test_other_bad_settings_are_refused():
         lambda: SeveralThresholds([0.0, 0.5]),
         lambda: SeveralThresholds([None]),
         lambda: EmphasiseChanges(None),
+        lambda: EmphasiseChanges(KernelPLS()),
         lambda: EmphasiseChanges(ThresholdLabels(), boost=0.5),
     ):
         with pytest.raises(SettingError):
