@@ -6,7 +6,7 @@ evaluate there next.
 The house, and a module imports only from rooms on its left:
 
     errors, validation, component, compute < space < data < labels < classifiers < acquisition < candidates
-        < worker, evaluators < loop < study < cli
+        < strategies < worker, evaluators < loop < study < cli
     beside them: problems, plots, integrations, testing
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m

@@ -7,11 +7,13 @@ import re
 from collections.abc import Mapping
 from copy import copy
 from importlib import import_module
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 from deepbore.errors import SettingError
 
 P = TypeVar("P")
+ROOMS = frozenset({"acquisition", "candidates", "classifiers", "data", "labels", "strategies"})  # of a run's parts
+RECORDS = frozenset({"deepbore.classifiers.Training", "deepbore.data.Budget", "deepbore.labels.DecayingGamma"})
 Description = dict[str, Any]  # {"class_path": ..., "init_args": {...}}, as in a LightningCLI configuration
 
 
@@ -76,28 +78,49 @@ def class_name(description: Mapping[str, Any]) -> str:
 def make(description: Mapping[str, Any], kind: type[P]) -> P:
     """The component that `describe` has described.
 
+    Text names nothing that is not on a list: only components of `ROOMS`, and `RECORDS` as their settings, are made, so
+    that a journal from elsewhere runs no foreign code.
+
     Args:
         description: as `describe` gives it.
         kind: the class it must be of.
 
     Raises:
-        SettingError: for a class that is not deepbore's, or a setting that could not be written down.
+        SettingError: for a class that is not on the list, or a setting that could not be written down.
     """
-    path = str(description["class_path"])
-    cls = _importable(path, kind)
-    part = cls(**{name: _made(value, path) for name, value in description["init_args"].items()})
-    return cast(P, part)
-
-
-def _importable(path: str, kind: type) -> type:
-    """The class at an import path; only classes of deepbore are imported, so that a journal runs no foreign code."""
-    module, _, name = path.rpartition(".")
-    if not module.startswith("deepbore."):
-        raise SettingError(f"{path} is not a class of deepbore, so it is not imported. Give the part itself.")
-    cls = getattr(import_module(module), name, None)
-    if not isinstance(cls, type) or not (issubclass(cls, kind) or dataclasses.is_dataclass(cls)):
+    path = _path_of(description)
+    cls = _listed(path)
+    if not issubclass(cls, kind):
         raise SettingError(f"{path} must be a {kind.__name__}, but is {cls!r}. Give the part itself.")
+    part: P = cls(**_settings(description, path))
+    return part
+
+
+def _listed(path: str) -> type:
+    """The component of deepbore, or the record of settings, at a class path; nothing else is imported or looked up."""
+    module, _, name = path.rpartition(".")
+    package, _, room = module.partition(".")
+    if package != "deepbore":
+        raise SettingError(f"{path} is not a class of deepbore, so it is not imported. Give the part itself.")
+    cls = getattr(import_module(module), name, None) if room in ROOMS else None
+    is_own = isinstance(cls, type) and cls.__module__.startswith(f"{module}.")
+    if not isinstance(cls, type) or not is_own or not (issubclass(cls, Component) or path in RECORDS):
+        raise SettingError(f"{path} is no part of a run, so it is not made. Give the part itself.")
     return cls
+
+
+def _path_of(description: Any) -> str:
+    path = description.get("class_path") if isinstance(description, Mapping) else None
+    if not isinstance(path, str):
+        raise SettingError(f"a part must have a class_path, but got {description!r:.100}. Give the part itself.")
+    return path
+
+
+def _settings(description: Mapping[str, Any], path: str) -> dict[str, Any]:
+    settings = description.get("init_args", {})
+    if not isinstance(settings, Mapping):
+        raise SettingError(f"the settings of {path} must stand by their names, but got {settings!r:.100}.")
+    return {str(name): _made(value, path) for name, value in settings.items()}
 
 
 def has_default_settings(part: Component) -> bool:
@@ -158,5 +181,6 @@ def _made(value: Any, path: str) -> Any:
             raise SettingError(
                 f"a setting of {path} could not be written down: {value['unknown']}. Give the part itself."
             )
-        return make(value, object)
+        inner = _path_of(value)
+        return _listed(inner)(**_settings(value, inner))
     return value

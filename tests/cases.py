@@ -1,6 +1,6 @@
 """One line for every export that has a contract; `test_house.py` checks that none is missing."""
 
-from deepbore import acquisition, candidates, classifiers, labels, problems, space
+from deepbore import acquisition, candidates, classifiers, labels, problems, space, strategies
 from deepbore.data import Budget
 
 QUICK = classifiers.Training(steps=50)
@@ -67,6 +67,14 @@ CANDIDATES = {
     "Ambitious": lambda: candidates.Ambitious(share=0.5),
     "ThompsonBatch": candidates.ThompsonBatch,
     "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
+}
+STRATEGIES = {
+    "ModelStrategy": lambda: strategies.ModelStrategy(classifiers.KernelPLS()),
+    "NearBest": strategies.NearBest,
+    "OtherBranches": strategies.OtherBranches,
+    "Turns": lambda: strategies.Turns(
+        [strategies.ModelStrategy(classifiers.KernelPLS()), strategies.NearBest(), strategies.OtherBranches()]
+    ),
 }
 SEARCHES_ONLY = {"RelaxedSearch": "Relaxed"}  # searches of one classifier
 CONTINUOUS_ONLY = {"BoTorchBatch", "MultiStartLBFGS"}

@@ -6,7 +6,9 @@ import pytest
 
 from deepbore import component, validation
 from deepbore.acquisition import ClassProbability, UpperConfidenceBound
+from deepbore.classifiers import AtBudgets, DeepEnsemble, KernelPLS, Training
 from deepbore.component import describe, make
+from deepbore.data import Budget
 from deepbore.errors import SettingError
 
 
@@ -36,10 +38,54 @@ def test_a_component_is_made_again_from_its_description():
     ("path", "says"),
     [
         ("os.path.join", "not a class of deepbore"),
-        ("deepbore.acquisition.Nowhere", "must be a ClassProbability"),
+        ("deepbore.acquisition.Nowhere", "is no part of a run"),
         ("deepbore.acquisition.UpperConfidenceBound", "must be a ClassProbability"),
     ],
 )
 def test_a_description_of_another_class_is_refused(path, says):
     with pytest.raises(SettingError, match=says):
         make({"class_path": path, "init_args": {}}, ClassProbability)
+
+
+FOREIGN = [
+    {"class_path": "deepbore.problems.FunctionProblem", "init_args": {"function": "evil.f", "space": ""}},
+    {"class_path": "deepbore.problems.base.FunctionProblem", "init_args": {"function": "evil.f", "space": ""}},
+    {"class_path": "deepbore.cli.config.RunCLI", "init_args": {"args": ["fit"]}},
+    {"class_path": "deepbore.loop.lightning.Trainer", "init_args": {}},
+    {"class_path": "deepbore.evaluators.ProcessEvaluator", "init_args": {"objective": "evil.f"}},
+    {"class_path": "deepbore.classifiers.kernel.least_squares.KernelPLS", "init_args": {}},
+    {"class_path": "deepbore.classifiers.Link", "init_args": {"value": "logit"}},
+    {"class_path": "deepbore.strategies.View", "init_args": {}},
+    {"class_path": "deepbore.labels.evil.f", "init_args": {}},
+    {"class_path": "deepbore.labels.__builtins__", "init_args": {}},
+    {"class_path": "evil.f", "init_args": {}},
+    {"class_path": ["evil.f"], "init_args": {}},
+    {"class_path": "deepbore.classifiers.KernelPLS", "init_args": ["evil.f"]},
+    {"init_args": {}},
+    {},
+]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN, ids=[str(each)[:60] for each in FOREIGN])
+@pytest.mark.parametrize("place", ["whole", "setting", "list", "deep"])
+def test_text_names_nothing_that_is_not_on_a_list(foreign, place, tmp_path, monkeypatch):
+    (tmp_path / "evil.py").write_text("open('ran', 'w').write('x')\ndef f(params): return 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    inner = {"class_path": "deepbore.candidates.GreedyBatch", "init_args": {"base": foreign}}
+    described = {
+        "whole": foreign,
+        "setting": inner,
+        "list": {"class_path": "deepbore.strategies.Turns", "init_args": {"strategies": [foreign]}},
+        "deep": {"class_path": "deepbore.candidates.EpsilonGreedy", "init_args": {"base": inner}},
+    }[place]
+    with pytest.raises(SettingError):
+        make(described, component.Component)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "part", [DeepEnsemble(training=Training(steps=3)), AtBudgets(KernelPLS(), Budget("epochs", 1, 9))]
+)
+def test_records_of_settings_are_made_again(part):
+    assert describe(make(describe(part), component.Component)) == describe(part)

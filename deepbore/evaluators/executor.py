@@ -60,10 +60,10 @@ class ParallelEvaluator(Evaluator):
         check_settings(workers, timeout, retries)
         self.workers, self.timeout, self.retries = workers, timeout, retries
         self._queue: deque[tuple[Trial, int]] = deque()  # with the number of the next attempt
-        self._running: list[Attempt] = []
+        self.running: list[Attempt] = []
         self._suspects: set[int] = set()  # trials to be tried alone
         # calls that occupy a worker until they are done; with the executor of an attempt that was given up
-        self._away: dict[Future[Any], Executor | None] = {}
+        self.away: dict[Future[Any], Executor | None] = {}
 
     # --- what an engine defines --------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class ParallelEvaluator(Evaluator):
 
     @property
     def outstanding(self) -> int:
-        return len(self._queue) + len(self._running)
+        return len(self._queue) + len(self.running)
 
     @property
     def free(self) -> int:
@@ -97,9 +97,9 @@ class ParallelEvaluator(Evaluator):
         self._fill()  # now, not when trials end: the run may be over by then
         self._wait()
         ended = self._ended()
-        self._running = [attempt for attempt in self._running if attempt not in ended]
+        self.running = [attempt for attempt in self.running if attempt not in ended]
         broken = Counter(attempt.executor for attempt in ended if is_lost(attempt.future))
-        given_up = Counter(executor for future, executor in self._away.items() if is_lost(future))
+        given_up = Counter(executor for future, executor in self.away.items() if is_lost(future))
         for executor in broken:
             self._replace(executor)
         under_it = broken + given_up
@@ -113,7 +113,7 @@ class ParallelEvaluator(Evaluator):
 
     def close(self) -> None:
         self._queue.clear()
-        self._running.clear()
+        self.running.clear()
         self._suspects.clear()
 
     # --- within ------------------------------------------------------------------------------------------------------
@@ -123,34 +123,34 @@ class ParallelEvaluator(Evaluator):
         """How many attempts could start now: one for each worker that is not away, and suspects one at a time."""
         self._forget_those_back()
         at_once = 1 if self._suspects else self.workers
-        return min(at_once, self.workers - len(self._away)) - len(self._running)
+        return min(at_once, self.workers - len(self.away)) - len(self.running)
 
     def _fill(self) -> None:
         while self._queue and self._idle > 0:
             trial, number = self._queue[0]
             if (started := self._start(trial)) is not None:
                 self._queue.popleft()
-                self._running.append(Attempt(trial, number, *started, time.monotonic()))
+                self.running.append(Attempt(trial, number, *started, time.monotonic()))
 
     def _wait(self) -> None:
         """Waits until an attempt is done or out of time, or a worker is back; without attempts, a moment at most."""
         self._forget_those_back()
-        patience = None if self._running else LOOK
-        if self.timeout is not None and self._running:
-            patience = max(0.0, self.timeout - max(attempt.seconds() for attempt in self._running))
-        wait([*self._away, *(attempt.future for attempt in self._running)], patience, FIRST_COMPLETED)
+        patience = None if self.running else LOOK
+        if self.timeout is not None and self.running:
+            patience = max(0.0, self.timeout - max(attempt.seconds() for attempt in self.running))
+        wait([*self.away, *(attempt.future for attempt in self.running)], patience, FIRST_COMPLETED)
 
     def _ended(self) -> list[Attempt]:
         """Attempts that are done, out of time, or on an executor that broke, where they end in a moment."""
-        ended = [attempt for attempt in self._running if attempt.future.done() or self._is_late(attempt)]
+        ended = [attempt for attempt in self.running if attempt.future.done() or self._is_late(attempt)]
         broken = {attempt.executor for attempt in ended if is_lost(attempt.future)}
-        doomed = [attempt for attempt in self._running if attempt.executor in broken]
-        given_up = [future for future, executor in self._away.items() if executor in broken]
+        doomed = [attempt for attempt in self.running if attempt.executor in broken]
+        given_up = [future for future, executor in self.away.items() if executor in broken]
         wait([*given_up, *(attempt.future for attempt in doomed)])
         return ended + [attempt for attempt in doomed if attempt not in ended]
 
     def _forget_those_back(self) -> None:
-        self._away = {future: executor for future, executor in self._away.items() if not future.done()}
+        self.away = {future: executor for future, executor in self.away.items() if not future.done()}
 
     def _is_late(self, attempt: Attempt) -> bool:
         return self.timeout is not None and attempt.seconds() >= self.timeout
@@ -259,7 +259,7 @@ class ExecutorEvaluator(ParallelEvaluator):
 
     @property
     def lost(self) -> int:
-        return sum(not future.done() for future in self._away)
+        return sum(not future.done() for future in self.away)
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         future = submitted(self.executor, evaluate, self.objective, trial, uuid4().hex)
@@ -267,8 +267,8 @@ class ExecutorEvaluator(ParallelEvaluator):
 
     def _give_up(self, attempt: Attempt) -> None:
         """Counts the worker as away until the call returns. It isn't cancelled: dask would call a running one done."""
-        self._away[attempt.future] = attempt.executor
-        if len(self._away) == self.workers:
+        self.away[attempt.future] = attempt.executor
+        if len(self.away) == self.workers:
             warn(
                 "every worker is still busy with an evaluation that has timed out, and the run waits until one "
                 "returns. ProcessEvaluator ends such evaluations."
@@ -282,12 +282,12 @@ class ExecutorEvaluator(ParallelEvaluator):
         self.executor = _like(executor)
 
     def close(self) -> None:
-        self._away |= {attempt.future: attempt.executor for attempt in self._running}  # they can't be cancelled
-        for future in self._away:
+        self.away |= {attempt.future: attempt.executor for attempt in self.running}  # they can't be cancelled
+        for future in self.away:
             future.cancel()
         super().close()
         if isinstance(self.executor, ProcessPoolExecutor) and self.executor is not self._given:
-            self.executor.shutdown(wait=all(future.done() for future in self._away), cancel_futures=True)
+            self.executor.shutdown(wait=all(future.done() for future in self.away), cancel_futures=True)
             self.executor = _like(self.executor)  # for a later `submit`; it begins no process before
 
 

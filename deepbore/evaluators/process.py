@@ -84,17 +84,17 @@ class ProcessEvaluator(ParallelEvaluator):
         super().submit(trial)
 
     def close(self) -> None:
-        busy = {attempt.executor for attempt in self._running}
+        busy = {attempt.executor for attempt in self.running}
         for process in self._processes:
             process.executor.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
             process.end(0.0 if process.executor in busy or not process.ready.done() else GRACE)
         super().close()
-        self._away.clear()
+        self.away.clear()
         self._processes.clear()
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]] | None":
-        busy = {attempt.executor for attempt in self._running}
+        busy = {attempt.executor for attempt in self.running}
         idle = next(p for p in self._processes if p.ready.done() and p.executor not in busy)
         error = idle.ready.exception()
         if isinstance(error, Exception) and not isinstance(error, BrokenExecutor):
@@ -122,7 +122,7 @@ class ProcessEvaluator(ParallelEvaluator):
         environment = {THREADS: os.environ.get(THREADS, str(max(1, _threads() // self.workers)))}
         environment |= {VISIBLE: self.devices[k % len(self.devices)]} if self.devices else {}
         process = _Process(self._pickled, environment)
-        self._away[process.ready] = None
+        self.away[process.ready] = None
         return process
 
 

@@ -220,7 +220,7 @@ class FollowedStudy:
             study = self._begin(space)
         others = [trial for trial in trials if trial.number != number and trial.number not in self._told]
         if not all(self._stayed(study, trial) for trial in others):
-            study = self._begin(space, study._state.release())  # nearly the same trials: it keeps what it has learned
+            study = self._begin(space, study.state.release())  # nearly the same trials: it keeps what it has learned
             others = [trial for trial in trials if trial.number != number]
         self._tell(study, others)
         natives = self._next(study, number)

@@ -1,39 +1,77 @@
 """The exports of the room, each imported when it is first used."""
 
-from . import suites as suites
-from .base import FunctionProblem as FunctionProblem, Problem as Problem, VectorProblem as VectorProblem
-from .benchmarks.coco import Coco as Coco
-from .benchmarks.control import PolicySearch as PolicySearch
-from .benchmarks.digits import Digits as Digits, DigitsUnderLimit as DigitsUnderLimit
-from .benchmarks.engineering import PressureVessel as PressureVessel, WeldedBeam as WeldedBeam
-from .benchmarks.noise import Noisy as Noisy
-from .benchmarks.racing import RacingLine as RacingLine
-from .benchmarks.robot_pushing import RobotPushing as RobotPushing
+from . import suites
+from .base import FunctionProblem, Problem, VectorProblem
+from .benchmarks.coco import Coco
+from .benchmarks.control import PolicySearch
+from .benchmarks.digits import Digits, DigitsUnderLimit
+from .benchmarks.engineering import PressureVessel, WeldedBeam
+from .benchmarks.noise import Noisy
+from .benchmarks.racing import RacingLine
+from .benchmarks.robot_pushing import RobotPushing
 from .benchmarks.synthetic import (
-    Ackley as Ackley,
-    Branches as Branches,
-    Branin as Branin,
-    Flat as Flat,
-    Forrester as Forrester,
-    Hartmann as Hartmann,
-    Levy as Levy,
-    Michalewicz as Michalewicz,
-    Rosenbrock as Rosenbrock,
-    SineParabola as SineParabola,
-    SixHumpCamel as SixHumpCamel,
+    Ackley,
+    Branches,
+    Branin,
+    Flat,
+    Forrester,
+    Hartmann,
+    Levy,
+    Michalewicz,
+    Rosenbrock,
+    SineParabola,
+    SixHumpCamel,
 )
 from .benchmarks.tables import (
-    DigitsArchitecture as DigitsArchitecture,
-    HPOLib as HPOLib,
-    LearningCurves as LearningCurves,
-    NASBench201 as NASBench201,
+    DigitsArchitecture,
+    HPOLib,
+    LearningCurves,
+    NASBench201,
 )
 from .benchmarks.trade_offs import (
-    DTLZ2 as DTLZ2,
-    WFG as WFG,
-    ZDT as ZDT,
-    CocoBiobjective as CocoBiobjective,
-    DigitsTradeOff as DigitsTradeOff,
+    DTLZ2,
+    WFG,
+    ZDT,
+    CocoBiobjective,
+    DigitsTradeOff,
 )
-from .benchmarks.training import TrainingRun as TrainingRun
-from .lightning_cli import LightningCLIProblem as LightningCLIProblem
+from .benchmarks.training import TrainingRun
+from .lightning_cli import LightningCLIProblem
+
+__all__ = [
+    "DTLZ2",
+    "WFG",
+    "ZDT",
+    "Ackley",
+    "Branches",
+    "Branin",
+    "Coco",
+    "CocoBiobjective",
+    "Digits",
+    "DigitsArchitecture",
+    "DigitsTradeOff",
+    "DigitsUnderLimit",
+    "Flat",
+    "Forrester",
+    "FunctionProblem",
+    "HPOLib",
+    "Hartmann",
+    "LearningCurves",
+    "Levy",
+    "LightningCLIProblem",
+    "Michalewicz",
+    "NASBench201",
+    "Noisy",
+    "PolicySearch",
+    "PressureVessel",
+    "Problem",
+    "RacingLine",
+    "RobotPushing",
+    "Rosenbrock",
+    "SineParabola",
+    "SixHumpCamel",
+    "TrainingRun",
+    "VectorProblem",
+    "WeldedBeam",
+    "suites",
+]

@@ -103,10 +103,10 @@ class OtherBranches(Strategy):
 
     def _bind(self, space: SearchSpace) -> None:
         self.model.bind(space)
-        if self._kept:
+        if "theta" in self._kept:
             self.model.theta.copy_(self._kept["theta"])
-            if self.model.rival is not None and "rival" in self._kept:
-                self.model.rival.theta.copy_(self._kept["rival"])
+        if self.model.rival is not None and "rival" in self._kept:
+            self.model.rival.theta.copy_(self._kept["rival"])
         self._kept = {}
 
     def state_dict(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
@@ -22,6 +23,7 @@ from deepbore.testing.toys import TOY_SPACES, toy_objective
 N_INITIAL = 6
 KILLED_AFTER = (3, 4)  # proposals: after an odd and an even number, since what takes turns may be as it was after two
 AFTER = 3  # proposals that are compared
+STEEP = 30.0  # of the valley, in units of the bowl
 SPREAD, NEAR = 24, 12  # earlier results all over the space, and near the best point: what takes turns begins with them
 
 
@@ -76,20 +78,29 @@ def check_resume(
             _go_on(Path(folder, str(count)), makers, expected, objectives)
 
 
+def resumed_objective(space: SearchSpace, points: Tensor, shift: float = 0.0) -> Tensor:
+    """A bowl, without conditions with a valley across the parameters: all that a strategy remembers matters (n)."""
+    if space.is_conditional:
+        return toy_objective(space, points, shift)
+    offset = (points - 0.5 * space.bounds[1].floor()) / space.bounds[1].clamp(min=1) - shift
+    across = offset.cumsum(-1)[:, 1:].square().sum(-1)
+    return toy_objective(space, points, shift) + STEEP * across
+
+
 def know_toys(study: Study, objectives: int = 1) -> None:
     """Adds results that let all strategies propose: rows all over the space, and rows that refine the best of them."""
     space, stream = study.space, torch.Generator().manual_seed(3)
     points = space.sample(SPREAD, stream)
-    best = points[toy_objective(space, points).argmin()]
-    moved = best.expand(NEAR, -1).clone()
-    columns_ = list(space.moving_columns)
-    moved[:, columns_] += 1e-3 * torch.rand(NEAR, len(columns_), dtype=best.dtype, generator=stream)
-    moved = space.snap(torch.where(space.active(best[None]), moved, best))
+    best = points[resumed_objective(space, points).argmin()]
+    ordered = torch.tensor([each.is_ordered for each in space.parameters.values()])
+    middle = torch.where(ordered, 0.5 * space.bounds[1].floor(), best)
+    moved = middle + 1e-3 * torch.rand(NEAR, len(space), dtype=best.dtype, generator=stream)
+    moved = space.snap(torch.where(space.active(middle[None]), moved, 0.0))
     points = torch.cat([points, moved])
     configurations = space.decode(points)
-    columns = {name: [each.get(name) for each in configurations] for name in space.names}
-    values = torch.stack([toy_objective(space, points, 0.2 * k) for k in range(objectives)], -1)
-    study.add(columns, values[:, 0].tolist() if objectives == 1 else values.tolist())
+    told = {name: [each.get(name) for each in configurations] for name in space.names}
+    values = torch.stack([resumed_objective(space, points, 0.2 * k) for k in range(objectives)], -1)
+    study.add(told, values[:, 0].tolist() if objectives == 1 else values.tolist())
 
 
 def _go_on(
@@ -115,7 +126,7 @@ def _go_on(
 
 def _tell(study: Study, trial: Trial, objectives: int) -> None:
     point = study.space.encode([trial.params])
-    study.tell(trial, [float(toy_objective(study.space, point, 0.2 * k)) for k in range(objectives)])
+    study.tell(trial, [float(resumed_objective(study.space, point, 0.2 * k)) for k in range(objectives)])
 
 
 def _made(makers: Mapping[str, Callable[[], Any] | None]) -> dict[str, Any]:

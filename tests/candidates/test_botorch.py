@@ -60,7 +60,7 @@ def points(*shape, seed=17):  # other than the seed of the data
 
 
 def search(classifier, data, seed=0):
-    return Search(OurBound(), classifier, data.observations, torch.Generator().manual_seed(seed))
+    return Search(OurBound().resolved(classifier), classifier, data.observations, torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("joint", [False, True])

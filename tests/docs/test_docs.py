@@ -210,7 +210,7 @@ def test_what_every_head_is_and_has_by_default_is_in_the_tables():
         assert ("members" in posterior) == ("members" in heads[name].capabilities)
         assert (gradients == "yes") == heads[name].differentiable
     shown = {}
-    for names, *parts in rows_of_table("classifiers.md", "## The default labels and acquisition of each head"):
+    for names, *parts in rows_of_table("classifiers.md", "## The default labels and acquisition of each classifier"):
         shown |= dict.fromkeys(names.split(", "), parts)
     assert shown == {name: default_parts(heads[name]) for name in heads.keys() - wrappers}
     for name, (labels, acquisition) in shown.items():

@@ -11,6 +11,7 @@ import pytest
 from processes import ROOT
 
 PACKAGE = ROOT / "tests" / "plugin_package"
+PAGE = ROOT / "docs" / "extending.md"
 PARTS = {path.name for path in (PACKAGE / "deepbore_toys").glob("*.py")} - {"__init__.py"}
 
 
@@ -65,8 +66,21 @@ def test_parts_from_outside_are_named_in_a_configuration(installed, tmp_path):
     assert len(told) == 3
 
 
+@pytest.mark.slow
+def test_a_strategy_from_outside_is_named_in_a_configuration(installed, tmp_path):
+    """As the page has it; the journal names it, and the run is longer when it is resumed."""
+    loop = re.search(r"```yaml\n(loop:.*?)```", PAGE.read_text(), re.DOTALL)[1]
+    (tmp_path / "mine.yaml").write_text(f"problem: {{class_path: deepbore.problems.Branin}}\n{loop}")
+    small = ["--loop.n_initial", "4", "--loop.n_trials"]
+    run("deepbore.cli", "fit", "--config", "mine.yaml", "--run", "here", *small, "6", cwd=tmp_path, path=installed)
+    run("deepbore.cli", "fit", "--resume", "here", "--loop.n_trials", "8", cwd=tmp_path, path=installed)
+    lines = (tmp_path / "here" / "journal.jsonl").read_text().splitlines()
+    assert '"class_path": "deepbore_toys.random_share.RandomShare"' in lines[0]
+    assert len([line for line in lines if '"told"' in line]) == 8
+
+
 def test_the_page_shows_the_code_of_the_package():
-    page = (ROOT / "docs" / "extending.md").read_text()
+    page = PAGE.read_text()
     shown = re.findall(r'--8<-- "tests/plugin_package/(\S+)"', page)
     assert {Path(name).name for name in shown} - {"test_toys.py", "pyproject.toml"} == PARTS
     assert all((PACKAGE / name).is_file() for name in shown)

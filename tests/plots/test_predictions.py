@@ -8,7 +8,7 @@ import torch
 from sklearn.isotonic import IsotonicRegression
 
 import deepbore as db
-from deepbore import MLPClassifier, RankGradedLabels, ThresholdLabels
+from deepbore import MLPClassifier, RankGradedLabels, Study, ThresholdLabels
 from deepbore.classifiers.posterior import PointEstimate
 from deepbore.errors import SettingError
 from deepbore.plots.predictions import (
@@ -86,8 +86,10 @@ def test_isotonic_regression_is_that_of_scikit_learn():
 
 
 def test_several_objectives_have_no_translation():
-    study = told_at_random(CUBE, 20)
-    study.observations.directions = ("minimize", "minimize")
+    study = Study(CUBE, directions=["minimize", "minimize"])
+    for trial in study.ask(12):
+        study.tell(trial, [trial.params["x"], -trial.params["x"]])
+    study.fit(epochs=1)
     assert Translation.of(study) is None
 
 

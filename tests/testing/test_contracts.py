@@ -15,6 +15,7 @@ from cases import (
     PARAMETERS,
     PROBLEMS,
     SEARCHES_ONLY,
+    STRATEGIES,
 )
 from deepbore import Calibrated, ExecutorEvaluator, KernelPLS, ProcessEvaluator, SerialEvaluator, testing
 from deepbore.labels import NonDominationLabels, ObjectiveLabels, PreferenceLabels, ThresholdLabels, ValueGradedLabels
@@ -80,6 +81,12 @@ def test_candidates(name):
     head = CLASSIFIERS[SEARCHES_ONLY.get(name, "DeepEnsemble")]
     assert candidates.spaces_for(CANDIDATES[name](), head) == spaces
     testing.check_candidates(CANDIDATES[name](), head)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_strategy(name):
+    testing.check_strategy(STRATEGIES[name])
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -86,15 +86,15 @@ class Digits(Problem):
         )
         images, labels = benchmark_package("sklearn.datasets", "scikit-learn").load_digits(return_X_y=True)
         self._images = torch.from_numpy(images).float() / BRIGHTEST
-        self._labels = torch.from_numpy(labels).long()
+        self.labels = torch.from_numpy(labels).long()
 
     def __call__(self, params: Params) -> float | Outcome:
         """The held-out cross-entropy of a configuration. Raises PointError for one outside the space."""
-        return float(cross_entropy(self._held_out(params), self._labels[TRAINING:]))
+        return float(cross_entropy(self.held_out_scores(params), self.labels[TRAINING:]))
 
     @torch.inference_mode(mode=False)  # the caller may have disabled gradients
     @torch.enable_grad()
-    def _held_out(self, params: Params) -> Tensor:
+    def held_out_scores(self, params: Params) -> Tensor:
         """Logits of the held-out images (597 x 10) by a network trained with these hyperparameters."""
         self.space.encode([params])  # checks names and bounds
         generator = torch.Generator().manual_seed(self.seed)
@@ -104,7 +104,7 @@ class Digits(Problem):
             for batch in torch.split(torch.randperm(TRAINING, generator=generator), BATCH):
                 logits = outputs(self._images[batch], layers, params["dropout"], generator)
                 optimizer.zero_grad()
-                cross_entropy(logits, self._labels[batch]).backward()
+                cross_entropy(logits, self.labels[batch]).backward()
                 optimizer.step()
         return outputs(self._images[TRAINING:], layers).detach()
 
@@ -142,7 +142,7 @@ class DigitsUnderLimit(Digits):
 
     def __call__(self, params: Params) -> Outcome:
         """Accuracy and constraint. Raises PointError for a configuration outside the space."""
-        right = self._held_out(params).argmax(-1) == self._labels[TRAINING:]
+        right = self.held_out_scores(params).argmax(-1) == self.labels[TRAINING:]
         return Outcome(float(right.double().mean()), constraints=[count_parameters(params) / self.limit - 1])
 
 

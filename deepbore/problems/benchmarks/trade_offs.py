@@ -192,5 +192,5 @@ class DigitsTradeOff(Digits):
 
     def __call__(self, params: Params) -> Outcome:
         """Error and size. Raises PointError for a configuration outside the space."""
-        wrong = self._held_out(params).argmax(-1) != self._labels[TRAINING:]
+        wrong = self.held_out_scores(params).argmax(-1) != self.labels[TRAINING:]
         return Outcome([float(wrong.double().mean()), math.log10(count_parameters(params))])
