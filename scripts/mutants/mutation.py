@@ -54,14 +54,23 @@ def left_out(node: cst.Expr) -> Iterator[cst.CSTNode]:
         yield cst.Pass()
 
 
-# Dropping positional arguments is an error at once, so it says little about the tests.
+def unset(node: cst.Assign | cst.AnnAssign) -> Iterator[cst.CSTNode]:
+    """None for another value."""
+    if node.value is not None and not m.matches(node.value, m.Name("None")):
+        yield node.with_changes(value=cst.Name("None"))
+
+
+# Dropping positional arguments is an error at once, and "" for None one for mypy: both say little about the tests.
 DROPPED = (mutators.operator_string, mutators.operator_arg_removal, mutators.operator_dict_arguments)
+DROPPED += (mutators.operator_assignment,)
 OPERATORS = [
     *((kind, operator) for kind, operator in mutators.mutation_operators if operator not in DROPPED),
     (cst.Name, opposite),
     (cst.SimpleString, opposite),
     (cst.If, negated),
     (cst.While, negated),
+    (cst.Assign, unset),
+    (cst.AnnAssign, unset),
     (cst.Call, with_a_default),
     (cst.Expr, left_out),
 ]
