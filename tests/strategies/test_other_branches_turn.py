@@ -9,7 +9,7 @@ import torch
 from deepbore import Budget, Condition, Integer, KernelPLS, Outcome, Real, SearchSpace, Study, ValueGradedLabels
 from deepbore.data.array_ranking import threshold
 from deepbore.strategies import OtherBranches
-from deepbore.strategies.other_branches import branches, initial_scale, is_among, remaining_branches
+from deepbore.strategies.other_branches import BranchModel, branches, initial_scale, is_among, remaining_branches
 from plane import SQUARE
 from recorded import view_of
 
@@ -124,6 +124,21 @@ def test_after_a_state_it_goes_on_as_before():
         learned(each, study)
         assert settings_of(each) == settings_of(other)
     assert settings_of(other) != {name: theta.tolist() for name, theta in kept.items()}
+
+
+def test_a_model_begins_with_the_settings_of_a_state(monkeypatch):
+    other, study = OtherBranches(), told()
+    learned(other, study)
+    given = {name: theta + 0.125 for name, theta in other.state_dict().items()}
+    monkeypatch.setattr(BranchModel, "learn", lambda self, batch: {})
+    for each in (other, OtherBranches()):
+        each.load_state_dict(given)
+        learned(each, study)
+        assert settings_of(each) == {name: theta.tolist() for name, theta in given.items()}
+        each.load_state_dict({"theta": given["theta"]})  # of a run without a rival
+        learned(each, study)
+        assert settings_of(each)["theta"] == given["theta"].tolist()
+        assert settings_of(each)["rival"] != given["rival"].tolist()
 
 
 def test_without_a_rival_there_is_none_in_the_state():

@@ -55,7 +55,9 @@ class First(Toy, ModelStrategy):
 
 
 def view(**about):
-    return replace(Engine(Study(SQUARE, seed=0).state).view(), **about)
+    study = Study(SQUARE, seed=0)
+    study.add({"x": [0.5], "y": [0.5]}, [1.0])
+    return replace(Engine(study.state).view(), **about)
 
 
 def numbers(proposal):

@@ -51,7 +51,7 @@ def test_the_values_are_those_of_the_labelled_rows_and_means_of_replicates():
     assert bool(view.values[5].isnan())
     assert len(view.values) == 6
     assert view.values[:3].tolist() == [each.value for each in study.trials[:3]]
-    assert len(Engine(Study(SQUARE).state).view().values) == 0
+    assert len(Engine(told().state).view().values) == 0  # before the first labelling
 
 
 def with_outcomes(kind):
@@ -177,6 +177,30 @@ def test_at_budgets_the_classifier_alone_is_another():
     there = strategy.at_budgets(Budget("epochs", 1, 9))
     assert there.classifier.base is strategy.classifier
     assert (there.candidates, type(there.acquisition)) == (strategy.candidates, type(strategy.acquisition))
+
+
+class Pair(ModelStrategy):
+    """A strategy of two models."""
+
+    def __init__(self):
+        super().__init__(KernelPLS())
+        self.second = KernelPLS()
+
+    @property
+    def models(self):
+        return (self.classifier, self.second)
+
+
+def test_a_strategy_is_ready_when_all_of_its_models_are():
+    strategy = Pair()
+    for strategy.classifier.ready, strategy.second.ready in (
+        (False, True),
+        (True, False),
+        (False, False),
+        (True, True),
+    ):
+        both = strategy.classifier.ready and strategy.second.ready
+        assert strategy.fit(view_of(told())) == both
 
 
 class Grumbling(GreedyBatch):
