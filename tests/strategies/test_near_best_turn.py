@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from deepbore import Budget, Integer, Outcome, Real, SearchSpace, Study, ValueGradedLabels
+from deepbore import Budget, Integer, KernelPLS, Outcome, Real, SearchSpace, Study, ValueGradedLabels
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.strategies import NearBest
@@ -152,6 +152,27 @@ def test_length_scales_are_bounded_in_deviations_of_the_best_rows():
     model.theta[0] = -1.5  # not from so far that waves look like noise
     model.learn_along(LocalAxes(u[0], unit, unit), LabelledBatch(u, (1 + (60 * u[:, :1]).sin()) / 2, torch.ones(120)))
     assert model.theta[:2].tolist() == [-2, 5]  # of narrower waves, and where nothing depends on it
+
+
+def test_where_labels_say_nothing_length_scales_are_two_deviations():
+    ends = torch.linspace(0, 1, 20, dtype=torch.float64)
+    u = torch.stack([ends, torch.zeros_like(ends)], dim=-1)  # all alike in the second coordinate
+    model, unit = NearModel(rows=200, iterations=100, prior=True, crashes=False), torch.eye(2, dtype=torch.float64)
+    model.bind(SQUARE)
+    model.theta[1] = 0.0
+    model.learn_along(LocalAxes(u[0], unit, unit), LabelledBatch(u, u[:, :1] ** 2, torch.ones(20)))
+    assert math.exp(model.theta[1]) == pytest.approx(2 * math.sqrt(2), rel=0.02)  # distances grow with the root of d
+
+
+def test_its_settings_are_those_of_a_kernel_by_default():
+    view, turns = view_of(told(failed=3)), []
+    usual = {name: getattr(KernelPLS(), name) for name in ("rows", "iterations", "prior", "crashes")}
+    for near in (NearBest(), NearBest(**usual)):
+        near.fit(view)
+        turns.append(near.state_dict()["thetas"])
+    assert torch.equal(*turns)
+    assert {name: getattr(near.model, name) for name in usual} == usual
+    assert (near.model.alike, near.model.additive) == (False, False)
 
 
 # --- what it asks of a search, and remembers -------------------------------------------------------------------------
