@@ -144,6 +144,14 @@ def test_turns_have_the_models_of_all_and_go_on_where_they_were():
     assert kept["had_turn"] == [True, False]  # as it was
 
 
+def test_a_state_of_other_strategies_is_refused():
+    turns = Turns([First(), Toy(1)])
+    kept = turns.state_dict()
+    for states in (kept["strategies"][:1], [*kept["strategies"], {"seen": 0}]):
+        with pytest.raises(ValueError, match="zip"):
+            turns.load_state_dict({**kept, "strategies": states})
+
+
 class Refused(Toy):
     """A toy that goes with nothing."""
 
