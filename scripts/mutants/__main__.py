@@ -83,7 +83,7 @@ def try_all(mutants: list[Mutant], trace: Trace, room: Path, report: Report) -> 
     known = report.words()
     for mutant in mutants:
         if hash(mutant) not in known:
-            report(mutant, notices(mutant, trace.files(mutant), trace.limit))
+            report(mutant, notices(mutant, trace.files(mutant), trace.limit(trace.seconds)))
 
 
 def main() -> int:

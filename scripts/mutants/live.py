@@ -49,7 +49,8 @@ class Live:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        if forked(lambda: self.child(session, self.quick_first(session, self.trace.seconds), None), self.trace.limit):
+        every = self.quick_first(session, self.trace.seconds)
+        if forked(lambda: self.child(session, every, None), self.trace.limit(self.trace.seconds)):
             raise pytest.UsageError("a test fails without a mutant when quick ones run first")
         for mutant in self.mutants:
             status = self.tried(session, mutant)
@@ -64,7 +65,8 @@ class Live:
         status: int | None = 0
         for items in (first, [item for item in session.items if item.nodeid.split("::")[0] in files]):
             if status == 0 and items:
-                status = forked(lambda items=items: self.child(session, items, mutant), self.trace.limit)
+                limit = self.trace.limit(item.nodeid for item in items)
+                status = forked(lambda items=items: self.child(session, items, mutant), limit)
         return status
 
     def quick_first(self, session: pytest.Session, tests: Collection[str]) -> list[pytest.Item]:

@@ -10,10 +10,11 @@ import libcst as cst
 from libcst import matchers as m
 from mutmut.mutation import mutators
 
-# Texts are for people, and what only mypy or a reader sees changes nothing.
+# Texts are for people, and what only ruff, mypy or a reader sees changes nothing.
 NOT_MUTATED = (
     m.Annotation()
     | m.Raise()
+    | m.Arg(keyword=m.Name("strict"))
     | m.Import()
     | m.ImportFrom()
     | m.Decorator()
@@ -42,9 +43,9 @@ def negated(node: cst.If | cst.While) -> Iterator[cst.CSTNode]:
 
 
 def with_a_default(node: cst.Call) -> Iterator[cst.CSTNode]:
-    """The call without one of its keyword arguments; not without the device, as there is one only."""
+    """The call without one of its keyword arguments; `strict` is for ruff, and the device is always the same here."""
     for i, arg in enumerate(node.args):
-        if arg.keyword and arg.keyword.value != "device":
+        if arg.keyword and arg.keyword.value not in ("device", "strict"):
             yield node.with_changes(args=[*node.args[:i], *node.args[i + 1 :]])
 
 
@@ -55,8 +56,8 @@ def left_out(node: cst.Expr) -> Iterator[cst.CSTNode]:
 
 
 def unset(node: cst.Assign | cst.AnnAssign) -> Iterator[cst.CSTNode]:
-    """None for another value."""
-    if node.value is not None and not m.matches(node.value, m.Name("None")):
+    """None for another value; but not for False, which few tell apart."""
+    if node.value is not None and not m.matches(node.value, m.Name("None") | m.Name("False")):
         yield node.with_changes(value=cst.Name("None"))
 
 

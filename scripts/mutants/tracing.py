@@ -3,7 +3,7 @@
 import ast
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import coverage
@@ -58,10 +58,9 @@ class Trace:
         """Test files with a test of the mutant."""
         return sorted({test.split("::")[0] for test in self.tests(mutant)})
 
-    @property
-    def limit(self) -> float:
-        """Seconds after which a mutant is taken for an endless loop."""
-        return 10 + 4 * sum(self.seconds.values())
+    def limit(self, tests: Iterable[str]) -> float:
+        """Seconds after which tests of a mutant are taken for an endless loop."""
+        return 10 + 4 * sum(self.seconds.get(test, 1.0) for test in tests)
 
 
 def statement_in_function(path: Path, line: int) -> range | None:

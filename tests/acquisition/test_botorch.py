@@ -14,6 +14,8 @@ from botorch.acquisition import (
     qSimpleRegret,
     qUpperConfidenceBound,
 )
+from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.optim import optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
 from botorch.sampling.index_sampler import IndexSampler
@@ -31,11 +33,11 @@ from deepbore import (
 )
 from deepbore.classifiers import FourierLogistic, GPClassifier
 from deepbore.errors import SettingError, ShapeError
-from deepbore.integrations.botorch import BoTorchClassifier, EveryMember, joint_acquisition
+from deepbore.integrations.botorch import BoTorchAcquisition, BoTorchClassifier, EveryMember, joint_acquisition
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from plane import SQUARE
 from processes import ROOT
-from tried import tried
+from tried import some_bowl, tried
 
 SPACE = TOY_SPACES["continuous"]
 
@@ -205,6 +207,38 @@ def test_a_network_in_double_precision_has_the_gradient_of_finite_differences(en
     model = BoTorchClassifier(fit(HEADS["DeepEnsemble"](), toy_data(SPACE), epochs=3).double())
     acquisition, x = qUpperConfidenceBound(model, beta=1.0, sampler=EveryMember()), points(2, 2)
     assert torch.autograd.gradcheck(acquisition, x.requires_grad_(True), eps=1e-7, atol=1e-4)
+
+
+def test_an_acquisition_of_ours_has_its_values_in_batches_of_one_point(kernel):
+    x = points(5)
+    ours = deepbore.LogExpectedImprovement()
+    expected = ours(kernel.posterior(x), kernel.best_label)
+    assert torch.equal(BoTorchAcquisition(ours, kernel)(x[:, None]), expected.to(x))
+    assert torch.equal(BoTorchAcquisition(ours, kernel, lambda some: some[:, 0])(x[:, None]), x[:, 0])
+    for wrong in (x, x.view(1, 5, 3), x[None, :, None]):
+        with pytest.raises(ShapeError, match="X must have shape b x 1 x d"):
+            BoTorchAcquisition(ours, kernel)(wrong)
+
+
+def test_a_transform_of_the_posterior_is_applied(classifier):
+    x, double = points(4, 2), ScalarizedPosteriorTransform(torch.tensor([2.0], dtype=torch.float64))
+    model = BoTorchClassifier(classifier)
+    if model.gaussian:
+        assert torch.allclose(model.posterior(x, posterior_transform=double).mean, 2 * model.posterior(x).mean)
+
+
+@pytest.mark.parametrize(("noisy", "kind"), [(False, qLogExpectedImprovement), (True, qLogNoisyExpectedImprovement)])
+def test_improvement_is_over_a_baseline_where_labels_are_noisy(noisy, kind):
+    study = Study(SQUARE, seed=0, classifier=KernelPLS(noisy=noisy))
+    study.add(*some_bowl(60, 0, chance=0.3))  # most is chance
+    classifier, seen = study.fit(), study.observations.points
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    found = joint_acquisition(classifier, seed=0, baseline=seen)
+    assert type(found) is kind
+    assert found(seen[:6].view(3, 2, 2)).isfinite().all()
+    assert torch.equal(torch.get_rng_state(), state)  # nothing is drawn from the global stream
+    assert type(joint_acquisition(classifier, seed=0)) is qLogExpectedImprovement
 
 
 @pytest.mark.slow

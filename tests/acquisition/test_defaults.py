@@ -5,7 +5,7 @@ import pytest
 from cases import CLASSIFIERS
 from deepbore import ClassProbability, LogExpectedImprovement, UpperConfidenceBound
 from deepbore.acquisition import default_acquisition
-from deepbore.classifiers import DeepEnsemble, KernelPLS, MLPClassifier
+from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, RandomForest
 from deepbore.component import describe
 
 
@@ -17,7 +17,8 @@ def test_the_default_suits_every_classifier(name):
 
 def test_the_default_suits_the_kind_of_scores():
     assert isinstance(default_acquisition(KernelPLS()), LogExpectedImprovement)
-    assert isinstance(default_acquisition(DeepEnsemble()), UpperConfidenceBound)
+    for head in (DeepEnsemble(), DeepPLS(), RandomForest()):  # far from the data the last two are not uncertain
+        assert isinstance(default_acquisition(head), UpperConfidenceBound)
     assert isinstance(default_acquisition(MLPClassifier()), ClassProbability)
 
 

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from deepbore import KernelPLS, LogExpectedImprovement, Study
 from deepbore.acquisition.improvement import log_h
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import GaussianPosterior
+from deepbore.classifiers.posterior import GaussianPosterior, Noiseless
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from plane import SQUARE
 from tried import some_bowl
@@ -32,7 +32,7 @@ def test_log_h_agrees_with_quadrature(u):
 
 
 def test_log_h_keeps_value_and_gradient_far_out():
-    u = torch.tensor([-5.0, -40.0, -1000.0], dtype=torch.float64, requires_grad=True)
+    u = torch.tensor([-5.0, -40.0, -1000.0, -1e8], dtype=torch.float64, requires_grad=True)
     value = log_h(u)
     (gradient,) = torch.autograd.grad(value.sum(), u)
     asymptotic = -u * u / 2 - math.log(2 * math.pi) / 2 - 2 * u.abs().log() + torch.log1p(-3 / u**2)
@@ -67,6 +67,28 @@ def test_a_classifier_measures_improvement_from_the_best_label_of_its_batch():
     posterior = classifier.posterior(space.sobol(6, seed=0))
     at_one = LogExpectedImprovement()(posterior, classifier.best_label)
     assert (LogExpectedImprovement()(posterior, 0.8 * classifier.best_label) > at_one).all()
+
+
+class InScenarios(Independent):
+    """Scores without the noise of the labels, in two scenarios."""
+
+    noiseless = Noiseless(
+        mean=torch.tensor([[0.3, 0.5], [0.1, 1.4], [0.9, 0.8]], dtype=torch.float64),
+        std=torch.tensor([0.2, 0.5, 0.1], dtype=torch.float64),
+        shift=torch.tensor([-0.1, 0.2], dtype=torch.float64),
+    )
+
+
+def test_under_noise_improvement_is_the_mean_over_scenarios_each_with_a_best_label_of_its_own():
+    posterior = InScenarios(torch.zeros(3), torch.ones(3), Link.IDENTITY)
+    found, given = LogExpectedImprovement()(posterior, 0.9).exp(), posterior.noiseless
+    for point in range(3):
+        gains = []
+        for scenario in range(2):
+            m, s, best = given.mean[point, scenario].item(), given.std[point].item(), 0.9 + given.shift[scenario].item()
+            u = (m - best) / s
+            gains.append(s * (stats.norm.pdf(u) + u * stats.norm.cdf(u)))
+        assert float(found[point]) == pytest.approx(sum(gains) / 2, rel=1e-6)
 
 
 # regression: each of these was wrong once

@@ -13,6 +13,7 @@ from deepbore import Categorical, Condition, Real, SearchSpace
 from deepbore.data.journal import Journal
 from deepbore.data.observations import Observations, Status, Trial
 from deepbore.errors import JournalError, SettingError, TrialError, ValueTypeError
+from plane import LINE
 
 SPACE = SearchSpace({"x": Real(0, 1), "c": Categorical(["a", "b"]), "m": Real(0, 1, when=Condition("c", "a"))})
 
@@ -190,3 +191,9 @@ def test_a_journal_that_cannot_be_written_or_read_is_refused(tmp_path):
         Journal.begin(tmp_path / "file" / "run.jsonl", {})
     with pytest.raises(JournalError, match="can't be read"):
         list(Journal(tmp_path / "none.jsonl").read())
+
+
+def test_a_long_list_that_is_refused_is_shown_by_its_beginning():
+    observations = Observations(LINE)
+    with pytest.raises(ValueTypeError, match=r"but got \['a', 'b', 'c'\] \.\.\.\."):
+        observations.add({"x": [0.1, 0.2, 0.3, 0.4]}, ["a", "b", "c", "d"])

@@ -204,8 +204,13 @@ ASKED = [{"event": "asked", "trial": row, "params": {"x": 0.1 + row / 10}} for r
             {"event": "told", "trial": 1, "value": 1.0, "constraints": [1.0]},
         ],
         [{**RUN, "budget": NINE_EPOCHS.to_dict()}, {**ASKED[0], "budget": 5}],
+        [
+            {**RUN, "budget": NINE_EPOCHS.to_dict()},
+            {"event": "added", "columns": {"x": [0.1, 0.2]}, "values": [1.0, 2.0], "budgets": [9.0, 5.0]},
+        ],
+        [RUN, *ASKED, {"event": "annotated", "trial": 2, "attributes": {"seen": True}}],
     ],
-    ids=["constraints", "rung"],
+    ids=["constraints", "rung", "rung of a result", "attributes"],
 )
 def test_a_record_says_what_a_replay_says_of_a_contradictory_journal(tmp_path, events):
     path, crc, lines = Path(tmp_path / "run.jsonl"), 0, b""

@@ -22,6 +22,12 @@ def test_a_grade_is_a_half_on_the_border_and_keeps_distances_up_to_the_last_tent
     assert grades == pytest.approx([1 / 2, math.nan, *(1 / 2 - c / 20 for c in range(-5, 5)), 5 / 4000], nan_ok=True)
 
 
+@pytest.mark.parametrize("by", [1e-300, 1e-17, 1e-12])
+def test_what_is_violated_is_graded_below_a_half_by_however_little(by):
+    grades = graded(torch.tensor([[by], [-by], [1.0]], dtype=torch.float64))[:, 0]
+    assert (grades < 0.5).tolist() == [True, False, True]
+
+
 @pytest.mark.parametrize("slack", [1e-3, 1e-9])
 def test_one_row_that_barely_keeps_a_constraint_does_not_make_violations_penalties(slack):
     violated = torch.linspace(0.05, 1.5, 20, dtype=torch.float64)

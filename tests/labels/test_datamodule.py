@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from deepbore import EmphasiseChanges, Study, ThresholdLabels, minimize
+from deepbore import Budget, EmphasiseChanges, Outcome, Study, ThresholdLabels, minimize
 from deepbore.data.observations import Observations
-from deepbore.labels import ImprovementLabels, LabelledObservations, changed_rows, default_labels
+from deepbore.labels import ImprovementLabels, LabelledBatch, LabelledObservations, changed_rows, default_labels
 from plane import LINE
 
 
@@ -90,3 +90,49 @@ def test_labels_that_remember_begin_each_run_anew():
 
     labels = EmphasiseChanges(ThresholdLabels(0.3))
     assert run(labels) == run(labels) == run(EmphasiseChanges(ThresholdLabels(0.3)))
+
+
+def test_a_batch_has_what_trials_may_spend_and_which_have_failed():
+    study = Study(LINE, budget=Budget("epochs", 1, 9), seed=0)
+    for trial, failed in zip(study.ask(3), [False, True, False], strict=True):
+        study.tell(trial, None if failed else float(trial.id), failed=failed)
+    batch = LabelledBatch.of(study.observations, ThresholdLabels())
+    assert batch.failed.tolist() == batch.failures.tolist() == [False, True, False]
+    assert batch.budgets.tolist() == [1, 1, 1]
+    plain = LabelledBatch.of(told([1.0, 2.0]), ThresholdLabels())
+    assert plain.failed is plain.budgets is None
+    assert plain.failures.tolist() == [False, False]
+
+
+def test_improvement_is_over_rows_that_keep_every_constraint_if_there_are_any():
+    study = Study(LINE, seed=0)
+    for trial, constraints in zip(study.ask(3), [[1.0, -1.0], [-1.0, -1.0], [-1.0, 1.0]], strict=True):
+        study.tell(trial, Outcome(0.0, constraints=constraints))
+    batch = LabelledBatch.of(study.observations, ThresholdLabels())
+    assert batch.may_be_best.tolist() == [False, True, False]
+    assert batch.take(torch.tensor([0, 2])).may_be_best.tolist() == [True, True]
+
+
+def test_labels_go_on_where_their_state_was_taken_those_within_others_too():
+    observations = line(1.0, 2.0, 3.0, 4.0)
+    original, loaded = (EmphasiseChanges(EmphasiseChanges(ThresholdLabels(0.5), boost=2), boost=3) for _ in range(2))
+    assert original(observations).weight.tolist() == [6, 6, 6, 6]
+    loaded.load_state_dict(original.state_dict())
+    assert loaded(observations).weight.tolist() == [1, 1, 1, 1]
+
+
+def test_where_nothing_has_a_value_failures_are_learned_and_what_is_pending_is_not():
+    observations = line(float("nan"), float("nan"))
+    observations.reserve(torch.tensor([[0.5]], dtype=torch.float64))
+    labels = ThresholdLabels()(observations)
+    assert labels.weight.tolist() == pytest.approx([1, 1, 0], abs=1e-3)
+    assert labels.z.tolist() == [[0], [0], [0]]
+    assert not labels.separable
+
+
+def test_a_batch_is_joined_by_what_is_given_and_the_latest_labels_are_those_of_this_run():
+    data = LabelledObservations(
+        told([3.0, 1.0, 2.0]), ThresholdLabels(0.3), joined=lambda batch: batch.take(torch.arange(2))
+    )
+    assert len(data.batch()) == len(next(iter(data.train_dataloader()))) == 2
+    assert len(data.latest) == 3

@@ -1,7 +1,10 @@
 """The default labels of a classifier."""
 
+import pytest
+
 from deepbore import KernelPLS, MLPClassifier, Study
-from deepbore.labels import ThresholdLabels, ValueGradedLabels, default_labels
+from deepbore.errors import SettingError
+from deepbore.labels import ChebyshevLabels, ObjectiveLabels, ThresholdLabels, ValueGradedLabels, default_labels
 from plane import LINE
 
 
@@ -14,3 +17,15 @@ def test_the_default_labels_are_those_of_the_classifiers_loss():
         assert isinstance(study.labels, kind)
         assert study.labels.gamma == gamma
     assert default_labels(estimates_labels=False, gamma=0.1).gamma == 0.1
+
+
+def test_the_default_labels_of_several_objectives_have_a_column_each_if_the_classifier_has():
+    in_one = default_labels(estimates_labels=True, gamma=0.2, objectives=2)
+    assert isinstance(in_one, ChebyshevLabels)
+    assert isinstance(in_one.base, ValueGradedLabels)
+    assert in_one.base.gamma == 0.2
+    columns = default_labels(estimates_labels=True, objectives=2, per_column=True)
+    assert isinstance(columns, ObjectiveLabels)
+    assert columns.objectives == 2
+    with pytest.raises(SettingError, match="have no gamma"):
+        default_labels(estimates_labels=True, gamma=0.2, objectives=2, per_column=True)

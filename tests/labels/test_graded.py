@@ -135,3 +135,9 @@ def test_a_value_that_is_mostly_noise_sets_no_scale_of_labels(labelling):
     alone, beside = (labelling(line(*values, *more, noise=[0.1] * 8 + [10.0] * len(more))) for more in ((), (-1000.0,)))
     assert torch.allclose(beside.z[:8], alone.z)
     assert beside.best == pytest.approx(alone.best)
+
+
+def test_where_the_good_ones_are_tied_they_are_told_from_the_rest():
+    labels = ValueGradedLabels(0.5)(line(1.0, 1.0, 1.0, 2.0))
+    assert labels.z[:, 0].tolist() == [1, 1, 1, 0]
+    assert labels.weight.tolist() == [1, 1, 1, 1]

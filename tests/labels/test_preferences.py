@@ -1,9 +1,15 @@
 """What every classifier learns of comparisons."""
 
+import math
+
+import numpy as np
 import pytest
+from scipy.optimize import minimize
+from sklearn.gaussian_process.kernels import Matern
 
 from comparing import compared
-from deepbore import Categorical, PreferenceLabels, RandomForest, Real, SearchSpace, Study
+from deepbore import Categorical, PreferenceLabels, RandomForest, Real, SearchSpace, Study, ValueGradedLabels
+from deepbore.data.observations import Observations
 from plane import SQUARE
 
 
@@ -43,3 +49,19 @@ def test_categories_too():
     study.prefer(c, d)
     study.prefer(c, a)
     assert study.best_trial.id == c.id == study.recommended.id
+
+
+def test_labels_are_those_of_the_most_likely_utilities_under_a_gaussian_process():
+    study = Study(SQUARE, preferences=True, seed=1)
+    trials, pairs = study.ask(5), [(0, 1), (1, 2), (3, 2), (2, 3), (0, 3), (4, 1)]
+    for better, worse in pairs:
+        study.prefer(trials[better], trials[worse])
+    x = np.array([[trial.params["x"], trial.params["y"]] for trial in trials])
+    precision = np.linalg.inv(9 * Matern(nu=2.5, length_scale=math.exp(-1.5) * math.sqrt(2))(x))
+    better, worse = np.array(pairs).T
+    likely = minimize(lambda u: np.logaddexp(0, u[worse] - u[better]).sum() + u @ precision @ u / 2, np.zeros(5))
+    told = Observations(SQUARE)
+    told.add({"x": x[:, 0], "y": x[:, 1]}, -likely.x)
+    labels = PreferenceLabels()(study.observations)
+    assert labels.z.numpy() == pytest.approx(ValueGradedLabels()(told).z.numpy(), abs=1e-4)
+    assert labels.metrics == {}

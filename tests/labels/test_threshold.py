@@ -71,6 +71,8 @@ def test_failures_are_class_0_and_enough_to_learn_from():
     labels = ThresholdLabels(0.5)(told([1.0, float("nan"), 1.0]))
     assert labels.z[:, 0].tolist() == [1, 0, 1]
     assert labels.separable
+    assert not ThresholdLabels(0.5)(told([1.0, 1.0])).separable
+    assert ThresholdLabels(0.5)(told([1.0, 2.0])).separable
 
 
 def test_improvement_labels_give_the_loss_of_lfbo():
@@ -129,8 +131,13 @@ def test_gamma_outside_its_range_is_refused(gamma):
 def test_other_bad_settings_are_refused():
     for make in (
         lambda: DecayingGamma(0.1, 0.5),
+        lambda: DecayingGamma(half_life=0),
         lambda: SeveralThresholds([]),
         lambda: SeveralThresholds([0.1, 1.2]),
+        lambda: SeveralThresholds([0.0, 0.5]),
+        lambda: SeveralThresholds([None]),
+        lambda: EmphasiseChanges(None),
+        lambda: EmphasiseChanges(KernelPLS()),
         lambda: EmphasiseChanges(ThresholdLabels(), boost=0.5),
     ):
         with pytest.raises(SettingError):
@@ -149,3 +156,19 @@ def test_the_best_label_of_several_columns_is_that_of_a_row():
     feasible = labels.z[study.observations.feasible].mean(-1)
     assert labels.best == pytest.approx(float(feasible.max()))
     assert labels.best < labels.z[study.observations.feasible].max()
+
+
+@pytest.mark.parametrize("name", ["start", "floor", "half_life"])
+def test_no_part_of_a_schedule_may_be_none(name):
+    with pytest.raises(SettingError, match=f"{name} must be given"):
+        DecayingGamma(**{name: None})
+
+
+def test_a_schedule_begins_with_balanced_classes_and_has_lost_half_of_the_way_after_fifty():
+    assert [DecayingGamma()(n) for n in (0, 50, 100)] == pytest.approx([0.5, 0.3, 0.2])
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, 1.2])
+def test_each_of_several_proportions_is_checked(gamma):
+    with pytest.raises(SettingError, match=f"0 < gammas < 1 must hold, but got gammas={gamma}"):
+        SeveralThresholds([0.1, gamma])

@@ -192,3 +192,25 @@ def test_choices_of_numpy_stand_in_conditions_and_fixed_values():
 def test_choices_beyond_all_floats_may_be_compared():
     space = SearchSpace({"n": Ordinal([1, 10**400]), "m": Integer(1, 100)}, constraints=["n + m > 5"])
     assert space.cardinality == 100 + 96
+
+
+def test_parents_come_before_their_children_in_the_order_of_declaration():
+    space = SearchSpace(
+        {
+            "grandchild": Real(0, 1, when=Condition("child", "a")),
+            "one": Categorical(["a", "b"]),
+            "child": Categorical(["a", "b"], when=Condition("one", "a")),
+            "two": Real(0, 1),
+            "three": Real(0, 1),
+        }
+    )
+    names = [space.names[column] for column in space.structure.conditions.order]
+    assert names == ["one", "child", "grandchild", "two", "three"]
+
+
+@pytest.mark.parametrize("values", [["< 3", "< 5"], ["< 5", "< 3"], ["< 3", "< 2", "== 3", "== 4"]])
+def test_comparisons_that_overlap_hold_where_one_of_them_does(values):
+    for parent in (Integer(0, 9), Real(0, 9, step=1)):
+        space = SearchSpace({"k": parent, "x": Real(0, 1, when=Condition("k", values))})
+        active = {params["k"] for params in space.decode(space.sample(300, generator())) if "x" in params}
+        assert active == {0, 1, 2, 3, 4}

@@ -185,3 +185,16 @@ def test_a_scarce_rule_is_counted_by_its_own_parameters(beside):
 def test_true_and_one_are_two_choices_between_parameters_too(kind):
     assert kind([True, 2]) != kind([1, 2])
     assert {kind([1, 2]), kind((1.0, 2))} == {kind([1, 2])}
+
+
+def test_a_function_is_named_where_nothing_meets_it():
+    class Never:
+        def __call__(self, params):
+            return False
+
+    def never(params):
+        return False
+
+    for rule, name in ((Never(), "Never"), (never, "never")):
+        with pytest.raises(SpaceError, match=rf"constraints: \S*\.{name}\. Loosen"):
+            SearchSpace({"a": Integer(0, 3), "b": Integer(0, 3)}, constraints=[rule]).sample(1)

@@ -42,3 +42,8 @@ def test_features_carry_gradients_of_numeric_columns():
     points = torch.tensor([[0.3, 1.0]], dtype=torch.float64, requires_grad=True)
     space.features(points).sum().backward()
     assert points.grad.tolist() == [[2.0, 0.0]]
+
+
+def test_features_have_nothing_to_save():
+    space = SearchSpace({"x": Real(0, 1), "n": Integer(1, 9), "c": Categorical(["a", "b", "c"])})
+    assert not Coordinates(space).state_dict()

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 from drawn_spaces import CONDITIONAL, conditional_spaces, spaces
+from plane import SQUARE
 
 
 def generator(seed=0):
@@ -113,3 +114,18 @@ def test_rare_configurations_are_found():
 def test_sobol_goes_on_where_it_stopped_under_constraints():
     space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, constraints=["x * y < 0.3"])
     assert torch.equal(torch.cat([space.sobol(5, 3), space.sobol(11, 3, skip=5)]), space.sobol(16, 3))
+
+
+def test_in_more_dimensions_than_sobol_sequences_have_points_depend_on_the_seed_alone(monkeypatch):
+    monkeypatch.setattr(torch.quasirandom.SobolEngine, "MAXDIM", 1)
+    first = SQUARE.sobol(6, seed=3)
+    torch.manual_seed(1)
+    assert torch.equal(SQUARE.sobol(6, seed=3), first)
+    assert torch.equal(SQUARE.sobol(4, seed=3, skip=2), first[2:])
+    assert not torch.equal(SQUARE.sobol(6, seed=4), first)
+
+
+def test_where_all_is_fixed_neighbours_are_where_they_were():
+    fixed = SQUARE.with_fixed({"x": 0.25, "y": 0.5})
+    points = fixed.sample(3, generator())
+    assert torch.equal(fixed.neighbours(points, 3, generator()), points)

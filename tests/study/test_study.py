@@ -723,3 +723,16 @@ def test_a_report_is_of_a_trial_of_this_study():
     (trial,), _ = other.ask(), study.ask()
     with pytest.raises(TrialError, match="told to the run that gave it"):
         study.report(trial, 1.0, step=1)
+
+
+def test_of_three_reports_the_best_goes_on_with_the_next_budget():
+    study = Study(LINE, budget=NINE_EPOCHS, n_initial=10, seed=0)
+    first, second, third = study.ask(3)
+    assert not study.report(first, 2.0, step=1)
+    assert not study.report(second, 3.0, step=1)
+    assert study.report(third, 1.0, step=1)
+    promoted = study.trials[-1]
+    assert (promoted.resume_from.id, promoted.budget) == (third.id, 3)
+    assert study.report(third, 0.9, step=2)  # below its budget nothing is decided
+    assert not study.report(third, 0.8, step=3)
+    assert [trial.value for trial in study.trials] == [2.0, 3.0, 1.0, 0.8]

@@ -196,3 +196,23 @@ def test_a_parameter_keeps_its_contract(parameter):
 )
 def test_predicates(parameter, says):
     assert (parameter.is_continuous, parameter.is_ordered, parameter.is_numeric, parameter.upper) == says
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_how_much_likelier_the_way_back_is_comes_from_the_shares_of_all_moves(count):
+    ordered, share = Ordinal(list(range(count))), np.zeros((count, count))
+    u = (torch.arange(60, dtype=torch.float64).repeat(2) + 0.5) / 60
+    v = torch.tensor([0.25, 0.75], dtype=torch.float64).repeat_interleave(60)
+    for level in range(count):
+        moved = ordered.moved(ordered.encode([level] * 120), u, v, torch.zeros_like(u))
+        share[level] = np.bincount(ordered.decode(moved), minlength=count) / 120
+    before, after = share.nonzero()
+    assert len(before) == count * (count - 1)  # any other level
+    found = ordered.likelier_back(ordered.encode(before.tolist()), ordered.encode(after.tolist()))
+    assert np.allclose(found, np.log(share[after, before] / share[before, after]), atol=1e-6)
+
+
+@pytest.mark.parametrize("symmetric", [Real(0, 5), Categorical([0, 1, 2, 3, 4, 5]), Integer(0, 10_000)])
+def test_other_moves_are_as_likely_forth_as_back(symmetric):
+    before, after = symmetric.encode([0, 3, 1]), symmetric.encode([1, 5, 0])
+    assert symmetric.likelier_back(before, after).tolist() == [0, 0, 0]

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -112,3 +113,9 @@ def test_a_run_finds_numbers_over_six_orders_of_magnitude(seed):
 def test_what_is_no_number_is_refused_as_a_parameter(column):
     with pytest.raises(PointError, match="must be numbers"):
         Study(SearchSpace({"x": Real(0, 9)})).add({"x": column}, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1e305, 1.0), (0.0, 1e-305)])
+def test_bounds_without_room_for_twelve_digits_are_named(low, high):
+    with pytest.raises(SpaceError, match=re.escape(f"but got low={low}, high={high}")):
+        Real(low, high)
