@@ -136,3 +136,9 @@ def test_a_batch_is_joined_by_what_is_given_and_the_latest_labels_are_those_of_t
     )
     assert len(data.batch()) == len(next(iter(data.train_dataloader()))) == 2
     assert len(data.latest) == 3
+
+
+def test_rows_of_earlier_tasks_are_not_labelled_with_those_of_this_run():
+    observations = told([3.0, 1.0, 2.0])
+    observations.add({"x": [0.3, 0.4]}, [0.0, 9.0], task="earlier")
+    assert LabelledObservations(observations, ThresholdLabels(0.3)).labelled().z[:, 0].tolist() == [0, 1, 0]

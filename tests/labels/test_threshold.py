@@ -166,6 +166,7 @@ def test_no_part_of_a_schedule_may_be_none(name):
 
 def test_a_schedule_begins_with_balanced_classes_and_has_lost_half_of_the_way_after_fifty():
     assert [DecayingGamma()(n) for n in (0, 50, 100)] == pytest.approx([0.5, 0.3, 0.2])
+    assert DecayingGamma(0.3, 0.3)(70) == pytest.approx(0.3)  # one that falls nowhere
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0, 1.2])
