@@ -179,6 +179,20 @@ def test_at_budgets_the_classifier_alone_is_another():
     assert (there.candidates, type(there.acquisition)) == (strategy.candidates, type(strategy.acquisition))
 
 
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ((None,), "classifier must be given"),
+        ((GreedyBatch(),), "classifier must be a Classifier"),
+        ((KernelPLS(), KernelPLS()), "acquisition must be an? Acquisition"),
+        ((KernelPLS(), None, KernelPLS()), "candidates must be a Candidates"),
+    ],
+)
+def test_parts_of_other_kinds_are_refused(parts, says):
+    with pytest.raises(SettingError, match=says):
+        ModelStrategy(*parts)
+
+
 class Pair(ModelStrategy):
     """A strategy of two models."""
 

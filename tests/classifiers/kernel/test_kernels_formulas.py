@@ -170,6 +170,8 @@ def test_settings_stay_within_their_bounds():
         assert (classifier.theta.numpy() <= high + 1e-9).all()
     assert classifier.theta[1].item() == pytest.approx(4.6)  # nothing depends on it
     assert classifier.theta[-1].item() < -15
+    classifier, _ = learned(LabelledBatch(points, 60 * (noise - 0.5), torch.ones(40)), iterations=200, prior=False)
+    assert classifier.theta.tolist() == [-4.6, -4.6, 4, 1]
 
 
 @pytest.mark.parametrize(("n", "steps"), [(50, 10), (100, 10), (150, 5), (200, 3)])
