@@ -1,0 +1,135 @@
+"""What strategy a run has by default."""
+
+import pytest
+import torch
+
+from deepbore import (
+    Condition,
+    EpsilonGreedy,
+    GreedyBatch,
+    Integer,
+    KernelPLS,
+    LocalSearch,
+    RandomSearch,
+    Real,
+    SearchSpace,
+    UpperConfidenceBound,
+    ValueGradedLabels,
+)
+from deepbore.classifiers import PerColumn
+from deepbore.labels import ChebyshevLabels, ObjectiveLabels
+from deepbore.strategies import ModelStrategy, NearBest, OtherBranches, Turns
+from deepbore.strategies.defaults import default_classifier, default_strategy, innermost, state_of_0_2
+from plane import SQUARE
+
+BRANCHED = SearchSpace({"n": Integer(1, 2), "x": Real(0, 1, when=Condition("n", 2))})
+SETTINGS = {"rows": 77, "iterations": 3, "prior": False, "crashes": False}
+
+
+@pytest.mark.parametrize(
+    ("objectives", "labels", "columns"),
+    [
+        (1, None, None),
+        (3, None, 3),
+        (1, ValueGradedLabels(), None),
+        (3, ChebyshevLabels(), None),
+        (3, ObjectiveLabels(3), 3),
+    ],
+)
+def test_there_is_a_kernel_for_each_column_where_labels_grade_a_front(objectives, labels, columns):
+    classifier = default_classifier(objectives, labels)
+    assert type(classifier) is (PerColumn if columns else KernelPLS)
+    parts = classifier.parts if columns else [classifier]
+    assert [each.alike for each in parts] == ([False] * columns if columns else [True])
+
+
+def built(classifier=None, space=SQUARE, labels=None, **others):
+    return default_strategy(space, labels or ValueGradedLabels(), classifier or KernelPLS(), **others)
+
+
+@pytest.mark.parametrize(("space", "kind"), [(SQUARE, NearBest), (BRANCHED, OtherBranches)])
+def test_the_others_learn_as_the_classifier_does(space, kind):
+    strategy = built(KernelPLS(**SETTINGS, alike=False, additive=False), space)
+    (other,) = strategy.others
+    assert type(other) is kind
+    if kind is NearBest:
+        assert other._settings == SETTINGS
+    else:
+        given = SETTINGS | {"alike": False, "additive": False}
+        assert {name: getattr(other.model, name) for name in given} == given
+
+
+@pytest.mark.parametrize(("space", "kind"), [(SQUARE, NearBest), (BRANCHED, OtherBranches)])
+def test_the_settings_of_the_others_are_those_of_a_kernel_by_default(space, kind):
+    usual, (other,) = KernelPLS(), built(space=space).others
+    made = other._settings if kind is NearBest else vars(other.model)
+    for name in ("rows", "iterations", "prior", "crashes"):
+        assert made[name] == getattr(usual, name)
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        ({}, [NearBest]),
+        ({"space": BRANCHED}, [OtherBranches]),
+        ({"space": SearchSpace({"n": Integer(0, 9)})}, []),
+        ({"classifier": KernelPLS(noisy=True)}, [NearBest]),
+        ({"classifier": KernelPLS(noisy=True), "space": BRANCHED}, []),
+        ({"candidates": EpsilonGreedy(GreedyBatch(LocalSearch()))}, [NearBest]),
+        ({"candidates": EpsilonGreedy(GreedyBatch(RandomSearch()))}, []),
+        ({"classifier": KernelPLS(length_scale=0.5)}, []),
+        ({"labels": ChebyshevLabels()}, []),
+    ],
+)
+def test_turns_are_had_where_they_help(given, kinds):
+    strategy = built(**given)
+    assert [type(each) for each in getattr(strategy, "others", [])] == kinds
+    assert type(strategy) is (Turns if kinds else ModelStrategy)
+
+
+def test_the_parts_that_are_given_are_those_of_the_first():
+    classifier, acquisition, candidates = KernelPLS(), UpperConfidenceBound(), GreedyBatch()
+    for space in (SQUARE, SearchSpace({"n": Integer(0, 9)})):
+        strategy = built(classifier, space, acquisition=acquisition, candidates=candidates)
+        first = getattr(strategy, "first", strategy)
+        assert first.classifier is classifier
+        assert type(first.acquisition) is UpperConfidenceBound
+        assert first.candidates is candidates
+
+
+def test_the_innermost_search_is_the_one_that_others_wrap():
+    search = LocalSearch()
+    assert innermost(EpsilonGreedy(GreedyBatch(search))) is innermost(GreedyBatch(search)) is search
+
+
+OWN = {"weights": {"theta": 1}, "optimizers": [2], "ready": True, "candidates": {"seen": 3}}
+
+
+@pytest.mark.parametrize(
+    ("space", "kept", "others", "had_turn"),
+    [
+        (SQUARE, {}, [{}], [False]),
+        (SQUARE, {"nearby": {"is_due": True, "thetas": 4}}, [{"is_due": True, "thetas": 4}], [True]),
+        (SQUARE, {"nearby": {"is_due": False}, "elsewhere": {"is_due": False}}, [{"is_due": False}], [False]),
+        (BRANCHED, {}, [{}], [False]),
+        (BRANCHED, {"elsewhere": {"is_due": True}, "nearby": {"is_due": True}}, [{"is_due": True}], [False]),
+        (BRANCHED, {"elsewhere": {"is_due": False, "theta": 5}}, [{"is_due": False, "theta": 5}], [True]),
+    ],
+)
+def test_a_snapshot_of_version_0_2_says_who_had_a_turn(space, kept, others, had_turn):
+    expected = {"strategies": [OWN, *others], "had_turn": had_turn}
+    assert state_of_0_2(built(space=space), OWN | kept | {"more": 0}) == expected
+
+
+def test_a_snapshot_of_version_0_2_of_a_model_alone_has_its_state():
+    assert state_of_0_2(ModelStrategy(KernelPLS()), OWN | {"nearby": {}, "more": 0}) == OWN
+
+
+def test_a_state_of_version_0_2_may_be_loaded():
+    first, second = built(), built()
+    for each in (first, second):
+        each.first.classifier.bind(SQUARE)
+    with torch.no_grad():
+        first.first.classifier.theta.fill_(0.25)
+    second.load_state_dict(state_of_0_2(second, first.first.state_dict()))
+    assert torch.equal(second.first.classifier.theta, first.first.classifier.theta)
