@@ -152,5 +152,5 @@ def test_every_head_has_constraints_on_any_space(classifier, candidates):
 @pytest.mark.slow
 def test_batches_of_botorch_refuse_and_say_the_way_out():
     search = new_search()
-    with pytest.raises(SettingError, match=r"no say in black-box constraints.*GreedyBatch"):
+    with pytest.raises(SettingError, match=r"does not support black-box constraints.*GreedyBatch"):
         BoTorchBatch().propose(search, 2)

@@ -22,7 +22,7 @@ def test_labels_and_weights_are_enough():
     assert batch.best == 1
     assert batch.constraints is batch.pending is None
     assert batch.metrics == {}
-    assert (batch.n_told, batch.n_own) == (2, 2)
+    assert (batch.n_learned, batch.n_own) == (2, 2)
     labelling = Halves()
     assert (labelling.outputs, labelling.objectives, labelling.state_dict()) == (1, 1, {})
     assert not labelling.grades_front

@@ -24,7 +24,7 @@ def test_a_state_is_taken_up_whole():
     one, other = told(3, labels=labels()), told(4, labels=labels())
     one.ask()
     one.enqueue({"x": 0.25, "y": 0.5})
-    one.state.promised, one.state.rehearsals, one.state.disappointed = [(1, 3.0)], 7, {"rule": 2}
+    one.state.pending_promotions, one.state.warmup_epochs, one.state.low_gain_streaks = [(1, 3.0)], 7, {"rule": 2}
     one.state.metrics = Metrics()
     one.state.metrics.label_flips = 0.5
     kept = one.state.state_dict()
@@ -34,22 +34,22 @@ def test_a_state_is_taken_up_whole():
     assert state.seed == 3
     assert torch.equal(state.generator.get_state(), one.state.generator.get_state())
     assert [point.tolist() for point in state.queue] == [[0.25, 0.5]]
-    assert (state.promised, state.rehearsals, state.disappointed) == ([(1, 3.0)], 7, {"rule": 2})
+    assert (state.pending_promotions, state.warmup_epochs, state.low_gain_streaks) == ([(1, 3.0)], 7, {"rule": 2})
     assert state.metrics.known == {"label_flips": 0.5}
     assert str(state.recipe.labels.state_dict()) == str(one.state.recipe.labels.state_dict())
     assert torch.equal(state.classifier.theta, one.state.classifier.theta)
     state.queue.clear()
-    state.promised.clear()
-    assert (len(one.state.queue), len(one.state.promised)) == (1, 1)
+    state.pending_promotions.clear()
+    assert (len(one.state.queue), len(one.state.pending_promotions)) == (1, 1)
 
 
 def test_a_run_that_has_begun_nothing_says_little():
     kept = told().state.state_dict()
-    assert kept.keys() == {"asked", "seed", "generator", "queue", "rehearsals"}
+    assert kept.keys() == {"asked", "seed", "generator", "queue", "warmup_epochs"}
     state = told(5).state
-    state.promised, state.disappointed = [(0, 1.0)], {"rule": 1}
+    state.pending_promotions, state.low_gain_streaks = [(0, 1.0)], {"rule": 1}
     state.load_state_dict(kept)
-    assert (state.seed, state.promised, state.disappointed, state.metrics) == (0, [], {}, None)
+    assert (state.seed, state.pending_promotions, state.low_gain_streaks, state.metrics) == (0, [], {}, None)
     del kept["seed"]  # of version 0.1
     state = told(5).state
     state.load_state_dict(kept)

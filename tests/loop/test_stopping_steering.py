@@ -1,4 +1,4 @@
-"""When a run is over: `Steering` and its rules, with toys in the place of a run."""
+"""When a run is over: `RunControl` and its rules, with toys in the place of a run."""
 
 import math
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from deepbore.acquisition import LogExpectedImprovement
 from deepbore.data.outcome import Outcome, WrongReturn
 from deepbore.errors import ObjectiveError, SettingError
 from deepbore.loop.engine import Engine
-from deepbore.loop.stopping import Steering, StopRule, as_rules
+from deepbore.loop.stopping import RunControl, StopRule, as_rules
 from deepbore.strategies import Proposal
 from plane import LINE, SQUARE
 from tried import some_bowl
@@ -26,12 +26,12 @@ class Toy(StopRule):
     def is_met(self, state):
         return self.met
 
-    def promises_too_little(self, state, points):
+    def predicts_little_gain(self, state, points):
         return self.poor.pop(0)
 
 
 def begun(*rules, study=None, ranks=None, **settings):
-    steering = Steering(rules, **settings)
+    steering = RunControl(rules, **settings)
     engine = Engine((study or Study(LINE, seed=0)).state)
     engine.ranks = ranks or engine.ranks
     steering.begin(engine)
@@ -49,24 +49,24 @@ def test_a_rule_that_is_met_ends_a_run_before_it_begins(met, over):
 def test_a_rule_is_asked_after_each_trial():
     rule = Toy()
     steering = begun(rule)
-    steering.told(0, Outcome(1.0))
-    steering.look()
+    steering.on_outcome(0, Outcome(1.0))
+    steering.update()
     assert not steering.is_over
     rule.met = True
-    steering.told(1, Outcome(1.0))
+    steering.on_outcome(1, Outcome(1.0))
     assert not steering.is_over  # until all ranks look
     rule.met = False  # once is enough
-    steering.told(1, Outcome(1.0))
-    steering.look()
+    steering.on_outcome(1, Outcome(1.0))
+    steering.update()
     assert steering.is_over
 
 
 def test_stopped_and_late_runs_are_over():
     steering = begun()
-    steering.look()
+    steering.update()
     assert not steering.is_over
     steering.stop()
-    steering.look()
+    steering.update()
     assert steering.is_over
     assert not steering.is_interrupted
     assert begun(timeout=1e-9).is_over
@@ -76,11 +76,11 @@ def test_stopped_and_late_runs_are_over():
 def test_the_time_counts_from_the_beginning_on(monkeypatch):
     now = [100.0]
     monkeypatch.setattr("deepbore.loop.stopping.time.monotonic", lambda: now[0])
-    steering = Steering(timeout=5)
+    steering = RunControl(timeout=5)
     now[0] = 200.0
     steering.begin(Engine(Study(LINE, seed=0).state))
     for now[0], over in ((204.9, False), (205.0, True)):
-        steering.look()
+        steering.update()
         assert steering.is_over == over
 
 
@@ -97,7 +97,7 @@ def test_what_one_rank_wants_all_do():
 def test_a_signal_ends_a_run():
     steering = begun()
     steering.interrupts.pressed = True
-    steering.look()
+    steering.update()
     assert (steering.is_over, steering.is_interrupted) == (True, True)
 
 
@@ -106,14 +106,14 @@ def test_who_listens_hears_of_trials_on_the_first_rank(is_first):
     heard, ranks = [], SimpleNamespace(gather=lambda mine: [mine], is_first=is_first)
     steering = begun(ranks=ranks, listeners=[lambda *about: heard.append(about)] * 2)
     outcome = Outcome(1.0)
-    steering.told(7, outcome)
+    steering.on_outcome(7, outcome)
     assert heard == ([(7, outcome)] * 2 if is_first else [])
 
 
 @pytest.mark.parametrize("settings", [{"timeout": 0}, {"max_failures": 0}])
 def test_limits_out_of_range_are_refused(settings):
     with pytest.raises(SettingError):
-        Steering(**settings)
+        RunControl(**settings)
 
 
 # --- an objective at fault -------------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ def test_limits_out_of_range_are_refused(settings):
 def judged(outcomes, max_failures):
     steering = begun(max_failures=max_failures)
     for row, outcome in enumerate(outcomes):
-        steering.told(row, outcome)
-    steering.look()
+        steering.on_outcome(row, outcome)
+    steering.update()
 
 
 BAD = Outcome(math.nan)
@@ -159,7 +159,7 @@ def test_what_is_no_value_ends_a_run_that_begins_with_it(before):
     if before:
         judged([*before, wrong()], None)
     else:
-        with pytest.raises(ObjectiveError, match=r"because it returned a text\. Mend"):
+        with pytest.raises(ObjectiveError, match=r"because it returned a text\. Fix"):
             judged([wrong()], None)
 
 
@@ -169,7 +169,7 @@ def test_what_is_no_value_ends_a_run_that_begins_with_it(before):
 def proposed(steering, model, n):
     over = []
     for _ in range(n):
-        steering.proposed(Proposal(torch.zeros(1, 1), model))
+        steering.on_proposal(Proposal(torch.zeros(1, 1), model))
         over.append(steering.is_over)
     return over
 
@@ -196,7 +196,7 @@ def test_proposals_by_other_models_neither_count_nor_end_the_count():
     assert proposed(steering, study.classifier, 1) == [False]
     for other in (None, KernelPLS()):
         assert proposed(steering, other, 3) == [False] * 3
-    assert list(study.state.disappointed.values()) == [1]
+    assert list(study.state.low_gain_streaks.values()) == [1]
     assert proposed(steering, study.classifier, 1) == [True]
 
 
@@ -214,7 +214,7 @@ def test_a_rule_by_itself_asks_for_nothing():
         pass
 
     state = Study(LINE).state
-    assert Plain().is_met(state) is Plain().promises_too_little(state, torch.zeros(1, 1)) is False
+    assert Plain().is_met(state) is Plain().predicts_little_gain(state, torch.zeros(1, 1)) is False
     assert Plain.proposals == 1
     assert as_rules([Plain()], state)
 
@@ -253,9 +253,9 @@ def test_an_improvement_is_little_where_it_is_below_its_share(share):
     classifier = study.classifier
     expected = LogExpectedImprovement()(classifier.posterior(points), classifier.best_label).exp()
     rule = ExpectedImprovementBelow(share=share)
-    assert rule.promises_too_little(study.state, points) == bool(expected.max() < share)
+    assert rule.predicts_little_gain(study.state, points) == bool(expected.max() < share)
     for point, value in zip(points, expected, strict=True):
-        assert rule.promises_too_little(study.state, point[None]) == bool(value < share)
+        assert rule.predicts_little_gain(study.state, point[None]) == bool(value < share)
 
 
 def test_an_improvement_counts_as_much_as_it_is_likely_to_be_feasible():
@@ -272,9 +272,9 @@ def test_an_improvement_counts_as_much_as_it_is_likely_to_be_feasible():
         (True, True, 1e-9, False),
     ):
         feasibility = SimpleNamespace(
-            is_alone=alone,
+            none_feasible=alone,
             is_needed=needed,
             log_probability=lambda at, chance=chance: torch.full((len(at),), chance).log(),
         )
         state = SimpleNamespace(feasibility=feasibility, classifier=classifier)
-        assert rule.promises_too_little(state, points) == little
+        assert rule.predicts_little_gain(state, points) == little

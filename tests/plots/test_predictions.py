@@ -88,7 +88,7 @@ def test_isotonic_regression_is_that_of_scikit_learn():
 def test_several_objectives_have_no_translation():
     study = Study(CUBE, directions=["minimize", "minimize"])
     for trial in study.ask(12):
-        study.tell(trial, [trial.params["x"], -trial.params["x"]])
+        study.tell(trial, [trial.params["x0"], -trial.params["x0"]])
     study.fit(epochs=1)
     assert Translation.of(study) is None
 

@@ -11,7 +11,7 @@ from deepbore import Budget, Integer, KernelPLS, Outcome, Real, SearchSpace, Stu
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.strategies import NearBest
-from deepbore.strategies.near_best import LocalAxes, NearModel, graded_anew, n_good, near_rows, weighed_covariance
+from deepbore.strategies.near_best import LocalAxes, NearModel, n_good, near_rows, regraded, weighted_covariance
 from plane import SQUARE
 from recorded import view_of
 
@@ -108,7 +108,7 @@ def test_it_learns_what_is_near_in_the_likeliest_axes():
     for axes in (LocalAxes.principal(best), LocalAxes.of_parameters(best)):
         model = NearModel(rows=200, iterations=15, prior=True, crashes=True)
         model.bind(SQUARE)
-        losses.append(model.learn_along(axes, rows))
+        losses.append(model.learn_in_axes(axes, rows))
     assert losses[0] < losses[1] - 1  # the valley is across the parameters
     chosen = near.model.coordinates
     assert torch.equal(chosen.axes, LocalAxes.principal(best).axes)
@@ -150,7 +150,7 @@ def test_length_scales_are_bounded_in_deviations_of_the_best_rows():
     model, unit = NearModel(rows=200, iterations=100, prior=False, crashes=False), torch.eye(2, dtype=torch.float64)
     model.bind(SQUARE)
     model.theta[0] = -1.5  # not from so far that waves look like noise
-    model.learn_along(LocalAxes(u[0], unit, unit), LabelledBatch(u, (1 + (60 * u[:, :1]).sin()) / 2, torch.ones(120)))
+    model.learn_in_axes(LocalAxes(u[0], unit, unit), LabelledBatch(u, (1 + (60 * u[:, :1]).sin()) / 2, torch.ones(120)))
     assert model.theta[:2].tolist() == [-2, 5]  # of narrower waves, and where nothing depends on it
 
 
@@ -160,7 +160,7 @@ def test_where_labels_say_nothing_length_scales_are_two_deviations():
     model, unit = NearModel(rows=200, iterations=100, prior=True, crashes=False), torch.eye(2, dtype=torch.float64)
     model.bind(SQUARE)
     model.theta[1] = 0.0
-    model.learn_along(LocalAxes(u[0], unit, unit), LabelledBatch(u, u[:, :1] ** 2, torch.ones(20)))
+    model.learn_in_axes(LocalAxes(u[0], unit, unit), LabelledBatch(u, u[:, :1] ** 2, torch.ones(20)))
     assert math.exp(model.theta[1]) == pytest.approx(2 * math.sqrt(2), rel=0.02)  # distances grow with the root of d
 
 
@@ -276,7 +276,7 @@ def test_values_however_large_are_better_than_failures():
 
 def test_labels_anew_are_shares_of_thresholds_up_to_the_median():
     values = torch.tensor([4.0, 0.0, 1.0, 2.0, 9.0, math.nan], dtype=torch.float64)
-    anew = graded_anew(batch_of(torch.rand(6, 2)), values)
+    anew = regraded(batch_of(torch.rand(6, 2)), values)
     up, beyond = (lambda y: (2 - y) / 2), (lambda y: 0.25 / (0.5 + (y - 2) / 2))  # from 0 to the median 2, and on
     expected = [beyond(4), up(0) + 0.5, up(1) + 0.5, 0.5, beyond(9), 0]
     assert torch.allclose(anew.z[:, 0], torch.tensor(expected, dtype=torch.float64) / 1.5)
@@ -286,7 +286,7 @@ def test_labels_anew_are_shares_of_thresholds_up_to_the_median():
 @pytest.mark.parametrize("values", [[math.nan] * 3, [1.0, 1.0, 2.0], [5.0, math.nan, math.nan]])
 def test_where_the_best_value_is_the_median_labels_stay(values):
     batch = batch_of(torch.rand(3, 2))
-    assert graded_anew(batch, torch.tensor(values)) is batch
+    assert regraded(batch, torch.tensor(values)) is batch
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -295,7 +295,7 @@ def test_axes_of_the_parameters_are_deviations_around_the_best_row(d):
     weights = np.log(30.5) - np.log(np.arange(1, 31))
     covariance = np.cov(good.numpy().T, aweights=weights, ddof=0).reshape(d, d)
     axes = LocalAxes.of_parameters(good)
-    assert np.allclose(weighed_covariance(good), covariance)
+    assert np.allclose(weighted_covariance(good), covariance)
     assert np.allclose(axes.axes, np.diag(np.sqrt(covariance.diagonal())))
     assert torch.equal(axes.centre, good[0])
     assert np.allclose(axes(good), (good - good[0]).numpy() / np.sqrt(covariance.diagonal()))

@@ -114,7 +114,7 @@ def test_after_a_state_it_goes_on_as_before():
     for _ in range(2):
         learned(other, study)
         kept = {name: theta.clone() for name, theta in other.state_dict().items()}
-        assert set(kept) == {"theta", "rival"}
+        assert set(kept) == {"theta", "additive_theta"}
         for each in (again, new):
             each.load_state_dict(kept)
             assert each.remaining is None
@@ -138,7 +138,7 @@ def test_a_model_begins_with_the_settings_of_a_state(monkeypatch):
         each.load_state_dict({"theta": given["theta"]})  # of a run without a rival
         learned(each, study)
         assert settings_of(each)["theta"] == given["theta"].tolist()
-        assert settings_of(each)["rival"] != given["rival"].tolist()
+        assert settings_of(each)["additive_theta"] != given["additive_theta"].tolist()
 
 
 def test_without_a_rival_there_is_none_in_the_state():
@@ -147,7 +147,7 @@ def test_without_a_rival_there_is_none_in_the_state():
     assert set(other.state_dict()) == {"theta"}
     again.load_state_dict(other.state_dict())
     learned(again, told())
-    assert again.model.rival is None
+    assert again.model.additive_model is None
 
 
 def test_a_state_is_kept_until_there_is_a_model_and_used_once():

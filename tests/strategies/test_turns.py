@@ -178,5 +178,5 @@ def test_with_budgets_each_strategy_has_its_form_for_them():
     turns = Turns([ModelStrategy(KernelPLS()), NearBest()]).at_budgets(budget)
     assert turns.first.classifier.budget == budget
     assert [type(each) for each in turns.others] == [NearBest]
-    with pytest.raises(SettingError, match="Toy has no form for budgets"):
+    with pytest.raises(SettingError, match="Toy does not support budgets"):
         Turns([ModelStrategy(KernelPLS()), Toy(1)]).at_budgets(budget)

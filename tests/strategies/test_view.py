@@ -227,8 +227,8 @@ class Grumbling(GreedyBatch):
 @pytest.mark.parametrize(
     ("strategy", "labels", "says"),
     [
-        (ModelStrategy(KernelPLS()), ObjectiveLabels(2), "a front of several objectives"),
-        (ModelStrategy(PerColumn(KernelPLS(), 2)), ThresholdLabels(), "LogHypervolumeImprovement is about a front"),
+        (ModelStrategy(KernelPLS()), ObjectiveLabels(2), "needs the front of several objectives"),
+        (ModelStrategy(PerColumn(KernelPLS(), 2)), ThresholdLabels(), "LogHypervolumeImprovement needs the front"),
         (ModelStrategy(PerColumn(KernelPLS(), 3)), ObjectiveLabels(2), "3 column.* has 2.*columns=2"),
         (ModelStrategy(RandomForest(), candidates=Grumbling()), ThresholdLabels(), "no search"),
     ],

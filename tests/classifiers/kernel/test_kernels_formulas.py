@@ -18,7 +18,7 @@ from deepbore.classifiers.kernel.kernels import (
     penalty,
     prior_of,
 )
-from deepbore.classifiers.kernel.posterior import drawn_without_noise
+from deepbore.classifiers.kernel.posterior import noiseless_scenarios
 from deepbore.labels import LabelledBatch
 from plane import SQUARE
 
@@ -219,7 +219,7 @@ def test_scenarios_without_noise_have_mean_and_variance_of_the_posterior():
     covariance = gram + noise * torch.eye(12, dtype=torch.float64)
     root = torch.linalg.inv(torch.linalg.cholesky(covariance))
     z, may_be_best = rows.z[:, 0].double(), torch.arange(12) < 8
-    found = drawn_without_noise(gram, root, z, noise, may_be_best)
+    found = noiseless_scenarios(gram, root, z, noise, may_be_best)
     drawn = gram @ found.coefficients
     inverse = torch.linalg.inv(covariance)
     assert torch.allclose(drawn.mean(1), gram @ inverse @ z, atol=1e-3)
@@ -227,7 +227,7 @@ def test_scenarios_without_noise_have_mean_and_variance_of_the_posterior():
     assert float((drawn - drawn.mean(1, keepdim=True)).square().mean(1).sum()) == pytest.approx(expected, rel=0.3)
     assert torch.allclose(found.shift, drawn[:8].amax(0) - z[:8].max(), atol=1e-6)
     assert torch.allclose(found.root.mT @ found.root @ gram, torch.eye(12, dtype=torch.float64), atol=1e-2)
-    again = drawn_without_noise(gram, root, z, noise, may_be_best)
+    again = noiseless_scenarios(gram, root, z, noise, may_be_best)
     assert torch.equal(found.coefficients, again.coefficients)
 
 
@@ -244,6 +244,6 @@ def test_a_rival_begins_with_a_share_and_a_ratio_in_the_middle_of_their_priors()
     classifier = KernelPLS()
     classifier.bind(SQUARE)
     middle = prior_of(SQUARE)[:, 0]
-    assert classifier.rival.theta.tolist() == pytest.approx([*middle[:2], -1, -2, *middle[2:]])
-    classifier.rival.begin_from(torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64))
-    assert classifier.rival.theta.tolist() == [1, 2, -1, -2, 3, 4]
+    assert classifier.additive_model.theta.tolist() == pytest.approx([*middle[:2], -1, -2, *middle[2:]])
+    classifier.additive_model.restart_from(torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64))
+    assert classifier.additive_model.theta.tolist() == [1, 2, -1, -2, 3, 4]
