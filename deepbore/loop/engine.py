@@ -315,7 +315,7 @@ class TrialAllocator:
         if state.n_missing:
             return self.engine.design(q)
         epochs, state.warmup_epochs = 1 + state.warmup_epochs, 0
-        if all(model.closed_form for model in state.strategy.models):
+        if all(model.closed_form for model in state.models):
             return self._points_without_a_trainer(q, epochs)
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
         points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
@@ -328,6 +328,6 @@ class TrialAllocator:
         state.observations.to(self.device)
         for _ in range(epochs):
             batch = state.data.batch()
-            for model in state.strategy.models:
+            for model in state.models:
                 model.to(self.device).learned(batch, measure=False)
         return self.engine.propose(q).points

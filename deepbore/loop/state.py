@@ -228,8 +228,8 @@ class RunState:
         self.feasibility = Feasibility()
         if "feasibility" in state:
             self.feasibility.load_state_dict(state["feasibility"], self.space.without_fixed)
-        if "metrics" in state:
-            self.metrics = Metrics()
+        self.metrics = Metrics() if "metrics" in state else None
+        if self.metrics is not None:
             self.metrics.load_state_dict(state["metrics"])
         self.queue, self.warmup_epochs = list(state["queue"]), state["warmup_epochs"]
         self.pending_promotions = list(state.get("pending_promotions", []))
