@@ -11,6 +11,7 @@ import yaml
 from hypothesis import settings
 
 from commands import BRANIN, SQUARED_AT_HOME, Done
+from drawn_spaces import uncounted  # noqa: F401  (a fixture of two rooms)
 from processes import is_gone
 
 settings.register_profile("timeless", deadline=None)  # on a busy machine anything takes long at times
