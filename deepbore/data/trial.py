@@ -1,12 +1,13 @@
-"""`Trial`: one configuration and its outcome; `Status`, `Direction` and `Budget`. Light to import."""
+"""`Trial`: one configuration and its outcome; `Trials`, `Status`, `Direction` and `Budget`. Light to import."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import count, takewhile
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args, overload
 
 from deepbore.component import plain_number
 from deepbore.errors import SettingError
@@ -26,6 +27,7 @@ class Status(IntEnum):
 
 Direction = Literal["minimize", "maximize"]
 EXACT = 2**53  # up to which floating-point numbers hold every whole one
+SHOWN = 4  # trials of a longer sequence in its repr
 ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much
 
 
@@ -177,3 +179,65 @@ class Trial:
     def traceback(self) -> str | None:
         """The last 4000 characters of the traceback, where the objective has raised an exception."""
         return self.attributes.get("traceback")
+
+
+class Trials(Sequence[Trial]):
+    """A read-only sequence of trials, each made when it is read: `len`, an index and a slice cost the same for any n.
+
+    Its length is that of the moment when it was made; a trial has the outcome that is known when it is read. For a copy
+    that stays, and that can be changed, use `list(trials)`. A pickle is such a list, too.
+
+    Args:
+        read: function of row numbers that gives their trials, in this order.
+        rows: the numbers.
+
+    Example:
+        >>> trials = Trials(lambda rows: [Trial(row, {"x": row / 10}) for row in rows], range(1_000_000))
+        >>> len(trials), trials[-1].id, [trial.id for trial in trials[2:8:3]]
+        (1000000, 999999, [2, 5])
+    """
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # equal to lists, which have none
+    CHUNK = 1000  # trials that are made together in an iteration
+
+    def __init__(self, read: Callable[[Sequence[int]], list[Trial]], rows: range):
+        self._read, self._rows = read, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Trials": ...
+    def __getitem__(self, index: int | slice) -> "Trial | Trials":
+        if isinstance(index, slice):
+            return Trials(self._read, self._rows[index])
+        (trial,) = self._read([self._rows[index]])
+        return trial
+
+    def __iter__(self) -> Iterator[Trial]:
+        for start in range(0, len(self), self.CHUNK):
+            yield from self._read(self._rows[start : start + self.CHUNK])
+
+    def __contains__(self, trial: object) -> bool:
+        return isinstance(trial, Trial) and trial.id in self._rows and self._read([trial.id]) == [trial]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (list, Trials)):
+            return NotImplemented
+        return len(self) == len(other) and all(map(operator.eq, self, other))
+
+    def __add__(self, other: Sequence[Trial]) -> list[Trial]:
+        return [*self, *other]
+
+    def __radd__(self, other: Sequence[Trial]) -> list[Trial]:
+        return [*other, *self]
+
+    def __repr__(self) -> str:
+        """The first trials and the last one."""
+        first = [repr(trial) for trial in self[:SHOWN]]
+        return f"[{', '.join(first if len(self) <= SHOWN else [*first[:-1], '...', repr(self[-1])])}]"
+
+    def __reduce__(self) -> tuple[type, tuple[list[Trial]]]:
+        return list, (list(self),)

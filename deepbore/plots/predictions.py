@@ -289,12 +289,13 @@ def by_definition(study: "Study") -> Translation | None:
 
 def _along(values: np.ndarray, label: np.ndarray, sign: float) -> Translation | None:
     """The map along values (n, to minimise) and labels (n); None if one does not determine the other."""
-    order = np.lexsort((-label, values))  # the best first
-    y, z = values[order], label[order]
-    levels = np.unique(z)
+    z = label[np.lexsort((-label, values))]  # the best first
+    order = np.lexsort((values, label))
+    levels, first, count = np.unique(label[order], return_index=True, return_counts=True)
     if len(levels) < LEVELS or (np.diff(z) > 1e-9).any():
         return None
-    middles = np.array([np.median(y[z == level]) for level in levels])
+    y = values[order]
+    middles = (y[first + (count - 1) // 2] + y[first + count // 2]) / 2  # medians
     return Translation(levels, sign * middles, BY_DEFINITION)
 
 

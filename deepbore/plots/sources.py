@@ -25,7 +25,7 @@ def require_study(study: Any) -> None:
 def record_of(study: "Study") -> Record:
     """The record of a study, as its journal would give it."""
     observations = study.observations
-    return Record(study.state.header(), observations.directions, study.trials, observations.n_asked)
+    return Record(study.state.header(), observations.directions, list(study.trials), observations.n_asked)
 
 
 def finished_trials(trials: Sequence[Trial]) -> list[Trial]:

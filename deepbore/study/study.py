@@ -19,7 +19,7 @@ from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.imported import ImportedResults, as_frame, read_csv
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_outcome
-from deepbore.data.trial import ROUNDING, Status
+from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
@@ -657,9 +657,10 @@ class Study:
         return Result.of(self)
 
     @property
-    def trials(self) -> list[Trial]:
-        """All trials in the order of asking."""
-        return self.observations.trials()
+    def trials(self) -> Trials:
+        """All trials in the order of asking, a read-only sequence: each trial is made when it is read."""
+        observations = self.observations
+        return Trials(observations.trials, range(len(observations)))
 
     @property
     def pending(self) -> list[Trial]:

@@ -29,7 +29,7 @@ def test_utilities_are_those_of_choix(pairs):
 
 def test_without_a_prior_they_tend_to_the_maximum_of_the_likelihood():
     pairs = [*itertools.permutations(range(4), 2), (0, 1), (1, 2), (2, 3), (0, 1)]
-    found = fitted_utilities(4, np.array(pairs), root=1e4 * np.eye(4))
+    found = fitted_utilities(4, np.array(pairs), covariance=1e8 * np.eye(4))
     assert np.allclose(found, choix.ilsr_pairwise(4, pairs), atol=1e-4)
 
 
@@ -44,7 +44,7 @@ def test_correlated_ones_are_the_most_likely_by_brute_force():
 
     brute = minimize(negative_log_posterior, np.zeros(5), method="Nelder-Mead", options={"maxiter": 20_000})
     brute = minimize(negative_log_posterior, brute.x, tol=1e-12)
-    assert np.allclose(fitted_utilities(5, pairs, root), brute.x, atol=1e-4)
+    assert np.allclose(fitted_utilities(5, pairs, root @ root.T), brute.x, atol=1e-4)
 
 
 def test_what_is_told_apart_by_nothing_is_equal_to_the_last_bit():
