@@ -220,8 +220,17 @@ class Trials(Sequence[Trial]):
         for start in range(0, len(self), self.CHUNK):
             yield from self._read(self._rows[start : start + self.CHUNK])
 
+    def __reversed__(self) -> Iterator[Trial]:
+        return iter(self[::-1])
+
     def __contains__(self, trial: object) -> bool:
         return isinstance(trial, Trial) and trial.id in self._rows and self._read([trial.id]) == [trial]
+
+    def index(self, trial: Any, start: int = 0, stop: int | None = None) -> int:
+        """Where a trial stands. Raises ValueError if it is not here."""
+        if trial not in self[start:stop]:
+            raise ValueError(f"{trial!r:.200} is not in these trials.")
+        return self._rows.index(trial.id)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (list, Trials)):
