@@ -5,7 +5,15 @@ import pickle
 import time
 from abc import abstractmethod
 from collections import Counter, deque
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -218,18 +226,16 @@ class ParallelEvaluator(Evaluator):
             return self._known(attempt, Outcome.failure(f"timed out after {self.timeout:g} s"))
         if not future.done() or is_broken(future):
             return self._lost(attempt, "the worker process died", is_its_own=self._error is None)
-        if future.cancelled():
-            return self._lost(attempt, "its evaluation was cancelled", is_its_own=False)
-        error = future.exception()
+        error = CancelledError() if future.cancelled() else future.exception()
+        if error is None:
+            self._returned += 1
+            return self._known(attempt, future.result())
         if isinstance(error, KeyboardInterrupt):  # Ctrl-C reached the worker, too: the trial has not failed
             self._queue.appendleft((trial, attempt.number))
             self._error = error
             return None
-        if error is None:
-            self._returned += 1
-            return self._known(attempt, future.result())
         came_back = self._returned > self._returned_before.get(trial.id, self._returned)
-        was_cancelled = any("Cancelled" in each.__name__ for each in type(error).__mro__)  # asyncio's, dask's, Ray's
+        was_cancelled = any("Cancelled" in each.__name__ for each in type(error).__mro__)  # also dask's and Ray's
         return self._lost(attempt, in_words(error), came_back and not was_cancelled)
 
     def _known(self, attempt: Attempt, outcome: Outcome) -> Finished | None:
@@ -267,8 +273,8 @@ class ParallelEvaluator(Evaluator):
         if times > self.lost_retries:
             self._error = self._error or EvaluatorError(
                 f"the {type(attempt.executor).__name__} has lost trial {trial.id} {times} times, and nothing else came "
-                f"back meanwhile: {why}. The trial stays pending. See whether the engine is still there, and go on with "
-                "a new one; if the trial itself ends its workers, tell it as failed."
+                f"back meanwhile: {why}. The trial stays pending. See whether the engine is still there, and continue "
+                "with a new one; if the trial itself ends its workers, tell it as failed."
             )
         else:
             log.warning("trial %d was lost, and is tried again: %s", trial.id, why)
@@ -300,9 +306,10 @@ class ExecutorEvaluator(ParallelEvaluator):
     has as many workers as stated and no other work. No executor can end a running call: after a timeout the
     trial has failed, but its worker is lost until the call returns; if all are lost, the run waits, with a warning.
 
-    A trial fails by what its evaluation does. What the engine loses (a worker that died, was pre-empted or disconnected;
-    a cancelled call) is tried again, at most `lost_retries` times. Then the trial has failed if others have come back
-    meanwhile; otherwise the run ends with an EvaluatorError, and the trial stays pending, as when the engine is gone.
+    A trial fails by what its evaluation does. What the engine loses (a worker that died, was pre-empted or has lost
+    its connection; a cancelled call) is tried again, at most `lost_retries` times. Then the trial has failed if others
+    have come back meanwhile; otherwise, as when the engine is gone, the run ends with an EvaluatorError, and the trial
+    stays pending.
 
     If a worker of a `ProcessPoolExecutor` dies, the pool breaks and is replaced by one like it; the trials that ran are
     tried again, one at a time, to find the one that killed it. dask tries again by itself, on other workers. Where
