@@ -176,13 +176,13 @@ class Run:
         try:
             import fcntl  # there is none on Windows
 
-            with open_regular(lock, follow=False) as file:
+            with open_regular(refuse_link(lock), follow=False) as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
         except BlockingIOError:
             return True
-        except JournalError:  # a pipe, or a link: nobody's lock
+        except (JournalError, IsADirectoryError):  # a pipe or a link: nobody's lock
             return False
         except (ImportError, OSError):
             return None
@@ -197,8 +197,8 @@ def plain_data(text: str) -> Any:
     """
     import yaml  # only for runs that have a configuration
 
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None
