@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import Evaluator, Finished, check_objective, check_settings, warn
+from deepbore.validation import seconds
 from deepbore.worker.objective import Objective, evaluate, in_words
 
 LOOK = 0.5  # seconds to wait for a worker that was lost before the run looks whether it is over
@@ -49,16 +51,17 @@ class ParallelEvaluator(Evaluator):
 
     Args:
         workers: how many trials are evaluated at the same time.
-        timeout: seconds that one attempt may take; None for no limit.
+        timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
         retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
 
     Raises:
         SettingError: for a setting outside its range.
     """
 
-    def __init__(self, workers: int, timeout: float | None, retries: int):
-        check_settings(workers, timeout, retries)
-        self.workers, self.timeout, self.retries = workers, timeout, retries
+    def __init__(self, workers: int, timeout: float | timedelta | None, retries: int):
+        limit = seconds(timeout)
+        check_settings(workers, limit, retries)
+        self.workers, self.timeout, self.retries = workers, limit, retries
         self._queue: deque[tuple[Trial, int]] = deque()  # with the number of the next attempt
         self.running: list[Attempt] = []
         self._suspects: set[int] = set()  # trials to be tried alone
@@ -220,7 +223,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         executor: any `concurrent.futures.Executor`; in a configuration the class_path of one, such as
             `concurrent.futures.ThreadPoolExecutor`, and its init_args.
         workers: how many trials are evaluated at the same time; default as many as the executor has.
-        timeout: seconds that one attempt may take; None for no limit.
+        timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
         retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
 
     Raises:
@@ -242,7 +245,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         objective: Objective,
         executor: Executor,
         workers: int | None = None,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         retries: int = 0,
     ):
         check_objective(objective)
