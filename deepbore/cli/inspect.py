@@ -17,6 +17,7 @@ from deepbore.data.journal import refuse_link, replace_file
 from deepbore.data.ranking import front
 from deepbore.data.trial import Direction, Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
+from deepbore.text import visible
 
 if TYPE_CHECKING:
     from deepbore.data.replay import Record
@@ -42,7 +43,7 @@ def plot(args: Sequence[str]) -> None:
 
     target = run.beside("history.png")
     history(record, title=run.name, path=target)
-    print(target)
+    print(visible(str(target)))
 
 
 def compare(args: Sequence[str]) -> None:
@@ -68,7 +69,7 @@ def list_runs(args: Sequence[str]) -> None:
     folder = Path(parser.parse_args(list(args)).folder)
     rows = [_row(run, folder) for run in runs_in(folder)]
     if not rows:
-        print(f"no run in {folder}")
+        print(f"no run in {visible(str(folder))}")
         return
     from deepbore.cli.compare import aligned
 
@@ -204,7 +205,7 @@ def _no_value(run: Told, statuses: list[int], counts: str) -> str:
 
 
 def _configuration(trial: Trial) -> list[str]:
-    return [f"  {name}: {value}" for name, value in trial.params.items()]
+    return [f"  {visible(f'{name}: {value}')}" for name, value in trial.params.items()]
 
 
 def _row(run: Run, folder: Path) -> list[str]:
@@ -239,7 +240,7 @@ def _write(run: Run, *, quick: bool, every: float | None) -> None:
         if not is_running or every is None:
             break
         time.sleep(every)
-    print(target)
+    print(visible(str(target)))
 
 
 def write_report(run: Run, target: Path, *, quick: bool = False, every: float | None = None) -> None:

@@ -88,6 +88,9 @@ def header_of(created: Event) -> dict[str, Any]:
     """
     header = {name: each for name, each in created.items() if name != "event"}
     header["directions"] = header["directions"] if "directions" in header else [header["direction"]]
+    for name, kept in {"space": header["space"], "recipe": header.get("recipe", {})}.items():
+        if not isinstance(kept, dict):
+            raise TypeError(f"the {name} must be a mapping, but got {kept!r:.100}.")
     if not isinstance(header["seed"], int):
         raise TypeError(f"the seed must be a whole number, but got {header['seed']!r}.")
     return header
@@ -125,6 +128,8 @@ def imported_by(event: Event, names: Sequence[str]) -> dict[str, Any]:
         return {"columns": {name: [each] for name, each in params.items()}, "values": [event["value"]]}
     optional = ("constraints", "budgets", "task", "noise")
     about = {name: event[name] for name in optional if event.get(name) is not None}
+    if not isinstance(about.get("task", ""), str):
+        raise TypeError(f"a task must be a text, but got {about['task']!r:.100}.")
     return {"columns": event["columns"], "values": event["values"], **about}
 
 

@@ -11,6 +11,7 @@ from deepbore.errors import TrialError, ValueTypeError
 
 __all__ = [
     "LostWorker",
+    "Mistake",
     "Outcome",
     "Status",
     "WrongReturn",
@@ -112,6 +113,18 @@ class Outcome:
 
 class WrongReturn(Outcome):
     """A failure because the objective has returned what is no outcome of the run: a mistake in the program, likely."""
+
+
+@dataclass(frozen=True)
+class Mistake(Outcome):
+    """A failure by a mistake in the program: it says nothing about the configuration, so the trial stays pending.
+
+    Args:
+        missing: names that the program has looked for in the configuration, where it is a mistake only if one of them is
+            a parameter that is inactive there; empty for other mistakes.
+    """
+
+    missing: tuple[str, ...] = ()
 
 
 class LostWorker(Outcome):

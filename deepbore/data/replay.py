@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deepbore.component import is_number
 from deepbore.data.journal import Journal, events_in, scan_journal
 from deepbore.data.journal_format import (
     Event,
@@ -25,6 +26,7 @@ from deepbore.data.outcome import (
     Outcome,
     as_attributes,
     as_budget,
+    as_noise,
     check_counts,
     check_pair,
     check_told,
@@ -33,7 +35,7 @@ from deepbore.data.outcome import (
     with_own_budget,
 )
 from deepbore.data.ranking import best_trial
-from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
+from deepbore.data.trial import LARGEST, Budget, Direction, Status, Trial, checked_directions
 from deepbore.errors import JournalError, TrialError
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
     from deepbore.data.observations import Observations
     from deepbore.space import SearchSpace
+
+
+Scalar = str | int | float | bool | None
+NUMBERS, CHOICES = ("real", "integer"), ("ordinal", "categorical")  # types of parameters; others are the user's own
 
 
 # --- the reducer -----------------------------------------------------------------------------------------------------
@@ -104,7 +110,10 @@ class Replay:
         self.header = header_of(created)
         self.directions = checked_directions(self.header["directions"], self.by_preference)
         self.budget = budget_of(self.header)
-        self.names = frozenset(_parameters(self.header))
+        self.declared = _parameters(self.header)
+        self.names = frozenset(self.declared)
+        for name, declared in self.declared.items():
+            check_declared(name, declared)
         self.blocks: list[Asked | Imported] = []
         self.asked: dict[int, Asked] = {}
         self.outcomes: dict[int, Outcome] = {}
@@ -150,7 +159,7 @@ class Replay:
             case "told" | "failed":
                 self._tell(event["trial"], outcome_of(event))
             case "added":
-                self._import(imported_by(event, list(_parameters(self.header))), line)
+                self._import(imported_by(event, list(self.declared)), line)
             case "preferred" if self.by_preference:
                 self._prefer(event["better"], event["worse"], line)
             case "annotated":
@@ -194,7 +203,7 @@ class Replay:
         self.finished.append(row)
 
     def _import(self, results: dict[str, Any], line: int) -> None:
-        self._known(results["columns"])
+        self._known_columns(results["columns"])
         for told in results.get("constraints") or ():
             if all(each is not None for each in told):
                 check_width(len(told), 0, self.n_constraints)
@@ -223,10 +232,27 @@ class Replay:
             raise TrialError(f"trials 0 ... {len(self) - 1} exist, but got {row!r}.")
 
     def _known(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A configuration, or columns. Raises ValueError for a parameter that is not declared."""
+        """A configuration. Raises ValueError for a parameter that is not declared, or a value of another kind."""
+        self._check_names(params)
+        for name, value in params.items():
+            if not _is_of_kind(self.declared[name], value):
+                raise ValueError(f"parameter {name!r} can't have the value {value!r:.100}.")
+        return dict(params)
+
+    def _known_columns(self, columns: Mapping[str, Any]) -> None:
+        """Raises ValueError for a column of a parameter that is not declared, or with values of another kind."""
+        self._check_names(columns)
+        for name, column in columns.items():
+            kinds = {type(value): value for value in column}  # one of each: a million take no time
+            kinds.pop(type(None), None)  # inactive
+            several = kinds.values() if self.declared[name]["type"] in NUMBERS else column
+            wrong = [each for each in several if each is not None and not _is_of_kind(self.declared[name], each)]
+            if not isinstance(column, list) or wrong:
+                raise ValueError(f"parameter {name!r} can't have the values {wrong[:3]!r:.100}.")
+
+    def _check_names(self, params: Mapping[str, Any]) -> None:
         if not self.names.issuperset(params):
             raise ValueError(f"parameters must be among {sorted(self.names)}, but got {sorted(params)}.")
-        return dict(params)
 
     # --- records of trials -------------------------------------------------------------------------------------------
 
@@ -282,7 +308,7 @@ class Replay:
     def _imported(self, block: Imported) -> Iterator[Trial]:
         """The trials of a block of imported results."""
         columns: Mapping[str, Any] = block.results["columns"]
-        space = _parameters(self.header)
+        space = self.declared
         optional = {name for name in self.names if None not in space[name].get("choices", ())}
         none = [None] * len(block.rows)
         about = [block.results.get(name) or none for name in ("constraints", "budgets", "noise")]
@@ -316,11 +342,36 @@ class Replay:
             outcome.status,
             None if outcome.has_failed else outcome.values,
             outcome.constraints if outcome.constraints and all(map(math.isfinite, outcome.constraints)) else None,
-            budget,
+            None if budget is None else as_budget(budget),
             task,
             attributes=self.attributes.get(row, {}),
-            noise=noise,
+            noise=None if noise is None else as_noise(noise),
         )
+
+
+def check_declared(name: str, declared: Mapping[str, Any]) -> None:
+    """Raises ValueError for the declaration of a parameter that can't be shown."""
+    if not isinstance(declared.get("type"), str):
+        raise ValueError(f"parameter {name!r} must have a type, but got {declared!r:.100}.")
+    if declared["type"] in NUMBERS:
+        low, high, step = declared["low"], declared["high"], declared.get("step", 1)
+        if not (all(map(_is_finite, (low, high, step))) and low < high and step > 0):
+            raise ValueError(f"parameter {name!r} must have low < high, but got {declared!r:.100}.")
+    elif declared["type"] in CHOICES:
+        choices = declared["choices"]
+        if not isinstance(choices, list) or not all(isinstance(each, Scalar) for each in choices):
+            raise ValueError(f"parameter {name!r} must have choices, but got {declared!r:.100}.")
+
+
+def _is_of_kind(declared: Mapping[str, Any], value: Any) -> bool:
+    """Whether a value may belong to a parameter: a number, one of its choices, or anything where its type is the user's."""
+    if declared["type"] in CHOICES:
+        return value in declared["choices"]
+    return _is_finite(value) if declared["type"] in NUMBERS else True
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and -LARGEST <= value <= LARGEST
 
 
 def _parameters(header: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -26,6 +26,8 @@ class Status(IntEnum):
 
 
 Direction = Literal["minimize", "maximize"]
+MOST_RUNGS = 200
+LARGEST = 1e300  # of a budget
 EXACT = 2**53  # up to which floating-point numbers hold every whole one
 SHOWN = 4  # trials of a longer sequence in its repr
 ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much
@@ -101,7 +103,9 @@ class Budget:
         above(self.low, high=self.high)
         for name in ("low", "high", "factor"):  # NumPy's can't be written down
             object.__setattr__(self, name, plain_number(getattr(self, name)))
-        if not math.isfinite(self.high) or len(self.rungs) < 2:
+        if self.high < math.inf and math.log(self.high) - math.log(self.low) > MOST_RUNGS * math.log(self.factor):
+            raise SettingError(f"there can be {MOST_RUNGS} rungs at most, but got more of factor={self.factor}.")
+        if not self.high <= LARGEST or len(self.rungs) < 2:
             raise SettingError(
                 f"low * factor <= high must hold, high finite, so that there are two rungs, but got low={self.low}, "
                 f"high={self.high} and factor={self.factor}."

@@ -27,10 +27,12 @@ from deepbore.plots.page.sections import (
 )
 from deepbore.plots.sources import record_of, require_study
 from deepbore.plots.style import number
+from deepbore.text import visible
 
 if TYPE_CHECKING:
     from deepbore.study import Study
 
+LINE_ENDS = "\n\t"
 LINES = 24  # of a text that comes up under the pointer
 
 
@@ -74,7 +76,7 @@ def report(
     record = run if isinstance(run, Record) else record_of(run)
     sections = [*_sections(record, None if isinstance(run, Record) else run, times)]
     if configuration:
-        settings = f"<details><summary>all settings</summary><pre>{escape(configuration)}</pre></details>"
+        settings = f"<details><summary>all settings</summary><pre>{escape(visible(configuration, keep=LINE_ENDS))}</pre></details>"
         sections.append(Section("Configuration", html=settings))
     return Page(render(title, {**_summary(record), **(facts or {})}, sections, record, every))
 
@@ -172,7 +174,7 @@ def render(
     }
     return PAGE.format(
         policy=POLICY,
-        title=escape(title),
+        title=escape(visible(title)),
         style=_asset("report.css"),
         facts=_facts(facts),
         body=body,
@@ -186,7 +188,8 @@ def _facts(facts: Mapping[str, Any]) -> str:
     cells = []
     for k, (name, value) in enumerate(facts.items()):
         kind = "fact" if k else "fact first"
-        cells.append(f'<div class="{kind}"><b>{escape(str(name))}</b><span>{escape(str(value))}</span></div>')
+        shown = escape(visible(str(value)))
+        cells.append(f'<div class="{kind}"><b>{escape(str(name))}</b><span>{shown}</span></div>')
     return f'<div class="facts">{"".join(cells)}</div>'
 
 
