@@ -272,8 +272,8 @@ class Journal:
 
     The first line is the event "created", with the version of the format, the id of the run and what the writer adds
     (the space, the directions, ...); then come "asked", "told", "failed", "preferred", "added", "enqueued",
-    "annotated" and "fixed". Each line has a checksum (see `deepbore.data.journal_format`). A journal of version 0.1
-    has none, and is continued without.
+    "annotated", "fixed", "withdrawn" and "corrected". Each line has a checksum (see `deepbore.data.journal_format`). A
+    journal of version 0.1 has none, and is continued without.
 
     There is one writer at a time: the first event takes a lock (a file beside the journal: run.jsonl.lock), which
     `close` or the death of the process releases. Reading needs no lock.

@@ -95,7 +95,7 @@ class RunState:
     @property
     def has_earlier_tasks(self) -> bool:
         """Whether there are trials of earlier tasks."""
-        return bool(self.observations.task_names)
+        return bool(self.observations.n_earlier)
 
     def with_earlier_tasks(self, batch: LabelledBatch) -> LabelledBatch:
         """A labelled batch of this run, preceded by rows of earlier tasks, if any."""
@@ -103,10 +103,17 @@ class RunState:
 
     @property
     def n_begun(self) -> int:
-        """The number of trials of this run; promoted ones count once, those of earlier tasks do not count."""
+        """The number of trials of this run; promoted ones count once, withdrawn and earlier ones not."""
         if self.observations.budget is not None:
             return self.observations.n_distinct
-        return len(self.observations) - self.observations.n_earlier
+        return len(self.observations) - self.observations.n_earlier - self.observations.n_withdrawn
+
+    @property
+    def n_designed(self) -> int:
+        """The number of points of the design's sequence that are used up, if all trials of this run are of it."""
+        if self.observations.budget is not None:
+            return self.n_begun + self.observations.n_withdrawn
+        return int((self.observations.tasks == 0).sum()) if self.observations.task_names else len(self.observations)
 
     @property
     def n_missing(self) -> int:

@@ -18,6 +18,7 @@ from deepbore.plots.page.sections import (
     Section,
     best_section,
     failures_section,
+    former_values,
     history_section,
     parallel_section,
     timeline_section,
@@ -118,7 +119,7 @@ def _found(record: Record) -> dict[str, str]:
 
 
 def _unfinished(statuses: list[Status]) -> dict[str, int]:
-    return {"failed": statuses.count(Status.FAILED), "pending": statuses.count(Status.PENDING)}
+    return {str(status): statuses.count(status) for status in (Status.FAILED, Status.PENDING, Status.WITHDRAWN)}
 
 
 # --- as HTML ---------------------------------------------------------------------------------------------------------
@@ -242,5 +243,7 @@ def about(trial: Trial) -> str:
         lines.append(f"task: {text(trial.task)}")
     if trial.reason:
         lines.append(text(trial.reason))
+    if trial.former:
+        lines.append(f"before: {text(str(former_values(trial)))}")
     hidden = len(lines) - LINES
     return "<br>".join(lines[:LINES] + ([f"and {hidden} more"] if hidden > 0 else []))
