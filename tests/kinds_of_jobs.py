@@ -1,4 +1,4 @@
-"""The environment of a process in jobs of clusters and launchers, of four processes each, of which this is not the first."""
+"""The environment of the second of four processes, in jobs of clusters and launchers."""
 
 JOBS = {
     "SLURM": {

@@ -15,6 +15,7 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import Evaluator, Finished, check_objective, check_settings, warn
+from deepbore.validation import seconds
 from deepbore.worker.objective import Objective, evaluate, in_words
 
 LOOK = 0.5  # seconds between two looks at workers that may have died, or are to come back
@@ -66,7 +68,7 @@ class ParallelEvaluator(Evaluator):
 
     Args:
         workers: how many trials are evaluated at the same time.
-        timeout: seconds that one attempt may take; None for no limit.
+        timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
         retries: how many times a trial is tried again that failed: raised, gave no number, timed out.
         lost_retries: how many times a trial is tried again that was lost.
 
@@ -74,9 +76,10 @@ class ParallelEvaluator(Evaluator):
         SettingError: for a setting outside its range.
     """
 
-    def __init__(self, workers: int, timeout: float | None, retries: int, lost_retries: int = LOST_RETRIES):
-        check_settings(workers, timeout, retries, lost_retries)
-        self.workers, self.timeout, self.retries, self.lost_retries = workers, timeout, retries, lost_retries
+    def __init__(self, workers: int, timeout: float | timedelta | None, retries: int, lost_retries: int = LOST_RETRIES):
+        limit = seconds(timeout)
+        check_settings(workers, limit, retries, lost_retries)
+        self.workers, self.timeout, self.retries, self.lost_retries = workers, limit, retries, lost_retries
         self._queue: deque[tuple[Trial, int]] = deque()  # with the number of the next attempt
         self.running: list[Attempt] = []
         self._suspects: set[int] = set()  # trials to be tried alone
@@ -321,7 +324,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         executor: any `concurrent.futures.Executor`; in a configuration the class_path of one, such as
             `concurrent.futures.ThreadPoolExecutor`, and its init_args.
         workers: how many trials are evaluated at the same time; default as many as the executor has.
-        timeout: seconds that one attempt may take; None for no limit.
+        timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
         retries: how many times a trial is tried again that failed: raised, gave no number, timed out.
         lost_retries: how many times a trial is tried again that the engine has lost.
 
@@ -344,7 +347,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         objective: Objective,
         executor: Executor,
         workers: int | None = None,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         retries: int = 0,
         lost_retries: int = LOST_RETRIES,
     ):

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from multiprocessing import get_context
 from time import monotonic, sleep
 from uuid import uuid4
@@ -38,7 +39,7 @@ class ProcessEvaluator(ParallelEvaluator):
         objective: configuration -> value: picklable, so a function of an importable module, or an object of such a
             class. Each worker loads it once.
         workers: how many trials are evaluated at the same time, each in a process.
-        timeout: seconds that one attempt may take; None for no limit.
+        timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
         retries: how many times a trial is tried again that failed: raised, gave no number, timed out.
         devices: GPUs, by number or name as in CUDA_VISIBLE_DEVICES. Each worker sees one of them alone, as "cuda" or
             "cuda:0", in turn where there are fewer than workers. None: all workers see what this process sees.
@@ -58,7 +59,7 @@ class ProcessEvaluator(ParallelEvaluator):
         self,
         objective: Objective,
         workers: int = 2,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         retries: int = 0,
         devices: Sequence[int | str] | None = None,
         lost_retries: int = LOST_RETRIES,

@@ -5,7 +5,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -21,7 +21,7 @@ from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.imported import ImportedResults, as_frame, read_csv
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_outcome
-from deepbore.data.trial import ROUNDING, Status
+from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
@@ -246,7 +246,11 @@ class Study:
     def __repr__(self) -> str:
         """How many trials it has, and the best value."""
         observations = self.observations
-        counted = {"pending": len(observations.pending_rows), "failed": observations.n_failed}
+        counted = {
+            "pending": len(observations.pending_rows),
+            "failed": observations.n_failed,
+            "withdrawn": observations.n_withdrawn,
+        }
         parts = [f"{len(observations)} trials", *(f"{n} {status}" for status, n in counted.items() if n)]
         best = observations.best if observations.k == 1 else None
         return f"Study({', '.join(parts)}{'' if best is None else f', best {best.value:.6g}'})"
@@ -340,13 +344,84 @@ class Study:
             >>> study.best_trial.value >= 1 / 3
             True
         """
-        if not isinstance(failed, (bool, np.bool_)):
-            raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
+        _check_failed(failed)
         if constraints is not None:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
             value = replace(as_outcome(value), noise=as_noise(noise))
         self._state.observations.tell(trial, value, failed=failed)
+
+    @locked
+    def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
+        """Takes trials back that were told or added wrongly, as if they had never been.
+
+        They count nowhere: not in labels, thresholds, models and promotions, not as the best, on the front or in means
+        over replicates; comparisons with them are dropped, and the initial design is filled up. Their configurations
+        may be proposed, enqueued and added again. A configuration that was promoted keeps its results of other budgets.
+
+        They stay in the history, as withdrawn, with what was told in `trial.former`. They still count as trials of the
+        run, `n_trials`: they have been evaluated. A pending trial is given up, without a failure; what an evaluation of
+        it returns later is not kept. In a study of preferences a trial whose only comparisons were with withdrawn ones
+        is pending again.
+
+        Args:
+            trial: from `ask` or `trials`, or its id; or several of them, all of which are withdrawn, or none. Those of
+                an earlier task: `[trial for trial in study.trials if trial.task == "last year"]`.
+            reason: why, for the history.
+
+        Raises:
+            TrialError: for an unknown trial, one that was withdrawn before, one of another study, or twice the same.
+            ValueTypeError: for a reason that is no text.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(0, 1)}))
+            >>> for trial, value in zip(study.ask(3), [0.5, -1e6, 0.25]):
+            ...     study.tell(trial, value)
+            >>> study.withdraw(study.best_trial, reason="it had diverged")
+            >>> study.best_trial.value, study.trials[1].status.name, study.trials[1].former[0].value
+            (0.25, 'WITHDRAWN', -1000000.0)
+        """
+        self.observations.withdraw(trial, reason)
+
+    @locked
+    def correct(
+        self,
+        trial: Trial | int,
+        value: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
+        *,
+        constraints: Sequence[SupportsFloat] | None = None,
+        failed: bool = False,
+        noise: SupportsFloat | None = None,
+    ) -> None:
+        """Replaces the outcome of a trial that was told or added wrongly, as if it had been told right at once.
+
+        What is not given stays: `correct(trial, 0.3)` keeps constraints and noise, `correct(trial, constraints=[-1])`
+        the value. An `Outcome` replaces all but the attributes, which it adds to. A failed trial may get a value, and a
+        complete one may turn out failed. The outcomes before are in `trial.former`.
+
+        Args:
+            trial: from `ask` or `trials`, or its id.
+            value: as in `tell`; NaN and infinite values count as failed.
+            constraints: as in `tell`.
+            failed: whether the trial has failed after all.
+            noise: as in `tell`.
+
+        Raises:
+            TrialError: for an unknown trial, one that is pending or withdrawn, or one of another study.
+            ValueTypeError: for what is no such number, for nothing at all, or in a study of preferences.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(0, 1)}))
+            >>> (trial,) = study.ask()
+            >>> study.tell(trial, 31)
+            >>> study.correct(trial, 0.31)
+            >>> study.best_trial.value, study.best_trial.former[0].value
+            (0.31, 31.0)
+        """
+        _check_failed(failed)
+        self.observations.correct(trial, value, constraints=constraints, failed=bool(failed), noise=noise)
 
     @locked_between_runs
     def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
@@ -685,7 +760,7 @@ class Study:
         self._restore()
         self._state.check_classifier()
         told = self.observations
-        known = len(told), told.n_complete, told.n_failed, len(told.preferences)
+        known = len(told), told.n_complete, told.n_failed, told.revision
         if self._recommendation is None or self._recommendation[0] != known:
             self._recommendation = known, recommend(self._state)
         return self._recommendation[1]
@@ -696,9 +771,10 @@ class Study:
         return Result.of(self)
 
     @property
-    def trials(self) -> list[Trial]:
-        """All trials in the order of asking."""
-        return self.observations.trials()
+    def trials(self) -> Trials:
+        """All trials in the order of asking, a read-only sequence: each trial is made when it is read."""
+        observations = self.observations
+        return Trials(observations.trials, range(len(observations)))
 
     @property
     def pending(self) -> list[Trial]:
@@ -802,6 +878,12 @@ def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **abou
     elif observations.budget is None and (different := several_budgets(about["budgets"], observations)):
         raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
     return ImportedResults.read(observations.space, observations.k, columns, values, **about)
+
+
+def _check_failed(failed: Any) -> None:
+    """Raises ValueTypeError for what is neither True nor False."""
+    if not isinstance(failed, (bool, np.bool_)):
+        raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:

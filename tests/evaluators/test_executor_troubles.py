@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -14,6 +13,7 @@ from multiprocessing import get_context
 import pytest
 
 import deepbore as db
+import forked
 import objectives
 from deepbore import ExecutorEvaluator, ProcessEvaluator, RandomSearch, SerialEvaluator, Study, minimize
 from deepbore.cli.inspect import summary
@@ -249,7 +249,7 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path):
         "    evaluator.collect()\n"
     )
     path = os.pathsep.join([str(ROOT / "tests"), str(ROOT)])
-    run = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": path})
+    run = forked.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": path})
     while not (tmp_path / "4").exists() or not (tmp_path / "4").read_text().strip():
         assert run.poll() is None
         time.sleep(0.05)
