@@ -152,7 +152,7 @@ class EarlierTasks:
         rows = int((self.observations.tasks == number).sum())
         if rows == known.rows:
             return known
-        own = self.observations.of_task(number)
+        own = self.observations.of_task(number).believed
         labelling = deepcopy(self.labels)
         labelling.forget()
         labelled = LabelledBatch.of(own, labelling)

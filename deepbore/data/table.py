@@ -574,6 +574,17 @@ class Table:
         part.attributes, part.reasons = _among(rows, self.attributes), _among(rows, self.reasons)
         return part
 
+    def with_failures(self, rows: Sequence[int]) -> "Table":
+        """The same rows, of which some complete ones have failed: to look at, not to change."""
+        part, at = copy(self), self.no_rows.new_tensor(rows)
+        part._columns = self._columns.take(torch.arange(len(self), device=at.device))
+        part.values[at], part.status[at] = math.nan, int(Status.FAILED)
+        known = self.statistics
+        part.statistics = replace(
+            known, n_failed=known.n_failed + len(rows), n_complete=known.n_complete - len(rows)
+        )
+        return part
+
 
 def first_among(rows: Tensor, first: Tensor) -> Tensor:
     """Of some rows, ascending, with the first row of each configuration (both m): the place of that among them (m).
