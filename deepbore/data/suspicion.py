@@ -29,14 +29,16 @@ NEAREST = 100  # rows that a prediction is made from
 TAIL = 0.5  # thresholds beyond the median, as in `ValueGradedLabels`
 CLAIM = 0.5  # the least difference of a label from its prediction
 SURE, FEW = 6.0, 10  # the least difference is 6 (1 + 10 / n) standard deviations
-CLOSE = 3  # nearest rows, none of which has half of the best label if a value is refuted
+CLOSE = 3  # nearest rows, one of which confirms a value if it has half of its label
 MOST = 3  # values that may be too good
 SCALES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])  # length scales
 NOISES = np.array([1e-6, 1e-4, 1e-2, 0.1, 0.5])  # of the variance
 
 # too bad
 FIRST, ORDINARY = 10, 6  # the first values, and how many of them have not diverged
-FAR = 2.5  # the distance from the best value, in units of that of the worst ordinary one, beyond which a value is far off
+FAR = (
+    2.5  # the distance from the best value, in units of that of the worst ordinary one, beyond which a value is far off
+)
 NEIGHBOURS = 5  # nearest rows, most of which must be good and near
 NEAR = 0.2  # distance times sqrt(d) up to which they are
 
@@ -97,9 +99,10 @@ def too_good_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Numbers of values (n) that are better than the others predict, best first, at most three.
 
     The best value is compared with its prediction from the others, by a Gaussian process of their labels. It is
-    suspicious if it is better by half of the range of labels and by six standard deviations, and more than these while
-    there are few values; then it is left out, and the next one is compared. So a value is confirmed by a neighbour that comes close, and refuted by neighbours that
-    do not, and a single value beyond the scale of all others is suspicious even far from them.
+    suspicious if it is better by half of the range of labels and by six standard deviations, and by more of these while
+    there are few values. Then it is left out, and the next one is compared. So a value is confirmed by a neighbour that
+    comes close, and refuted by neighbours that do not, and a single value beyond the scale of all others is suspicious
+    even far from them.
 
     Args:
         x: coordinates over sqrt(d), n x c.
@@ -130,7 +133,7 @@ def _is_too_good(at: np.ndarray, value: float, x: np.ndarray, values: np.ndarray
     apart = np.square(x - at).sum(-1)
     near = np.argsort(apart, kind="stable")[:NEAREST]
     labels, apart, x = labels[near], apart[near], x[near]
-    if label - labels[:CLOSE].max() < CLAIM:
+    if labels[:CLOSE].max() >= label / 2:
         return False
     mean, deviation = _predicted(apart, x, labels)
     return bool(label - mean > max(CLAIM, SURE * (1 + FEW / len(near)) * deviation))

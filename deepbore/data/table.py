@@ -580,9 +580,7 @@ class Table:
         part._columns = self._columns.take(torch.arange(len(self), device=at.device))
         part.values[at], part.status[at] = math.nan, int(Status.FAILED)
         known = self.statistics
-        part.statistics = replace(
-            known, n_failed=known.n_failed + len(rows), n_complete=known.n_complete - len(rows)
-        )
+        part.statistics = replace(known, n_failed=known.n_failed + len(rows), n_complete=known.n_complete - len(rows))
         return part
 
 

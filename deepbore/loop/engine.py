@@ -23,6 +23,7 @@ from deepbore.errors import ValueTypeError
 from deepbore.loop.lightning import new_trainer, run_and_then
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
+from deepbore.loop.suspicious import name_suspicious
 from deepbore.strategies import Proposal, View
 from deepbore.strategies.confirming import confirming_points
 
@@ -89,6 +90,7 @@ class Engine:
             ready = view.agreed(lambda: strategy.fit(view), "the strategy could not be trained, exploring instead: %s")
             seeks_feasible = view.feasibility is not None and view.feasibility.none_feasible
             if constraints_known and (ready or seeks_feasible):
+                name_suspicious(state.observations, aloud=self.ranks.is_first)
                 beside = confirming_points(view, state.observations, q)
                 if len(beside) == q:
                     return Proposal(beside)

@@ -23,7 +23,8 @@ def recommend(state: RunState) -> int | None:
     """The row of the feasible trial whose configuration has the greatest predicted label; None without feasible trials.
 
     A copy of the classifier is trained on all outcomes; the run and its random numbers are unchanged. Ties are broken
-    by the best value. Trials with suspicious values are left out, unless there are no others. Before the end of the design, and while the classifier is not ready, only values are used.
+    by the best value. Trials with suspicious values are left out, unless there are no others. Before the end of the
+    design, and while the classifier is not ready, only values are used.
 
     Raises:
         SettingError: with several objectives; or for a classifier or labels that can't be copied.

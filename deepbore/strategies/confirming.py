@@ -25,18 +25,23 @@ def confirming_points(view: View, observations: Observations, q: int) -> Tensor:
         observations: the trials as they were told.
         q: the largest number of points.
     """
-    found = view.observations.points[:0].cpu()
+    found = observations.points[:0].cpu()
     for row in observations.suspicion.too_good:
-        budget, point = observations.budget, observations.points[row]
-        is_asked_for = budget is None or float(observations.budgets[row]) == budget.low  # new trials have this budget
-        if not (is_asked_for and bool(observations.feasible[row])):
-            continue
-        had = int((is_beside(view.space, observations.points, point) & (observations.tasks == 0)).sum()) - 1
-        for step in STEPS[had:]:
-            near = neighbours(view, point, step)
+        for step in steps_left(observations, row):
+            near = neighbours(view, observations.points[row], step)
             new = near[first_new_rows(near, view.observations, 1, found)].cpu()
             found = torch.cat([found, new])
     return found[:q]
+
+
+def steps_left(observations: Observations, row: int) -> tuple[float, ...]:
+    """The distances at which no trial beside a row was asked for yet; none where trials can't confirm it."""
+    budget = observations.budget
+    is_asked_for = budget is None or float(observations.budgets[row]) == budget.low  # new trials have this budget
+    if not (is_asked_for and bool(observations.feasible[row])):
+        return ()
+    beside = is_beside(observations.space, observations.points, observations.points[row]) & (observations.tasks == 0)
+    return STEPS[int(beside.sum()) - 1 :]
 
 
 def real_columns(space: SearchSpace, point: Tensor) -> Tensor:
@@ -46,7 +51,7 @@ def real_columns(space: SearchSpace, point: Tensor) -> Tensor:
 
 
 def is_beside(space: SearchSpace, points: Tensor, point: Tensor) -> Tensor:
-    """Which points (n x d) differ from a point (d) by little in real parameters alone, or in one other, if none is real.
+    """Which points (n x d) differ from a point (d) by little in real parameters alone; or in one other if none is real.
 
     Returns:
         n booleans.
