@@ -191,7 +191,7 @@ def _loaded(cli: RunCLI) -> Study:
 def _missing(cli: RunCLI, study: Study, was_warm: str | None) -> list[tuple[str, EarlierResults]]:
     """Earlier results that the run lacks, with their files: of new files, or after a crash before all were added."""
     observations = study.observations
-    has_own = len(observations) > observations.n_asked + observations.n_earlier
+    has_own = int((observations.tasks == 0).sum()) > observations.n_asked
     tasks = [*observations.task_names, *([None] if has_own else [])]
     missing = []
     for path, task in _files(cli):

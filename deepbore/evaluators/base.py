@@ -120,12 +120,12 @@ def check_objective(objective: Any) -> None:
         )
 
 
-def check_settings(workers: int, timeout: float | None, retries: int) -> None:
+def check_settings(workers: int, timeout: float | None, retries: int, lost_retries: int) -> None:
     """Raises SettingError unless there are workers and time (seconds), and no negative number of retries."""
-    required(workers=workers, retries=retries)
+    required(workers=workers, retries=retries, lost_retries=lost_retries)
     whole(1, workers=workers)
     above(0, timeout=timeout)
-    whole(0, retries=retries)
+    whole(0, retries=retries, lost_retries=lost_retries)
 
 
 # --- in this process --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 
 import numpy as np
 
-from deepbore.component import class_name
+from deepbore.component import class_name, settings_in
 from deepbore.data.array_ranking import best_and_tau, best_so_far
 from deepbore.data.ranking import best_among, front, is_feasible, may_be_best
 from deepbore.data.replay import Record
@@ -40,10 +40,10 @@ def gamma_of(header: Mapping[str, Any]) -> float | None:
     """
     if "budget" in header:
         return None
-    described = header.get("recipe", {}).get("labels") or {}
+    described = header.get("recipe", {}).get("labels")
     while class_name(described) == "EmphasiseChanges":  # which weighs the rows of another labelling
-        described = described["init_args"]["base"]
-    given = described.get("init_args", {}).get("gamma", GAMMAS.get(class_name(described)))
+        described = settings_in(described).get("base")
+    given = settings_in(described).get("gamma", GAMMAS.get(class_name(described)))
     return float(given) if isinstance(given, (int, float)) and 0 < given < 1 else None
 
 

@@ -40,8 +40,8 @@ def steps_left(observations: Observations, row: int) -> tuple[float, ...]:
     is_asked_for = budget is None or float(observations.budgets[row]) == budget.low  # new trials have this budget
     if not (is_asked_for and bool(observations.feasible[row])):
         return ()
-    beside = is_beside(observations.space, observations.points, observations.points[row]) & (observations.tasks == 0)
-    return STEPS[int(beside.sum()) - 1 :]
+    own = observations.points[observations.own_rows]
+    return STEPS[int(is_beside(observations.space, own, observations.points[row]).sum()) - 1 :]
 
 
 def real_columns(space: SearchSpace, point: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import forked
 from deepbore import ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, TargetReached, minimize
 from deepbore.errors import JournalError
 from deepbore.loop import lightning
@@ -138,7 +139,7 @@ def started(tmp_path, workers):
     (tmp_path / "run.py").write_text(SCRIPT)
     command = [sys.executable, "run.py", str(workers)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, cwd=tmp_path, env=ENV, text=True, start_new_session=True, **pipes)
+    process = forked.Popen(command, cwd=tmp_path, env=ENV, text=True, start_new_session=True, **pipes)
     deadline = time.monotonic() + 240
     while not (tmp_path / "calls").exists() or len((tmp_path / "calls").read_text()) < max(1, workers):
         assert process.poll() is None, process.communicate()[1]
@@ -242,7 +243,7 @@ def test_ctrl_c_that_reaches_a_process_pool_makes_no_failure_of_a_running_trial(
     (tmp_path / "program.py").write_text(POOL)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     program = [sys.executable, "program.py"]
-    with subprocess.Popen(program, cwd=tmp_path, env=ENV, start_new_session=True, **pipes) as process:
+    with forked.Popen(program, cwd=tmp_path, env=ENV, start_new_session=True, **pipes) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         time.sleep(0.5)
