@@ -40,7 +40,7 @@ FAR = (
     2.5  # the distance from the best value, in units of that of the worst ordinary one, beyond which a value is far off
 )
 NEIGHBOURS = 5  # nearest rows, most of which must be good and near
-NEAR = 0.2  # distance times sqrt(d) up to which they are
+NEAR, BEYOND = 0.2, 10  # distance times sqrt(d) up to which they are; where this does not count, in units as above
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
 
     The ordinary values are the first ten without those that are far off: later ones are closer together. A value is far
     off if its distance from the best one is more than 2.5 times that of the worst ordinary value. It is suspicious if
-    most of its five nearest neighbours are at most the median, and near.
+    most of its five nearest neighbours are at most the median, and near unless it is beyond ten times that distance.
 
     Args:
         x: coordinates over sqrt(d), n x c.
@@ -198,5 +198,6 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     apart = np.square(x[far][:, None] - x).sum(-1)
     apart[np.arange(len(far)), far] = math.inf
     nearest = np.argsort(apart, axis=-1, kind="stable")[:, :NEIGHBOURS]
-    counts = is_good[nearest] & (np.take_along_axis(apart, nearest, -1) <= NEAR**2)
+    is_near = (np.take_along_axis(apart, nearest, -1) <= NEAR**2) | (distances[far] > BEYOND * worst)[:, None]
+    counts = is_good[nearest] & is_near
     return far[2 * counts.sum(-1) > NEIGHBOURS]
