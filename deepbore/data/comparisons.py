@@ -7,9 +7,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from deepbore.data.journal_format import Pair
-from deepbore.data.outcome import check_pair
+from deepbore.data.outcome import check_comparable, check_pair
 from deepbore.data.trial import Status, Trial
-from deepbore.errors import SettingError, TrialError
+from deepbore.errors import SettingError
 
 if TYPE_CHECKING:
     from deepbore.data.table import Effect, Table
@@ -187,8 +187,7 @@ class Comparisons:
         for pair in rows:
             check_pair(*pair)
             for row in pair:
-                if table.status[row] == Status.FAILED:
-                    raise TrialError(f"trials that have not failed are compared, but trial {row} has.")
+                check_comparable(row, Status(int(table.status[row])))
         return rows
 
     def stage(self, new: Sequence[Pair]) -> "Effect":
@@ -199,5 +198,20 @@ class Comparisons:
         def effect() -> None:
             change_values()
             self.pairs = pairs
+
+        return effect
+
+    def stage_without(self, rows: Sequence[int], reason: str | None) -> "Effect":
+        """Withdrawn rows (m): their pairs are dropped, and the utilities of all others fitted anew."""
+        gone = set(rows)
+        pairs = tuple(pair for pair in self.pairs if gone.isdisjoint(pair))
+        alone = {row for pair in self.pairs for row in pair} - {row for pair in pairs for row in pair} - gone
+        withdraw = self.table.stage_withdrawal(rows, reason, sorted(alone))
+
+        def effect() -> None:
+            withdraw()
+            self.pairs = ()
+            if pairs:
+                self.stage(pairs)()
 
         return effect

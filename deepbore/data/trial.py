@@ -20,12 +20,20 @@ class Status(IntEnum):
     COMPLETE = 0
     FAILED = 1
     PENDING = 2
+    WITHDRAWN = 3
 
     def __str__(self) -> str:
         return self.name.lower()
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the trial has an outcome that counts: it is complete, or has failed."""
+        return self in (Status.COMPLETE, Status.FAILED)
+
 
 Direction = Literal["minimize", "maximize"]
+MOST_RUNGS = 200
+LARGEST = 1e300  # of a budget
 EXACT = 2**53  # up to which floating-point numbers hold every whole one
 SHOWN = 4  # trials of a longer sequence in its repr
 ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much
@@ -101,7 +109,9 @@ class Budget:
         above(self.low, high=self.high)
         for name in ("low", "high", "factor"):  # NumPy's can't be written down
             object.__setattr__(self, name, plain_number(getattr(self, name)))
-        if not math.isfinite(self.high) or len(self.rungs) < 2:
+        if self.high < math.inf and math.log(self.high) - math.log(self.low) > MOST_RUNGS * math.log(self.factor):
+            raise SettingError(f"there can be {MOST_RUNGS} rungs at most, but got more of factor={self.factor}.")
+        if not self.high <= LARGEST or len(self.rungs) < 2:
             raise SettingError(
                 f"low * factor <= high must hold, high finite, so that there are two rungs, but got low={self.low}, "
                 f"high={self.high} and factor={self.factor}."
@@ -148,7 +158,7 @@ class Trial:
         params: the configuration, inactive parameters left out.
         value: the (first) objective value in the user's sign; None unless complete. In a study of preferences the
             utility that all comparisons so far give it.
-        status: complete, failed or pending.
+        status: complete, failed, pending or withdrawn.
         values: all k objective values in the user's sign; None unless complete.
         constraints: values of the black-box constraints, feasible where all are <= 0; None where there are none.
         budget: what it may spend, or has spent; None where there are no budgets.
@@ -156,9 +166,11 @@ class Trial:
             say where a checkpoint lies. None for one that begins anew.
         task: name of the earlier task that it belongs to; None for this run's own.
         attributes: further data of the outcome, by name.
-        reason: why there is no value; None if there is one, or none was given.
+        reason: why there is no value, or why it was withdrawn; None if there is one, or none was given.
         identity: a key of its configuration, even if `params` are changed; None if made by hand.
         noise: standard deviation of the value; None where none was told.
+        former: what it was before each correction, and before it was withdrawn, the first one first: the trial with
+            the outcome that no longer counts. See `Study.correct` and `Study.withdraw`.
     """
 
     id: int
@@ -174,6 +186,12 @@ class Trial:
     identity: Hashable = field(default=None, repr=False, compare=False)
     resume_from: "Trial | None" = field(default=None, repr=False)
     noise: float | None = None
+    former: "tuple[Trial, ...]" = field(default=(), repr=False)
+
+    @property
+    def suspicious(self) -> str | None:
+        """Why the value is suspicious, where a warning has named the trial; see `Study.suspicious`."""
+        return self.attributes.get("suspicious")
 
     @property
     def traceback(self) -> str | None:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepbore.data.outcome import Status
 from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, Trial, sign_of
 from deepbore.errors import SettingError
@@ -29,8 +28,8 @@ def record_of(study: "Study") -> Record:
 
 
 def finished_trials(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials that are not pending."""
-    return [trial for trial in trials if trial.status is not Status.PENDING]
+    """The trials that are complete or have failed."""
+    return [trial for trial in trials if trial.status.is_told]
 
 
 def first_values(trials: Sequence[Trial]) -> np.ndarray:
