@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 
 import pytest
 
@@ -33,7 +34,9 @@ def wrong_once(value, true=regret):
 @pytest.mark.parametrize("value", [-10.0, -1e6, -0.001])
 def test_one_wrong_value_does_not_mislead_a_run(value):
     study = Study(SQUARE, seed=0)
-    with pytest.warns(SuspiciousValue, match=rf"trial 5, {value:g}, is better .* `study.withdraw\(5\)`") as warned:
+    with pytest.warns(
+        SuspiciousValue, match=rf"trial 5, {re.escape(f'{value:g}')}, is better .* `study.withdraw\(5\)`"
+    ) as warned:
         assert min(run(study, 28, wrong_once(value))) < 1e-5
     assert len(warned) == 1
     assert [trial.id for trial in study.suspicious] == [WRONG]
