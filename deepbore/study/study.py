@@ -157,8 +157,8 @@ class Study:
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
 
     A study may be used from several threads, one call at a time. A call that fails leaves it as it was. What a signal
-    handler or a finalizer tells, adds, annotates, fixes or enqueues while another call is at work in the same thread is
-    done right after that; what it asks for then is refused.
+    handler or a finalizer tells, corrects, withdraws, adds, annotates, fixes or enqueues while another call is at work
+    in the same thread is done right after that; what it asks for then is refused.
 
     Args:
         space: the search space.
@@ -351,7 +351,7 @@ class Study:
             value = replace(as_outcome(value), noise=as_noise(noise))
         self._state.observations.tell(trial, value, failed=failed)
 
-    @locked
+    @queued
     def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
         """Takes trials back that were told or added wrongly, as if they had never been.
 
@@ -384,7 +384,7 @@ class Study:
         """
         self.observations.withdraw(trial, reason)
 
-    @locked
+    @queued
     def correct(
         self,
         trial: Trial | int,
