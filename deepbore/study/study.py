@@ -398,7 +398,8 @@ class Study:
 
         What is not given stays: `correct(trial, 0.3)` keeps constraints and noise, `correct(trial, constraints=[-1])`
         the value. An `Outcome` replaces all but the attributes, which it adds to. A failed trial may get a value, and a
-        complete one may turn out failed. The outcomes before are in `trial.former`.
+        complete one may turn out failed. The outcomes before are in `trial.former`; notes about them, `trial.traceback`
+        and `trial.suspicious`, go with them.
 
         Args:
             trial: from `ask` or `trials`, or its id.
