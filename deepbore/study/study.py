@@ -351,7 +351,7 @@ class Study:
             value = replace(as_outcome(value), noise=as_noise(noise))
         self._state.observations.tell(trial, value, failed=failed)
 
-    @locked
+    @queued
     def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
         """Takes trials back that were told or added wrongly, as if they had never been.
 
@@ -384,7 +384,7 @@ class Study:
         """
         self.observations.withdraw(trial, reason)
 
-    @locked
+    @queued
     def correct(
         self,
         trial: Trial | int,
