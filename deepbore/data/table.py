@@ -702,6 +702,15 @@ class Table:
         part.former = _among(rows, self.former)
         return part
 
+    def with_failures(self, rows: Sequence[int]) -> "Table":
+        """The same rows, of which some complete ones have failed: to look at, not to change."""
+        part, at = copy(self), self.no_rows.new_tensor(rows)
+        part._columns = self._columns.take(torch.arange(len(self), device=at.device))
+        part.values[at], part.status[at] = math.nan, int(Status.FAILED)
+        known = self.statistics
+        part.statistics = replace(known, n_failed=known.n_failed + len(rows), n_complete=known.n_complete - len(rows))
+        return part
+
 
 def _is_gone(finished: int | range, gone: Tensor) -> bool:
     """Whether a row, or each of several, is gone (n booleans)."""

@@ -180,9 +180,12 @@ class LabelledObservations(LightningDataModule):
         return self.observations.space.without_fixed
 
     def labelled(self) -> LabelledBatch:
-        """All rows of this run with their current labels, without those of earlier tasks."""
+        """All rows of this run with their current labels, without those of earlier tasks.
+
+        Trials with suspicious values are labelled as failures; see `deepbore.data.suspicion`.
+        """
         self.latest = LabelledBatch.of(
-            self.observations.of_task(0), self.labels or default_labels(estimates_labels=True)
+            self.observations.believed.of_task(0), self.labels or default_labels(estimates_labels=True)
         )
         return self.latest
 

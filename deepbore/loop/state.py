@@ -89,8 +89,8 @@ class RunState:
 
     @property
     def own(self) -> Observations:
-        """The observations of this run, without those of earlier tasks."""
-        return self.observations.of_task(0)
+        """The observations of this run, without those of earlier tasks; suspicious values count as failures."""
+        return self.observations.believed.of_task(0)
 
     @property
     def has_earlier_tasks(self) -> bool:

@@ -143,7 +143,7 @@ class NoImprovement(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        return state.observations.n_since_best >= self.trials
+        return state.observations.believed.n_since_best >= self.trials
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class TargetReached(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        best = state.observations.best
+        best = state.observations.believed.best
         if best is None or best.value is None:
             return False
         return best.value <= self.value if state.observations.direction == "minimize" else best.value >= self.value

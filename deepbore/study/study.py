@@ -18,7 +18,7 @@ from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.imported import ImportedResults, as_frame, read_csv
+from deepbore.data.imported import ImportedResults, Outside, as_frame, dropped, read_csv, rows_inside
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_outcome
 from deepbore.data.trial import ROUNDING, Status, Trials
@@ -540,6 +540,7 @@ class Study:
         budgets: Any = None,
         task: str | None = None,
         noise: Any = None,
+        outside: Outside = "raise",
     ) -> None:
         """Adds earlier results, one or a million.
 
@@ -552,18 +553,30 @@ class Study:
                 this one. Its values are graded among themselves; it suggests where to begin, and the classifier learns
                 from it as much as it forecasts this task (see docs/outcomes.md).
             noise: standard deviations of the values, n or one for all.
+            outside: "drop" leaves out rows that the space has not, such as after its ranges were narrowed, with a log
+                message; "raise" refuses them.
 
         Raises:
-            PointError: for configurations outside the space.
+            PointError: naming the row, for configurations outside the space.
             ShapeError: if there is not one value for each row.
             ValueTypeError: for another number of constraints than before.
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
         about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
-        self.observations.append(results_for(self._state, columns, values, **about))
+        inside = rows_inside(self.space, columns, values, about) if dropped(outside) else (columns, values, about)
+        if inside is not None:
+            columns, values, about = inside
+            self.observations.append(results_for(self._state, columns, values, **about))
 
     @queued
-    def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
+    def add_csv(
+        self,
+        path: str | os.PathLike[str],
+        value: str = "value",
+        *,
+        task: str | None = None,
+        outside: Outside = "raise",
+    ) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
 
         What `to_frame` writes beside these is read, too: value_0, ... of several objectives, constraint_0, ..., budget,
@@ -573,6 +586,7 @@ class Study:
             path: the file, in UTF-8.
             value: name of the column of values.
             task: name of the task of those rows that name none, as in `add`.
+            outside: what becomes of rows outside the space, as in `add`.
 
         Raises:
             TableError: naming line and column, for an unexpected column or entry.
@@ -580,7 +594,8 @@ class Study:
         """
         observations = self.observations
         with_budget = observations.budget is not None
-        read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
+        about = {"objectives": observations.k, "task": task, "has_budget": with_budget, "drops": dropped(outside)}
+        read = read_csv(path, self.space, value, **about)
         for results in [observations.appendable(results_for(self._state, **vars(each))) for each in read]:
             observations.append(results)
 
@@ -733,6 +748,17 @@ class Study:
         if self.observations.k == 1:
             return [] if self.best_trial is None else [self.best_trial]
         return self.observations.front
+
+    @property
+    def suspicious(self) -> list[Trial]:
+        """The trials of this run whose values the other trials contradict, in the order of asking.
+
+        A value is suspicious if it is much better than all others predict, until a trial beside it comes close; or if
+        it is far worse than all ordinary ones, although most trials near it are good. These trials count as failed in
+        all that the study learns and decides: no single wrong value misleads it. `best_trial` and `pareto_front` go by
+        the values as they were told. A warning names them (`SuspiciousValue`).
+        """
+        return self.observations.trials(self.observations.suspicion.rows)
 
     @property
     def recommended(self) -> Trial | None:

@@ -114,6 +114,8 @@ def _found(record: Record) -> dict[str, str]:
         return {"beaten by none": f"{len(front(record.trials, record.directions))} trials"}
     best = record.best
     found = {"best value": "none yet" if best is None else f"{best.value:.8g} in trial {best.id}"}
+    if best is not None and best.suspicious:
+        found["best value"] += ", suspicious"
     told = [trial for trial in record.trials if trial.constraints is not None and trial.value is not None]
     return found | ({"feasible": f"{sum(map(is_feasible, told))} of {len(told)}"} if told else {})
 
