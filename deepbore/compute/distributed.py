@@ -66,7 +66,7 @@ class Heartbeat:
         Raises:
             RankError: if one has been silent for longer than that.
         """
-        now: dict[int | None, int] = {**self._beats, None: self._own}
+        now: dict[int | None, int] = dict(self._beats) | {None: self._own}
         for each in self._silent:
             is_new = now.get(each, 0) != self._seen.get(each, 0)
             self._silent[each] = 0.0 if is_new else self._silent[each] + SLICE
