@@ -867,7 +867,7 @@ class Study:
     @property
     def _is_entered(self) -> bool:
         """Whether this thread is within a call of the study, and has not released its lock."""
-        return self._lock._is_owned()  # type: ignore[attr-defined]  # as threading.Condition asks it
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # as threading.Condition asks it
 
     def _catch_up(self) -> None:
         """Makes the calls that came within another one; whatever is refused now is logged."""
