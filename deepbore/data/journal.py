@@ -102,7 +102,9 @@ def content_of(path: Path, most: int) -> bytes:
     with open_regular(refuse_link(path), follow=False) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
-            raise JournalError(f"{path} must have at most {most:,} bytes, but has {size:,}. Move it away to do without.")
+            raise JournalError(
+                f"{path} must have at most {most:,} bytes, but has {size:,}. Move it away to do without."
+            )
         return file.read()
 
 
