@@ -1,7 +1,7 @@
 """Hostile run directories: files of real runs with structural mutations, every door that looks at them, and a watch.
 
-The watch (`sys.addaudithook`) notes each import, `exec`, start of a process, socket and write that looking at a run has no
-business with. As a program it runs many mutations: `python tests/hostile.py SEED COUNT`.
+The watch (`sys.addaudithook`) notes each import, `exec`, start of a process, socket and write that looking at a run has
+no business with. As a program it runs many mutations: `python tests/hostile.py SEED COUNT`.
 """
 
 import contextlib
@@ -182,10 +182,11 @@ EVIL_PARTS = [
     ]
 ]
 TEXTS = [
-    "", "evil", "evil.f", "evil.C", "lr\x1b]0;owned\x07\x1b[2J", "\u202egnirts", "\x00", "a\nb\r\tc", "\ud800", "é" * 50, "$\\frac{$",
-    "<script>evil</script>", "{0.__class__}", "%s%n", "a" * 10**5, "=cmd|' /C calc'!A0", "x" + "\u0301" * 500, "NaN", "1e999",
-    "real", "integer", "ordinal", "categorical", "told", "failed", "asked", "added", "preferred", "created", "x ** 9 ** 9 <= 1",
-    "units * units * units < 1e99", "lr == 5", "(" * 300 + "lr" + ")" * 300 + " < 1", "__import__('evil') < lr", "minimize",
+    "", "evil", "evil.f", "evil.C", "lr\x1b]0;owned\x07\x1b[2J", "\u202egnirts", "\x00", "a\nb\r\tc", "\ud800",
+    "é" * 50, "$\\frac{$", "<script>evil</script>", "{0.__class__}", "%s%n", "a" * 10**5, "=cmd|' /C calc'!A0",
+    "x" + "\u0301" * 500, "NaN", "1e999", "real", "integer", "ordinal", "categorical", "told", "failed", "asked",
+    "added", "preferred", "created", "x ** 9 ** 9 <= 1", "units * units * units < 1e99", "lr == 5",
+    "(" * 300 + "lr" + ")" * 300 + " < 1", "__import__('evil') < lr", "minimize",
 ]  # fmt: skip
 NUMBERS = [
     0,

@@ -111,7 +111,7 @@ def test_a_part_stands_only_where_its_kind_is_expected(outer, settings):
         name: [described(each) for each in value] if isinstance(value, list) else described(value)
         for name, value in settings.items()
     }
-    with pytest.raises(SettingError, match="must be a|is no part"):
+    with pytest.raises(SettingError, match=r"must be a|is no part"):
         make({**described(outer), "init_args": inner}, component.Component)
 
 

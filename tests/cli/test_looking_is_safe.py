@@ -58,7 +58,8 @@ MERGED = "a0: &a0 {x: 1}\n" + "".join(f"a{k}: &a{k} {{<<: [*a{k - 1}, *a{k - 1}]
 @pytest.mark.parametrize(
     "text",
     [BOMB + "loop: *z9", MERGED + "loop: *a39", "loop: &a [*a]", "[" * 5000, "loop: 2026-99-99", "x: !!int y", "x: 0b_",
-     "x: !!timestamp y", "\x00", "!!python/object/apply:os.system ['touch PWNED']", "x: " + "9" * 5000, "- 1\n" * 50_000],
+     "x: !!timestamp y", "\x00", "!!python/object/apply:os.system ['touch PWNED']", "x: " + "9" * 5000,
+     "- 1\n" * 50_000],
     ids=range(12),
 )  # fmt: skip
 def test_a_hostile_configuration_is_none(text, tmp_path, monkeypatch):

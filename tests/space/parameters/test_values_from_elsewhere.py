@@ -44,7 +44,8 @@ def test_single_precision_is_read_as_what_it_was(parameter, values, natives):
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
-        (Real(0, 1), 1.00001), (Real(0, 1), -1e-5), (Real(1e-5, 0.1, log=True), 9.99e-6), (Integer(0, 10**9), 10**9 + 1),
+        (Real(0, 1), 1.00001), (Real(0, 1), -1e-5), (Real(1e-5, 0.1, log=True), 9.99e-6),
+        (Integer(0, 10**9), 10**9 + 1),
         (Integer(0, 10), 10.01), (Integer(0, 10), 2.001), (Real(0, 1, step=0.1), 0.1001), (Ordinal([0.1, 0.2]), 0.1001),
         (Ordinal([1, 2]), True), (Real(0, 1), float("nan")),
     ],
@@ -57,7 +58,8 @@ def test_what_is_not_rounding_is_refused(parameter, value):
 @pytest.mark.parametrize("parameter", [Real(0, 1), Integer(0, 1), Real(0, 1, step=0.5), Real(0.5, 2, log=True)])
 @pytest.mark.parametrize(
     "values",
-    [[True], ["1"], [b"1"], [1.0, True], [np.True_], np.array([True]), np.array(["1"]), np.array([1.0, "1"], dtype=object),
+    [[True], ["1"], [b"1"], [1.0, True], [np.True_], np.array([True]), np.array(["1"]),
+     np.array([1.0, "1"], dtype=object),
      pd.Series(["1"]), pd.Series([True]), np.array(["2020-01-01"], dtype="M8[D]"), [1j]],
     ids=range(12),
 )  # fmt: skip
