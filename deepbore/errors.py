@@ -43,7 +43,7 @@ class TrialError(DeepBoreError, RuntimeError):
 
 
 class StudyRunning(DeepBoreError, RuntimeError):
-    """A call that a study can't take while `optimize` runs."""
+    """A call that a study can't take while `optimize` runs, or another call is at work in the same thread."""
 
 
 class SpaceExhausted(DeepBoreError, RuntimeError):

@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import forked
 from deepbore import __file__ as package
 
 BRANIN = """
@@ -35,13 +37,16 @@ class Done:
 
 
 def deepbore(*args, cwd, flags=()):
-    """Runs a command in a process of its own, with flags of Python's."""
+    """Runs a command in a process of its own; in a cold one if there are flags of Python's."""
     command = [sys.executable, *flags, "-m", "deepbore.cli", *map(str, args)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    return (subprocess if flags else forked).run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
-def on_ranks_of(launcher, folder, *args):
+def on_ranks_of(launcher, folder, *args, cold=False):
     """Runs a command in a folder, in as many processes as the launcher starts."""
     env = os.environ | {"PYTHONPATH": str(Path(package).parents[1])}  # the package under test
     command = [*LAUNCHERS[launcher], "deepbore.cli", *args]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
+    run = subprocess.run if cold else partial(forked.run, launcher=True)
+    return run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)

@@ -6,14 +6,17 @@ import sys
 import time
 from pathlib import Path
 
+import forked
+
 ROOT = Path(__file__).parent.parent
 ENV = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]), "OMP_NUM_THREADS": "1"}
 
 
-def run(code, *args, timeout=120):
+def run(code, *args, timeout=120, cold=False):
     """What a program prints that has this deepbore."""
+    start = subprocess.run if cold else forked.run
     command = [sys.executable, "-c", code, *map(str, args)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
+    return start(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 def is_gone(pid, within=5.0):

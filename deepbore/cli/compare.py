@@ -9,7 +9,6 @@ import numpy as np
 
 from deepbore.cli.run_directory import Run
 from deepbore.component import without_addresses
-from deepbore.data.outcome import Status
 from deepbore.data.ranking import best_among
 from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, sign_of
@@ -56,7 +55,7 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
 
 def _curve(record: Record) -> np.ndarray:
     """The best feasible value after each finished trial of this task, in the user's sign."""
-    told = [trial for trial in record.trials if trial.status is not Status.PENDING and trial.task is None]
+    told = [trial for trial in record.trials if trial.status.is_told and trial.task is None]
     return best_among(told, record.direction, record.budget is not None)
 
 

@@ -31,16 +31,20 @@ MOST_NODES = 10**5  # of a configuration, where each alias counts as what it sta
 _NUMBER = re.compile(r"[-_.]?(seed|run)?[-_.]?\d+$")
 
 
-def new_run(stem: str) -> Path:
+def new_run(stem: str, alone: bool = False) -> Path:
     """The next free directory for a run: runs/branin-1, runs/branin-2, ...; for other ranks that of the first.
 
     It is made at once, so that runs which begin at the same time have one each; see `leave_unused`.
+
+    Args:
+        stem: of its name.
+        alone: whether this is a run of one process, which is no rank whatever the environment says.
 
     Raises:
         SettingError: in another rank that the first one has not started, and so can't tell the directory.
         JournalError: if it can't be made.
     """
-    if next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
+    if not alone and next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
         if NAMED not in os.environ:
             raise SettingError("ranks that are started side by side share a run: name its directory by --run.")
         return Path(os.environ[NAMED])

@@ -274,8 +274,8 @@ class Journal:
 
     The first line is the event "created", with the version of the format, the id of the run and what the writer adds
     (the space, the directions, ...); then come "asked", "told", "failed", "preferred", "added", "enqueued",
-    "annotated" and "fixed". Each line has a checksum (see `deepbore.data.journal_format`). A journal of version 0.1
-    has none, and is continued without.
+    "annotated", "fixed", "withdrawn" and "corrected". Each line has a checksum (see `deepbore.data.journal_format`). A
+    journal of version 0.1 has none, and is continued without.
 
     There is one writer at a time: the first event takes a lock (a file beside the journal: run.jsonl.lock), which
     `close` or the death of the process releases. Reading needs no lock.
@@ -299,6 +299,7 @@ class Journal:
         self._locked_file: tuple[int, int] | None = None
         self._file: BinaryIO | None = None  # open as long as the lock is held, so that no other file gets its inode
         self._known: JournalScan | None = None
+        self._locked_by: int | None = None  # the process
         self._is_dirty = False  # whether there may be bytes beyond the known size that must go
 
     def __getstate__(self) -> object:
@@ -366,6 +367,8 @@ class Journal:
             JournalError: if another holds the lock, the file is missing, no journal, or has grown since it was read, or
                 the folder can't be written.
         """
+        if self._is_inherited:
+            raise self._forked()
         if self._lock.is_locked:
             return
         try:
@@ -389,13 +392,26 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
-        self._lock.release()
+        if not self._is_inherited:  # older versions of filelock would free the lock of the parent
+            self._lock.release()
+            self._locked_by = None
+
+    @property
+    def _is_inherited(self) -> bool:
+        """Whether the lock was taken by the process that this one was forked from."""
+        return self._locked_by not in (None, os.getpid())
+
+    def _forked(self) -> JournalError:
+        return JournalError(
+            f"the journal {self.path} belongs to the process that this one was forked from. {_ONE_WRITER}"
+        )
 
     def _take_lock(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=PATIENCE)
             self._locked_file = identity(os.stat(self._lock.lock_file))
+            self._locked_by = os.getpid()
         except Timeout:
             if not os.path.exists(self._lock.lock_file):  # where no file can be made, the lock is tried until then, too
                 raise JournalError(
@@ -406,9 +422,7 @@ class Journal:
                 f"end the other study by its close(), or name another file. {_ONE_WRITER}"
             ) from None
         except RuntimeError as error:  # this process was forked from the one that made the lock
-            raise JournalError(
-                f"the journal {self.path} belongs to the process that this one was forked from. {_ONE_WRITER}"
-            ) from error
+            raise self._forked() from error
         except (OSError, ValueError) as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
 

@@ -102,12 +102,13 @@ def budget_of(header: Mapping[str, Any]) -> Budget | None:
 
 
 def outcome_of(event: Event) -> Outcome:
-    """The outcome in an event "told" or "failed".
+    """The outcome in an event "told", "failed" or "corrected".
 
     Raises:
         ValueError: for a told value that is not finite.
     """
-    status = Status.COMPLETE if event["event"] == "told" else Status.FAILED
+    has_failed = event["event"] == "failed" or event.get("failed") is True
+    status = Status.FAILED if has_failed else Status.COMPLETE
     values = event["values"] if "values" in event else event.get("value", ())
     parts = {name: event[name] for name in ("constraints", "budget", "noise", "reason", "attributes") if name in event}
     outcome = Outcome(values, status=status, **parts)
@@ -181,6 +182,16 @@ def told(row: int, outcome: Outcome) -> Event:
         "attributes": outcome.attributes,
     }
     return {name: each for name, each in {**event, **rest}.items() if each not in (None, "", [], {})}
+
+
+def corrected(row: int, outcome: Outcome) -> Event:
+    """The event of an outcome in place of the one that was told."""
+    return {**told(row, outcome), "event": "corrected", **({"failed": True} if outcome.has_failed else {})}
+
+
+def withdrawn(rows: Sequence[int], reason: str | None) -> Event:
+    """The event of trials that no longer count: one line, so that all of them are withdrawn or none."""
+    return {"event": "withdrawn", "trials": list(rows), **({"reason": reason} if reason else {})}
 
 
 def preferred(pair: Pair) -> Event:

@@ -89,13 +89,13 @@ class RunState:
 
     @property
     def own(self) -> Observations:
-        """The observations of this run, without those of earlier tasks."""
-        return self.observations.of_task(0)
+        """The observations of this run, without those of earlier tasks; suspicious values count as failures."""
+        return self.observations.believed.of_task(0)
 
     @property
     def has_earlier_tasks(self) -> bool:
         """Whether there are trials of earlier tasks."""
-        return bool(self.observations.task_names)
+        return bool(self.observations.n_earlier)
 
     def with_earlier_tasks(self, batch: LabelledBatch) -> LabelledBatch:
         """A labelled batch of this run, preceded by rows of earlier tasks, if any."""
@@ -103,10 +103,17 @@ class RunState:
 
     @property
     def n_begun(self) -> int:
-        """The number of trials of this run; promoted ones count once, those of earlier tasks do not count."""
+        """The number of trials of this run; promoted ones count once, withdrawn and earlier ones not."""
         if self.observations.budget is not None:
             return self.observations.n_distinct
-        return len(self.observations) - self.observations.n_earlier
+        return len(self.observations) - self.observations.n_earlier - self.observations.n_withdrawn
+
+    @property
+    def n_designed(self) -> int:
+        """The number of points of the design's sequence that are used up, if all trials of this run are of it."""
+        if self.observations.budget is not None:
+            return self.n_begun + self.observations.n_withdrawn
+        return int((self.observations.tasks == 0).sum()) if self.observations.task_names else len(self.observations)
 
     @property
     def n_missing(self) -> int:
@@ -158,10 +165,13 @@ class RunState:
         for model in self.models:
             model.bind(self.space.without_fixed, self.recipe.labels.outputs)
 
-    def copy_of_classifier(self) -> Classifier | None:
-        """A copy of the classifier with the same generator; None if it cannot be copied."""
+    def copies_of_models(self) -> list[Classifier | None]:
+        """A copy of each model with the same generator; None for one that cannot be copied."""
+        return [self._copy(model) for model in self.models]
+
+    def _copy(self, model: Classifier) -> Classifier | None:
         try:
-            return deepcopy(self.classifier, {id(self.generator): self.generator})
+            return deepcopy(model, {id(self.generator): self.generator})
         except UNCOPIED:
             return None
 

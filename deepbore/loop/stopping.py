@@ -143,7 +143,7 @@ class NoImprovement(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        return state.observations.n_since_best >= self.trials
+        return state.observations.believed.n_since_best >= self.trials
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class TargetReached(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        best = state.observations.best
+        best = state.observations.believed.best
         if best is None or best.value is None:
             return False
         return best.value <= self.value if state.observations.direction == "minimize" else best.value >= self.value
@@ -257,7 +257,7 @@ class RunControl:
         timeout: seconds after `begin`, > 0, after which no trial is started; None for no limit.
         max_failures: the number of failures (>= 1) without a success that raises ObjectiveError; None for no limit.
         listeners: called after each trial, on the first rank only.
-        unlocked: a context in which other threads may use the study, entered while waiting for trials.
+        unlocked: a context in which the study may be used, entered while waiting for trials, and by the listeners.
 
     Attributes:
         is_over: whether no further trial may start.
@@ -309,7 +309,7 @@ class RunControl:
         self._judge(outcome)
         self._is_enough = self._is_enough or any(rule.is_met(self.engine.state) for rule in self.rules)
         if self.engine.ranks.is_first:
-            with in_caller_state():
+            with self.unlocked(), in_caller_state():
                 for listener in self.listeners:
                     listener(row, outcome)
 

@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import json
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import forked
 from commands import BRANIN, deepbore
 from deepbore import KernelPLS, Ordinal, SearchSpace, Study
 from deepbore.cli.load import load_run
@@ -222,7 +222,7 @@ def test_a11_a_run_that_is_killed_at_its_start_can_be_begun_or_resumed(tmp_path)
     )
     (tmp_path / "killed.py").write_text(textwrap.dedent(KILLED))
     command = [sys.executable, "killed.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=ENV, capture_output=True, text=True, check=False)
+    done = forked.run(command, cwd=tmp_path, env=ENV, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for at in range(1, 9):
         assert Study.load(tmp_path / str(at) / "mine" / "journal.jsonl").observations.n_complete == 3

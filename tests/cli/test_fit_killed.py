@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 
+import forked
 from deepbore import Real, SearchSpace, Study
 from deepbore.cli.main import main
 from deepbore.errors import JournalError
@@ -41,7 +42,7 @@ def start(folder, *args):
     """`deepbore fit` in a process of its own."""
     command = [sys.executable, "-m", "deepbore.cli", "fit", *map(str, args)]
     paths = os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])
-    return subprocess.Popen(
+    return forked.Popen(
         command,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": paths},

@@ -12,6 +12,7 @@ import pytest
 import torch
 import yaml
 
+import forked
 from commands import BRANIN
 from deepbore import Budget, Study
 from deepbore.cli.main import main
@@ -81,7 +82,7 @@ def test_help_says_what_there_is(capsys):
 
 def start(*args, cwd):
     command = [sys.executable, "-m", "deepbore.cli", "tune", *map(str, args)]
-    return subprocess.Popen(command, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return forked.Popen(command, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.slow

@@ -2,12 +2,12 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import forked
 from processes import ROOT
 
 PACKAGE = ROOT / "tests" / "plugin_package"
@@ -19,7 +19,7 @@ def run(*command, cwd, path=""):
     """Runs a command of this Python's, with a folder to import from."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), str(ROOT)])}
     command = [sys.executable, "-m", *map(str, command)]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = forked.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -12,6 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import deepbore
 import deepbore as db
+import forked
 from deepbore import Categorical, Integer, Ordinal, Real, Study
 from deepbore.errors import SettingError
 from deepbore.integrations.hydra import Plan, parameter_of
@@ -92,7 +93,7 @@ def swept(*overrides, cwd, program=EXAMPLE / "train.py"):
     """The finished process of a sweep."""
     command = [sys.executable, str(program), "--multirun", "hydra.sweep.dir=sweep", *overrides]
     env = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=500, check=False)
+    return forked.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=500, check=False)
 
 
 @pytest.mark.slow
@@ -219,7 +220,7 @@ def swept_over_x(*overrides):
     settings = ["hydra/sweeper=deepbore", "hydra.sweep.dir=sweep", "hydra.sweeper.n_initial=2", "+x=interval(0, 1)"]
     command = [sys.executable, "program.py", "--multirun", *settings, *overrides]
     env = os.environ | {"PYTHONPATH": str(Path(db.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    return forked.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
 # regression: each of these was wrong once

@@ -1,6 +1,5 @@
 """DeepBoreSampler where trials run side by side: in threads, in processes, and from a queue."""
 
-import subprocess
 import sys
 
 import optuna
@@ -8,6 +7,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import TrialState
 
+import forked
 from deepbore.integrations.optuna import DeepBoreSampler
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
@@ -112,7 +112,7 @@ study.optimize(lambda trial: (trial.suggest_float("x", 0, 1) - 0.3) ** 2, n_tria
 @pytest.mark.slow
 def test_two_processes_work_on_one_journal(tmp_path):
     path = str(tmp_path / "journal.log")
-    workers = [subprocess.Popen([sys.executable, "-c", WORKER.format(path=path, seed=seed)]) for seed in (0, 1)]
+    workers = [forked.Popen([sys.executable, "-c", WORKER.format(path=path, seed=seed)]) for seed in (0, 1)]
     assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
     backend = optuna.storages.journal.JournalFileBackend(path)
     study = optuna.load_study(study_name="s", storage=optuna.storages.JournalStorage(backend))

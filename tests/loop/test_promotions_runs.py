@@ -5,7 +5,6 @@ import math
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ import pytest
 import torch
 
 import deepbore
+import forked
 from deepbore import AtBudgets, Budget, ExecutorEvaluator, KernelPLS, Outcome, Study
 from deepbore.cli.main import main
 from deepbore.data.observations import Status
@@ -240,12 +240,12 @@ def test_a_killed_run_goes_on_with_the_same_trials(tmp_path):
     program.write_text(PROGRAM)
     environment = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
     for lines in (12, 40, 75):
-        process = subprocess.Popen([sys.executable, program, journal], env=environment)
+        process = forked.Popen([sys.executable, program, journal], env=environment)
         while process.poll() is None and (not journal.exists() or len(journal.read_bytes().splitlines()) < lines):
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    subprocess.run([sys.executable, program, journal], env=environment, check=True)
+    forked.run([sys.executable, program, journal], env=environment, check=True)
     whole = deepbore.minimize(loss, LINE, 60, budget=EPOCHS, seed=5, n_initial=5).study
     assert Study.load(journal).trials == whole.trials
 

@@ -11,6 +11,7 @@ import pytest
 import bench_suggest
 import benchmark
 import failures
+import forked
 from deepbore import Real, SearchSpace
 from deepbore.data.outcome import Outcome
 from deepbore.problems import Problem
@@ -156,7 +157,7 @@ def test_what_is_there_for_long_enough_is_not_run_again(tmp_path):
 def test_a_benchmark_that_is_terminated_leaves_no_worker_behind(tmp_path):
     options = ["--problems", "branin", "--seeds", "99", "--trials", "200", "--processes", "1"]
     command = [sys.executable, SCRIPTS / "benchmark.py", *options, "--out", tmp_path / "rows.jsonl"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as script:
+    with forked.Popen(command, stderr=subprocess.PIPE, text=True) as script:
         assert script.stderr.readline(1)  # of the progress: a run is done, others go on
         workers = [int(pid) for pid in Path(f"/proc/{script.pid}/task/{script.pid}/children").read_text().split()]
         script.terminate()
@@ -174,7 +175,7 @@ def test_rows_go_to_the_file_of_their_suite():
 
 def script(*arguments):
     command = [sys.executable, SCRIPTS / "benchmark.py", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return forked.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.mark.slow

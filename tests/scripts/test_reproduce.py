@@ -1,7 +1,6 @@
 """scripts/reproduce.py: figures, runs that are not made twice, what becomes of claims, and the page."""
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+import forked
 import reproduce
 from deepbore.problems.suites import problem as problem_of
 from figures import drawing, page, running
@@ -265,6 +265,6 @@ def test_a_picture_of_a_race_without_runs_is_empty():
 @pytest.mark.slow
 def test_smoke_runs_a_figure_by_the_command():
     command = [sys.executable, ROOT / "scripts" / "reproduce.py", "--smoke", "--jobs", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    done = forked.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     assert "## bore-11" in done.stdout

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
 
+import forked
 from comparing import compared, cost
 from deepbore import Budget, Outcome, PreferenceLabels, Study
 from deepbore.data.outcome import Status
@@ -59,12 +59,13 @@ def test_a_run_that_was_interrupted_goes_on_bit_for_bit(tmp_path):
 
 
 DRIVER = """
-import sys, time
+import sys, time, warnings
 from deepbore import Study
 from deepbore.data.observations import Status
 from comparing import compare
 from plane import SQUARE
 
+warnings.simplefilter("ignore")
 study = Study(SQUARE, seed=3, n_initial=4, preferences=True, journal=sys.argv[1], if_exists="load")
 while len(study.observations.preferences) < 12:
     asked = [trial for trial in study.trials if trial.status is Status.PENDING]
@@ -77,8 +78,8 @@ while len(study.observations.preferences) < 12:
 def drive(journal):
     """A process of its own that asks and compares."""
     paths = os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-W", "ignore", "-c", DRIVER, str(journal)]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths})
+    command = [sys.executable, "-c", DRIVER, str(journal)]
+    return forked.Popen(command, env={**os.environ, "PYTHONPATH": paths})
 
 
 def lines(journal):

@@ -2,14 +2,15 @@
 
 import json
 import os
-import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import deepbore
+import forked
 from commands import LAUNCHERS
 from deepbore import DistributedStudy, MLPClassifier, Study
 from deepbore.compute.distributed import Ranks
@@ -28,6 +29,7 @@ def test_a_suggester_takes_the_parts_of_a_run_and_nothing_else(setting):
 
 SUGGESTER = """
 import json, sys
+from functools import partial
 from pathlib import Path
 from torch import distributed
 from deepbore import Budget, Outcome, Real, SearchSpace, DistributedStudy
@@ -71,12 +73,15 @@ if __name__ == "__main__":
 """
 
 
+by_torchrun = partial(forked.run, launcher=True, timeout=180)
+
+
 def suggested(folder, kind, rounds):
     folder.mkdir(exist_ok=True)
     (folder / "tune.py").write_text(SUGGESTER)
     command = [*LAUNCHERS["torchrun"][:-2], "tune.py", kind, str(rounds)]
     env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
+    done = by_torchrun(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [json.loads((folder / f"seen-{rank}").read_text()) for rank in range(2)]
 
@@ -115,7 +120,7 @@ def test_ranks_that_do_not_go_together_are_told_so(line, says, tmp_path):
     (tmp_path / "tune.py").write_text(f"{head}{start}{line}\n")
     command = [*LAUNCHERS["torchrun"][:-2], "tune.py"]
     env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=180, check=False)
+    done = by_torchrun(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode != 0
     assert says in done.stderr
     assert not (tmp_path / "run.jsonl").exists()
@@ -156,7 +161,7 @@ def test_a_study_on_one_rank_of_a_program_of_many_waits_for_nobody():
     )
     command = [*LAUNCHERS["torchrun"][:-2], "--no-python", sys.executable, "-c", script]
     env = os.environ | {"PYTHONPATH": str(Path(deepbore.__file__).parents[1])}
-    subprocess.run(command, env=env, timeout=180, check=True)
+    by_torchrun(command, env=env, check=True)
 
 
 def on_two_ranks(task, monkeypatch):

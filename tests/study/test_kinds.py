@@ -3,7 +3,6 @@
 import itertools
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import torch
 
 import deepbore
+import forked
 import kinds
 from deepbore import Study
 from deepbore.errors import SettingError, ValueTypeError
@@ -78,10 +78,10 @@ def test_a_killed_run_goes_on_with_the_same_trials(tmp_path, kind):
     command = [sys.executable, program, journal, "16", kind]
     environment = os.environ | {"PYTHONPATH": str(DOCS.parents[1])}
     for lines in (8, 19):
-        process = subprocess.Popen(command, env=environment)
+        process = forked.Popen(command, env=environment)
         while process.poll() is None and (not journal.exists() or len(journal.read_bytes().splitlines()) < lines):
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    subprocess.run(command, env=environment, check=True)
+    forked.run(command, env=environment, check=True)
     same(Study.load(journal), kinds.go_on(kinds.begun([kind]), [kind], 16))

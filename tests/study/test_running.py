@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import subprocess
 import sys
 import threading
 import warnings
@@ -15,6 +14,7 @@ import nbformat
 import pytest
 
 import deepbore
+import forked
 from deepbore import ExecutorEvaluator, MLPClassifier, Outcome, SerialEvaluator, Study, minimize
 from deepbore.errors import NeverLogged, ObjectiveError, StudyRunning
 from deepbore.loop.lightning import new_trainer
@@ -195,7 +195,7 @@ def test_a_run_is_refused_before_it_evaluates_what_another_process_is_at(tmp_pat
     study = Study(LINE, seed=0, n_initial=3, journal=tmp_path / "run.jsonl")
     study.ask()
     code = [sys.executable, "-c", OTHER, str(tmp_path / "run.jsonl")]
-    said = subprocess.run(code, capture_output=True, text=True, check=True).stdout
+    said = forked.run(code, capture_output=True, text=True, check=True).stdout
     assert "another" in said
     assert "evaluated" not in said
 
@@ -234,7 +234,7 @@ def test_an_event_loop_runs_it():
         "    return deepbore.minimize(lambda params: params['x'] ** 2, space, n_trials=13).best_value\n"
         "print(asyncio.run(cell()))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], env=ENV, capture_output=True, text=True, check=True)
+    done = forked.run([sys.executable, "-c", script], env=ENV, capture_output=True, text=True, check=True)
     assert float(done.stdout) < 0.05
 
 
@@ -251,7 +251,8 @@ def test_under_a_launcher_each_rank_may_minimize_for_itself(tmp_path, nproc):
         "json.dump(result.values.tolist(), open(f'values-{rank}.json', 'w'))\n"
     )
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(nproc)]
-    subprocess.run([*launcher, str(script)], cwd=tmp_path, env=ENV, check=True, timeout=300, capture_output=True)
+    command = [*launcher, str(script)]
+    forked.run(command, launcher=True, cwd=tmp_path, env=ENV, check=True, timeout=300, capture_output=True)
     values = [json.loads((tmp_path / f"values-{rank}.json").read_text()) for rank in range(nproc)]
     assert [len(each) for each in values] == [13] * nproc
     assert values[0] != values[1]
@@ -269,7 +270,7 @@ def test_spawned_processes_run_one_each(tmp_path):
         "    with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
         "        print(max(pool.map(run, range(2))))\n"
     )
-    done = subprocess.run([sys.executable, str(script)], env=ENV, capture_output=True, text=True, check=True)
+    done = forked.run([sys.executable, str(script)], env=ENV, capture_output=True, text=True, check=True)
     assert float(done.stdout) < 0.05
 
 

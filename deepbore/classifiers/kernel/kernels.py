@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -35,6 +36,42 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
     "matern": matern52,
     "rational_quadratic": rational_quadratic,
     "rbf": rbf,
+}
+
+
+# The same functions with their derivatives in the squared distance, for arrays of NumPy or tensors (`xp` is numpy or
+# torch). They allocate little, which would take most of the time.
+
+
+def rbf_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:
+    """exp(-s / 2), and its derivative in s."""
+    value = xp.exp(-0.5 * squared)
+    return value, -0.5 * value
+
+
+def matern52_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:
+    """(1 + r + r^2 / 3) exp(-r) with r^2 = 5 s, and its derivative in s, -5/6 (1 + r) exp(-r)."""
+    r = xp.sqrt(5 * squared)
+    decay = xp.exp(-r)
+    r += 1
+    value = (5 / 3) * squared
+    value += r
+    value *= decay
+    decay *= -5 / 6
+    r *= decay
+    return value, r
+
+
+def rational_quadratic_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:  # noqa: ARG001
+    """(1 + s / 2)^-1, and its derivative in s."""
+    value = 1 / (1 + 0.5 * squared)
+    return value, -0.5 * value * value
+
+
+WITH_SLOPE: dict[Callable[[Tensor], Tensor], Callable[[Any, ModuleType], tuple[Any, Any]]] = {
+    matern52: matern52_with_slope,
+    rational_quadratic: rational_quadratic_with_slope,
+    rbf: rbf_with_slope,
 }
 
 
@@ -103,7 +140,10 @@ LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # the latter without real param
 
 
 def prior_of(
-    space: SearchSpace, length_scale: tuple[float, float] = LENGTH_SCALE, regularisation: tuple[float, float] = LAMBDA
+    space: SearchSpace,
+    length_scale: tuple[float, float] = LENGTH_SCALE,
+    regularisation: tuple[float, float] = LAMBDA,
+    amplitude: tuple[float, float] = AMPLITUDE,
 ) -> np.ndarray:
     """Mean and standard deviation of the logarithms of d length scales, the amplitude and lambda ((d + 2) x 2).
 
@@ -111,10 +151,11 @@ def prior_of(
         space: of d parameters.
         length_scale: mean and standard deviation, for real parameters.
         regularisation: mean and standard deviation, for spaces with real parameters.
+        amplitude: mean and standard deviation.
     """
     d = len(space)
     scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
-    prior = np.array([*scales, AMPLITUDE, regularisation if space.continuous_columns else LEVEL_LAMBDA])
+    prior = np.array([*scales, amplitude, regularisation if space.continuous_columns else LEVEL_LAMBDA])
     prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
     return prior
 

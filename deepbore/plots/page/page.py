@@ -18,6 +18,7 @@ from deepbore.plots.page.sections import (
     Section,
     best_section,
     failures_section,
+    former_values,
     history_section,
     parallel_section,
     timeline_section,
@@ -114,12 +115,14 @@ def _found(record: Record) -> dict[str, str]:
         return {"beaten by none": f"{len(front(record.trials, record.directions))} trials"}
     best = record.best
     found = {"best value": "none yet" if best is None else f"{best.value:.8g} in trial {best.id}"}
+    if best is not None and best.suspicious:
+        found["best value"] += ", suspicious"
     told = [trial for trial in record.trials if trial.constraints is not None and trial.value is not None]
     return found | ({"feasible": f"{sum(map(is_feasible, told))} of {len(told)}"} if told else {})
 
 
 def _unfinished(statuses: list[Status]) -> dict[str, int]:
-    return {"failed": statuses.count(Status.FAILED), "pending": statuses.count(Status.PENDING)}
+    return {str(status): statuses.count(status) for status in (Status.FAILED, Status.PENDING, Status.WITHDRAWN)}
 
 
 # --- as HTML ---------------------------------------------------------------------------------------------------------
@@ -243,5 +246,7 @@ def about(trial: Trial) -> str:
         lines.append(f"task: {text(trial.task)}")
     if trial.reason:
         lines.append(text(trial.reason))
+    if trial.former:
+        lines.append(f"before: {text(str(former_values(trial)))}")
     hidden = len(lines) - LINES
     return "<br>".join(lines[:LINES] + ([f"and {hidden} more"] if hidden > 0 else []))

@@ -19,7 +19,7 @@ from deepbore.plots.history_chart import History, front_chart, history_chart
 from deepbore.plots.on_plotly import Chart, titled
 from deepbore.plots.parallel_chart import Parallel, parallel_chart
 from deepbore.plots.sources import MOST, some_of
-from deepbore.plots.style import FAILED, GOOD
+from deepbore.plots.style import EARLIER, FAILED, GOOD
 from deepbore.text import visible
 
 LINES, AXES = 300, 14  # of parallel coordinates
@@ -88,6 +88,8 @@ def trials_table(record: Record) -> dict[str, Any]:
         "budget": [trial.budget for trial in trials],
         "task": [trial.task for trial in trials],
         "constraints": [_listed(trial.constraints) for trial in trials],
+        "former value": [former_values(trial) for trial in trials],
+        "withdrawn because": [trial.reason if trial.status is Status.WITHDRAWN else None for trial in trials],
         **_attributes(trials),
     }
     kept = {name: column for name, column in extras.items() if any(each is not None for each in column)}
@@ -119,6 +121,8 @@ def trials_section(record: Record) -> Section:
     """The table, which the script fills."""
     few = f" Of {len(record)} trials {MOST} at most are listed." if len(record) > MOST else ""
     says = f"Every trial with its configuration; a click on a headline sorts by it, another turns the order.{few}"
+    if any(trial.status is Status.WITHDRAWN for trial in record.trials):
+        says += " Withdrawn trials are struck out."
     table = '<div class="scroll high"><table id="trials"></table></div>'
     return Section("Trials", says, html=table)
 
@@ -141,6 +145,14 @@ def _cell(value: Any) -> Any:
     return visible(str(value)[:LONG])
 
 
+def former_values(trial: Trial) -> float | str | None:
+    """What a trial was told before it was corrected or withdrawn; None for one that never was."""
+    told = [each.values or ("failed",) for each in trial.former]
+    if len(told) == 1 and trial.former[0].value is not None and len(told[0]) == 1:
+        return trial.former[0].value
+    return "; ".join(", ".join(one if isinstance(one, str) else f"{one:.7g}" for one in each) for each in told) or None
+
+
 def _listed(numbers: tuple[float, ...] | None) -> str | None:
     return None if numbers is None else ", ".join(f"{each:.4g}" for each in numbers)
 
@@ -159,7 +171,8 @@ def best_section(record: Record) -> Section | None:
     if best is None:
         return None
     cells = (f"<div><b>{_text(name)}</b><span>{_text(value)}</span></div>" for name, value in best.params.items())
-    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>')
+    doubt = f"<p>The value is suspicious: it is {_text(best.suspicious)}.</p>" if best.suspicious else ""
+    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>{doubt}')
 
 
 def failures_section(record: Record) -> Section | None:
@@ -238,8 +251,14 @@ def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -
     lanes = _lanes({trial.id: known[trial.id] for trial in trials})
     count = 1 + max(lanes.values())
     traces = []
-    for name, colour, failed in (("complete", GOOD, False), ("failed", FAILED, True)):
-        rows = [trial.id for trial in trials if (trial.status is Status.FAILED) is failed]
+    ended = (Status.COMPLETE, Status.PENDING)  # of what is pending the outcome is about to be told
+    kinds = {
+        "complete": (GOOD, ended),
+        "failed": (FAILED, (Status.FAILED,)),
+        "withdrawn": (EARLIER, (Status.WITHDRAWN,)),
+    }
+    for name, (colour, statuses) in kinds.items():
+        rows = [trial.id for trial in trials if trial.status in statuses]
         more = [f"took {_seconds(known[row][1] - known[row][0])}" for row in rows]
         traces.append({**_bars(rows, spans, lanes, colour), "name": name, "more": more})
     numbers = {"tickvals": list(range(count)), "ticktext": list(range(1, count + 1))}
