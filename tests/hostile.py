@@ -126,6 +126,8 @@ def write_runs(folder):
     mixed.tell(trial, 0.1)
     mixed.annotate(trial, {"note": "good"})
     mixed.enqueue({"lr": 0.01, "step": 0.5, "units": 32, "depth": 1, "optimizer": "adam"})
+    mixed.correct(trial, 0.2)
+    mixed.withdraw(trial, "a wrong value")
     mixed.fix({"depth": 2})
     mixed.ask()
     rungs = Study(PLANE, seed=0, journal=folder / "rungs" / "journal.jsonl", budget=Budget("epochs", 1, 9), n_initial=3)
