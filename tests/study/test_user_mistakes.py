@@ -10,6 +10,8 @@ import pytest
 from deepbore import Categorical, ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, minimize
 from deepbore.errors import ObjectiveError, SettingError
 
+pytestmark = pytest.mark.filterwarnings("ignore::deepbore.evaluators.EvaluationWarning")
+
 BRANCHES = SearchSpace(
     {
         "lr": Real(0, 1),
