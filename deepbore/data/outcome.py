@@ -129,8 +129,8 @@ class Mistake(Outcome):
     """A failure by a mistake in the program: it says nothing about the configuration, so the trial stays pending.
 
     Args:
-        missing: names that the program has looked for in the configuration, where it is a mistake only if one of them is
-            a parameter that is inactive there; empty for other mistakes.
+        missing: names that the program has looked for: a mistake only if one of them is a parameter that is inactive
+            in the configuration; empty for other mistakes.
     """
 
     missing: tuple[str, ...] = ()

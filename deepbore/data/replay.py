@@ -492,7 +492,7 @@ def check_declared(name: str, declared: Mapping[str, Any]) -> None:
 
 
 def _is_of_kind(declared: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value may belong to a parameter: a number, one of its choices, or anything where its type is the user's."""
+    """Whether a value may be a parameter's: a number, one of its choices, or anything where its type is the user's."""
     if declared["type"] in CHOICES:
         return value in declared["choices"]
     return _is_finite(value) if declared["type"] in NUMBERS else True
