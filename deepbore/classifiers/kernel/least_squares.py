@@ -73,7 +73,7 @@ class BaseKernelPLS(Classifier):
     length_scale_prior: ClassVar[tuple[float, float]] = LENGTH_SCALE  # of real parameters
     length_scale_bounds: ClassVar[tuple[float, float]] = LENGTH_SCALE_BOUNDS
     lambda_prior: ClassVar[tuple[float, float]] = LAMBDA  # in spaces with real parameters
-    amplitude_prior: ClassVar[tuple[float, float]] = AMPLITUDE
+    amplitude_prior: tuple[float, float] = AMPLITUDE
 
     def __init__(
         self,
@@ -417,6 +417,7 @@ class KernelPLS(BaseKernelPLS):
         self.additive_model, self.prefers_additive = None, False
         if self.additive and self.learns_all and not self.noisy and len(space) > 1 and not space.is_high_dimensional:
             self.additive_model = PartlyAdditivePLS(rows=self.rows, iterations=self.iterations, prior=self.prior)
+            self.additive_model.amplitude_prior = self.amplitude_prior
             self.additive_model.bind(space)
 
     def keep_best(self, best: float | Tensor) -> None:
