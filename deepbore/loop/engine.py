@@ -336,7 +336,8 @@ class TrialAllocator:
         if all(model.closed_form for model in state.models):
             return self._points_without_a_trainer(q, epochs)
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
-        points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+        with state.data.learned_by(self.engine.ranks):
+            points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
         self._trainer = trainer  # a trainer that was interrupted is not used again
         return points
 
