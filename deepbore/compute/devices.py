@@ -1,9 +1,12 @@
 """The device that a run computes on, its random numbers, and the number of threads."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
+import scipy.linalg.lapack  # noqa: F401  # loads the library whose threads are limited
 import torch
+from threadpoolctl import ThreadpoolController
 
 from deepbore.errors import SettingError
 
@@ -60,16 +63,43 @@ def global_streams_seeded(generator: torch.Generator, device: torch.device) -> I
         yield
 
 
+class BlasThreads:
+    """The threads of the BLAS libraries of NumPy and SciPy, which the whole process shares."""
+
+    def __init__(self) -> None:
+        self._lock, self._users = threading.Lock(), 0
+        self._libraries, self._limit = ThreadpoolController(), ExitStack()
+
+    def limit(self) -> None:
+        """Limits each library to one thread, until all that have called this have called `release`."""
+        with self._lock:
+            if not self._users:
+                self._limit.enter_context(self._libraries.limit(limits=1, user_api="blas"))
+            self._users += 1
+
+    def release(self) -> None:
+        """Ends one call of `limit`."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._limit.close()
+
+
+_blas = BlasThreads()
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """A context in which torch computes on one thread.
+    """A context in which torch computes on one thread, and so do NumPy and SciPy in the whole process.
 
     Layers and kernels this small gain nothing from more threads, and become a hundred times slower where the threads
     wait for busy cores. One thread also makes a run the same, bit for bit, on any number of cores.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    _blas.limit()
     try:
         yield
     finally:
+        _blas.release()
         torch.set_num_threads(threads)

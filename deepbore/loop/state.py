@@ -161,10 +161,13 @@ class RunState:
         for model in self.models:
             model.bind(self.space.without_fixed, self.recipe.labels.outputs)
 
-    def copy_of_classifier(self) -> Classifier | None:
-        """A copy of the classifier with the same generator; None if it cannot be copied."""
+    def copies_of_models(self) -> list[Classifier | None]:
+        """A copy of each model with the same generator; None for one that cannot be copied."""
+        return [self._copy(model) for model in self.models]
+
+    def _copy(self, model: Classifier) -> Classifier | None:
         try:
-            return deepcopy(self.classifier, {id(self.generator): self.generator})
+            return deepcopy(model, {id(self.generator): self.generator})
         except UNCOPIED:
             return None
 

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -38,7 +38,7 @@ class Loaded:
 
     state: RunState
     history: History | None
-    _unlearned: Classifier | None = None  # a copy from before the first training
+    _unlearned: list[Classifier | None] = field(default_factory=list)  # copies from before the first training
 
     def restore(self) -> None:
         """Restores the state at the journal's last event."""
@@ -48,19 +48,20 @@ class Loaded:
             self.history = None  # last: after an interrupt the next call restores it
 
     def resume(self) -> None:
-        """Restores the state, with the classifier as it was before any training."""
+        """Restores the state, with the models as they were before any training."""
         self.restore()
         self._unlearn()
 
     def keep_unlearned(self) -> None:
-        """Keeps a copy of the classifier before it is trained for the first time."""
-        if self._unlearned is None:
-            self._unlearned = self.state.copy_of_classifier()
+        """Keeps copies of the models before they are trained for the first time."""
+        if not self._unlearned:
+            self._unlearned = self.state.copies_of_models()
 
     def _unlearn(self) -> None:
-        if self._unlearned is not None:
-            self.state.classifier.become(self._unlearned)
-            self._unlearned = None
+        for model, copy in zip(self.state.models, self._unlearned, strict=False):  # none before any training
+            if copy is not None:
+                model.become(copy)
+        self._unlearned = []
 
 
 def opened(space: SearchSpace, options: StudyOptions, check: Check | None = None) -> RunState | Loaded:

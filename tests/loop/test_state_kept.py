@@ -105,11 +105,13 @@ def test_models_belong_to_a_run_until_it_releases_them():
         state.check_classifier()
 
 
-def test_a_copy_of_the_classifier_draws_from_the_runs_stream():
+def test_copies_of_the_models_draw_from_the_runs_stream():
     state = told().state
-    copy = state.copy_of_classifier()
-    assert copy is not state.classifier
-    assert copy.generator is state.generator
+    copies = state.copies_of_models()
+    assert len(copies) == len(state.models)
+    for copy, model in zip(copies, state.models, strict=True):
+        assert copy is not model
+        assert copy.generator is state.generator
 
 
 @pytest.mark.parametrize("seed", [-(2**63), 2**63 - 1, 0])

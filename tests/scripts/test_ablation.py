@@ -146,7 +146,7 @@ def test_two_starts_have_at_least_the_evidence_of_one():
     one, two = (
         told(Study(REAL, seed=0, n_initial=10, **settings), 10) for settings in ({}, VARIANTS["deepbore:two-starts"]())
     )
-    assert two._negative_evidence(two.theta.numpy())[0] <= one._negative_evidence(one.theta.numpy())[0] + 1e-6
+    assert two.negative_evidence()(two.theta.numpy())[0] <= one.negative_evidence()(one.theta.numpy())[0] + 1e-6
 
 
 @pytest.mark.parametrize(("centre", "width"), [(0.0, 1.0), (2.0, 0.5), (-1.0, 0.2)])

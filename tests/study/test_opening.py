@@ -24,9 +24,11 @@ from deepbore import (
     RandomForest,
     RelativeRatio,
     Study,
+    Training,
     minimize,
 )
 from deepbore.errors import JournalError, SettingError
+from deepbore.strategies import ModelStrategy, Turns
 from plane import LINE
 from workers import PLANE
 
@@ -53,6 +55,22 @@ def test_looks_at_a_loaded_study_change_no_proposal_in_whatever_order(tmp_path, 
         study.close()
         found.append([trial.params for trial in study.trials])
     assert found[0] == found[1]
+
+
+def test_a_look_at_a_loaded_study_of_several_models_changes_none_of_them(tmp_path):
+    proposed = []
+    for look in (lambda study: None, Study.fit):
+        journal = tmp_path / f"{len(proposed)}.jsonl"
+        networks = [ModelStrategy(MLPClassifier(hidden=(4,), training=Training(steps=10))) for _ in range(2)]
+        study = Study(LINE, seed=3, n_initial=4, strategy=Turns(networks), journal=journal)
+        go_on(study, 4)  # a snapshot of the design has no weights
+        study.close()
+        study = Study.load(journal)
+        look(study)
+        go_on(study, 3)
+        study.close()
+        proposed.append([trial.params for trial in study.trials])
+    assert proposed[0] == proposed[1]
 
 
 def far_bowl(params):

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -35,6 +36,42 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
     "matern": matern52,
     "rational_quadratic": rational_quadratic,
     "rbf": rbf,
+}
+
+
+# The same functions with their derivatives in the squared distance, for arrays of NumPy or tensors (`xp` is numpy or
+# torch). They allocate little, which would take most of the time.
+
+
+def rbf_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:
+    """exp(-s / 2), and its derivative in s."""
+    value = xp.exp(-0.5 * squared)
+    return value, -0.5 * value
+
+
+def matern52_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:
+    """(1 + r + r^2 / 3) exp(-r) with r^2 = 5 s, and its derivative in s, -5/6 (1 + r) exp(-r)."""
+    r = xp.sqrt(5 * squared)
+    decay = xp.exp(-r)
+    r += 1
+    value = (5 / 3) * squared
+    value += r
+    value *= decay
+    decay *= -5 / 6
+    r *= decay
+    return value, r
+
+
+def rational_quadratic_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:  # noqa: ARG001
+    """(1 + s / 2)^-1, and its derivative in s."""
+    value = 1 / (1 + 0.5 * squared)
+    return value, -0.5 * value * value
+
+
+WITH_SLOPE: dict[Callable[[Tensor], Tensor], Callable[[Any, ModuleType], tuple[Any, Any]]] = {
+    matern52: matern52_with_slope,
+    rational_quadratic: rational_quadratic_with_slope,
+    rbf: rbf_with_slope,
 }
 
 

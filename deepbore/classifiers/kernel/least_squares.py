@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,14 @@ from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.kernel.evidence import (
+    Evidence,
+    Gram,
+    PartlyAdditiveGram,
+    ScaledGram,
+    inverse_root,
+    native,
+)
 from deepbore.classifiers.kernel.kernels import (
     KERNELS,
     LAMBDA,
@@ -177,7 +185,7 @@ class BaseKernelPLS(Classifier):
         """A local maximum of the evidence, found by L-BFGS from a start."""
         steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
         how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
-        return minimize(self._negative_evidence, start, **how)
+        return minimize(self.negative_evidence(), start, **how)
 
     def _update_noiseless(self) -> None:
         """Samples the labels of the rows without noise, if values are noisy and lambda is not negligible."""
@@ -189,30 +197,24 @@ class BaseKernelPLS(Classifier):
             covariance, self._root, self._data[:, 0], float(self.theta[-1].exp()), self._may_be_best
         )
 
-    def _negative_evidence(self, theta_array: np.ndarray) -> tuple[float, np.ndarray]:
-        """Minus the log marginal likelihood, and the log prior if any, up to a constant, with the gradient in theta.
+    def negative_evidence(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """Theta -> minus the log marginal likelihood of the rows, and the log prior if any, with the gradient.
 
-        The derivative in the Gram matrix is (K^-1 - a a^T) / 2 with a = K^-1 z.
+        It is up to a constant.
         """
-        z = self._data[:, 0]
-        covariance, pull_back = self._differentiable(torch.tensor(theta_array).to(self._x))
-        factor, failed = torch.linalg.cholesky_ex(covariance)
-        if bool(failed):
-            return 1e10, np.zeros_like(theta_array)
-        inverse = torch.cholesky_inverse(factor)
-        a = inverse @ z
-        gradient = pull_back((inverse - torch.outer(a, a)) / 2)
-        value = float(z @ a / 2 + factor.diagonal().log().sum())
+        evidence = Evidence(self._gram(), self._data[:, 0], self._data[:, 1])
         if not self.prior:
-            return value, gradient.cpu().numpy()
-        log_prior, slope = penalty(theta_array, self._prior, self._prior_precision)
-        return value + log_prior, gradient.cpu().numpy() + slope
+            return evidence
 
-    def _differentiable(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The covariance of the rows, and a function from a derivative in it (n x n) to that in theta (d + 2)."""
-        with torch.enable_grad():
-            covariance = self._covariance(theta.requires_grad_(True))
-        return covariance.detach(), lambda inner: torch.autograd.grad(covariance, theta, inner)[0]
+        def with_prior(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            (value, gradient), (more, slope) = evidence(theta), penalty(theta, self._prior, self._prior_precision)
+            return value + more, gradient + slope
+
+        return with_prior
+
+    def _gram(self) -> Gram:
+        """Gram matrices of the rows by `_kernel`, with derivatives; a subclass with another kernel overrides both."""
+        return ScaledGram(self.function, self._x, self.coordinates.owner)
 
     def _covariance(self, theta: Tensor) -> Tensor:
         """K_t + lambda I of the rows, lambda divided by the weight of each row (n x n)."""
@@ -228,10 +230,11 @@ class BaseKernelPLS(Classifier):
     def _remember(self, x: Tensor, data: Tensor) -> None:
         """Keeps the rows x (n x c), labels and weights (n x 2), and the matrices that predictions need."""
         self._keep(_x=x, _data=data)
-        factor = torch.linalg.cholesky(self._covariance(self.theta))
-        identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
-        root = torch.linalg.solve_triangular(factor, identity, upper=False)  # root^T root = (K_t + lambda I)^-1
-        information = factor.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
+        found = inverse_root(native(self._covariance(self.theta)))
+        if found is None:
+            raise LinAlgError("the Gram matrix is not positive definite")
+        root = torch.as_tensor(found).contiguous()  # root^T root = (K_t + lambda I)^-1
+        information = -root.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
         self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
 
     def _keep(self, **tensors: Tensor) -> None:
@@ -263,72 +266,6 @@ class BaseKernelPLS(Classifier):
         self._update_noiseless()
 
 
-@dataclass(frozen=True)
-class PartlyAdditiveGram:
-    """Gram matrices of the same rows for different hyperparameters of a `PartlyAdditiveKernel` with "matern".
-
-    With s the share, a the amplitude, l_j the length scale of the j-th of m parameters, rho the ratio, and r_j =
-    sqrt(5) d_j / l_j for the distance d_j of two rows in that parameter:
-
-        K = a ((1 - s) f(r) + s / m sum_j f(r_j / rho)),  r^2 = sum_j r_j^2,  f(r) = (1 + r + r^2 / 3) exp(-r)
-        df(r) / d log l_j = r_j^2 (1 + r) exp(-r) / 3
-
-    The gradient equals that of autograd in a fifth of the time: it visits each pair once and allocates little memory.
-
-    Attributes:
-        rows: n.
-        pairs: the p = n (n - 1) / 2 pairs of different rows, 2 x p.
-        squared: 5 d_j^2 of each pair, m x p.
-        apart: the square root of `squared`.
-    """
-
-    rows: int
-    pairs: Tensor
-    squared: Tensor
-    apart: Tensor
-
-    @classmethod
-    def of(cls, x: Tensor, owner: Tensor) -> "PartlyAdditiveGram":
-        """From rows as coordinates (n x c) and the parameter of each coordinate (c)."""
-        pairs = torch.triu_indices(len(x), len(x), offset=1, device=x.device)
-        each = 5 * (x[pairs[0]] - x[pairs[1]]).square().mT
-        squared = each.new_zeros(int(owner.max()) + 1, each.shape[1]).index_add_(0, owner, each)
-        return cls(len(x), pairs, squared, squared.sqrt())
-
-    def __call__(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The matrix (n x n), and a function from a derivative in it (n x n) to that in theta.
-
-        Args:
-            theta: the logarithms of m length scales, the share's logit, the logarithms of the ratio and the amplitude.
-        """
-        scale, share, amplitude = (-theta[:-3]).exp(), theta[-3].sigmoid(), theta[-1].exp()
-        alone, slopes = matern_and_slope(self.apart * (scale / theta[-2].exp())[:, None])
-        added = alone.mean(0)
-        r = (scale.square() @ self.squared).sqrt()
-        decay = (-r).exp()
-        together = (1 + r + r * r / 3) * decay
-        kernel = amplitude * together.lerp(added, share)
-
-        def pull_back(derivative: Tensor) -> Tensor:
-            inner = 2 * derivative[*self.pairs]  # the matrix has each pair twice
-            by_added = amplitude * share / len(slopes) * (slopes @ inner)
-            by_together = amplitude * (1 - share) * scale.square() * (self.squared @ ((1 + r) * decay / 3 * inner))
-            by_share = amplitude * share * (1 - share) * (added - together) @ inner
-            by_amplitude = kernel @ inner + amplitude * derivative.trace()
-            return torch.cat([by_added + by_together, torch.stack([by_share, by_added.sum(), by_amplitude])])
-
-        gram = torch.diag(amplitude.expand(self.rows))
-        gram[*self.pairs] = gram[*self.pairs.flip(0)] = kernel
-        return gram, pull_back
-
-
-def matern_and_slope(r: Tensor) -> tuple[Tensor, Tensor]:
-    """f(r), and r^2 (1 + r) exp(-r) / 3; r is overwritten, since allocation would take most of the time."""
-    decay, squared = (-r).exp_(), r * r
-    value = (squared / 3).add_(r).add_(1).mul_(decay)
-    return value, squared.mul_(r.add_(1)).mul_(decay.div_(3))
-
-
 # logit of the share of the additive part, and logarithm of the ratio of its length scales to those of the rest
 ADDED_PRIOR = [(-1.0, 2.0), (-2.0, 1.0)]  # means and standard deviations
 ADDED_BOUNDS = [(-8.0, 6.0), (-5.0, 2.0)]
@@ -349,18 +286,8 @@ class PartlyAdditivePLS(BaseKernelPLS):
         self._bounds[d:d] = ADDED_BOUNDS
         return np.insert(start, d, self._prior[d : d + 2, 0])
 
-    def _maximise_evidence(self, start: np.ndarray) -> OptimizeResult:
-        self._gram = PartlyAdditiveGram.of(self._x, self.coordinates.owner)
-        return super()._maximise_evidence(start)
-
-    def _differentiable(self, theta: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        gram, pull_back_gram = self._gram(theta[:-1])
-        noise = self._noise(theta)
-
-        def pull_back(derivative: Tensor) -> Tensor:
-            return torch.cat([pull_back_gram(derivative), (derivative.diagonal() @ noise)[None]])
-
-        return gram + torch.diag(noise + JITTER), pull_back
+    def _gram(self) -> Gram:
+        return PartlyAdditiveGram(self.function, self._x, self.coordinates.owner)
 
     def restart_from(self, theta: Tensor) -> None:
         """Sets theta to that of a kernel without an additive part, with the prior means of share and ratio."""

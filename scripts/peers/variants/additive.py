@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import deepbore as db
+from deepbore.classifiers.kernel.evidence import AutogradGram, Gram
 from deepbore.classifiers.kernel.kernels import PartlyAdditiveKernel, ScaledKernel
 from peers.variants.settings import Settings
 
@@ -48,6 +49,9 @@ class Additive(db.KernelPLS):
             return super()._kernel(theta)
         kernel = super()._kernel(torch.cat([theta[:-3], theta[-2:]]))
         return PartlyAdditiveKernel(kernel, theta[-3].sigmoid(), torch.ones_like(theta[-3]), self.groups)
+
+    def _gram(self) -> Gram:
+        return AutogradGram(self._kernel, self._x)
 
 
 VARIANTS: dict[str, Callable[[], Settings]] = {

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import deepbore as db
+from deepbore.classifiers.kernel.evidence import AutogradGram, Gram
 from deepbore.classifiers.kernel.kernels import ScaledKernel
 from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.space.features import Coordinates
@@ -78,6 +79,9 @@ class Ends(db.KernelPLS):
     def _kernel(self, theta: Tensor) -> FallingKernel | ScaledKernel:
         kernel = super()._kernel(theta)
         return FallingKernel(kernel, self.coordinates, self.end) if self.falls else kernel
+
+    def _gram(self) -> Gram:
+        return AutogradGram(self._kernel, self._x)
 
     def posterior(self, points: Tensor) -> KernelPosterior:
         known = super().posterior(points)

@@ -104,7 +104,7 @@ class TwoStarts(OverTheMean):
             _data=torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1),
         )
         found = minimize(
-            self._negative_evidence,
+            self.negative_evidence(),
             noisy.numpy(),
             jac=True,
             method="L-BFGS-B",
@@ -143,9 +143,10 @@ class DrawnSettings(db.KernelPLS):
     def drawn(self, centre: np.ndarray, step: float = 1e-2, tries: int = 8) -> np.ndarray:
         """A draw by rejection, from a normal with the curvature at the maximum (finite differences of gradients)."""
         free = len(centre) - 2 if self.scales_only else len(centre)
-        least, slope = self._negative_evidence(centre)
+        evidence = self.negative_evidence()
+        least, slope = evidence(centre)
         moves = np.eye(len(centre))[:free] * step
-        curvature = np.array([self._negative_evidence(centre + move)[1] - slope for move in moves])[:, :free] / step
+        curvature = np.array([evidence(centre + move)[1] - slope for move in moves])[:, :free] / step
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
         values = np.maximum(values, (1 / self._prior[:free, 1] ** 2).min())
         low, high = np.array(self._bounds).T
@@ -154,7 +155,7 @@ class DrawnSettings(db.KernelPLS):
             point = centre.copy()
             point[:free] += vectors @ (normal.double().numpy() / np.sqrt(values))
             point = point.clip(low, high)
-            if math.log(float(chance)) < least + float(normal @ normal) / 2 - self._negative_evidence(point)[0]:
+            if math.log(float(chance)) < least + float(normal @ normal) / 2 - evidence(point)[0]:
                 return point
         return centre
 

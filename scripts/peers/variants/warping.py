@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import deepbore as db
+from deepbore.classifiers.kernel.evidence import AutogradGram, Gram
 from deepbore.classifiers.kernel.kernels import ScaledKernel
 
 WARP = (0.0, 0.5)  # mean and deviation of the logarithms of a and b: no warp, within a factor of e at two deviations
@@ -72,6 +73,9 @@ class InputWarping(db.KernelPLS):
             return kernel
         a, b = theta[: 2 * real].exp().split(real)
         return WarpedKernel(kernel, self.warped, a, b)
+
+    def _gram(self) -> Gram:
+        return AutogradGram(self._kernel, self._x)
 
 
 VARIANTS: dict[str, Callable[[], dict[str, object]]] = {

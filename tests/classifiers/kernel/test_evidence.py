@@ -1,225 +1,143 @@
-"""Where what each parameter does alone adds up, `KernelPLS` predicts by a kernel that says so."""
-
-import math
-import random
+"""The evidence and its gradient by hand, in NumPy and in torch, against torch's own gradient and against each other."""
 
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import check_grad
-from sklearn.gaussian_process.kernels import Matern
+from hypothesis import given, settings, strategies as st
 
-from deepbore import Categorical, Condition, Integer, KernelPLS, Outcome, Real, SearchSpace, Study, ValueGradedLabels
-from deepbore.classifiers.kernel.kernels import PartlyAdditiveKernel, ScaledKernel, matern52
-from deepbore.classifiers.kernel.least_squares import PartlyAdditivePLS
-from deepbore.data.observations import Observations
-from deepbore.errors import SettingError
-from deepbore.labels import LabelledObservations
-from deepbore.strategies import OtherBranches
-from deepbore.testing import TOY_SPACES, fit, toy_data
+from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
+from deepbore.classifiers.kernel import evidence
+from deepbore.classifiers.kernel.evidence import FAILED, FEW, AutogradGram, Evidence, inverse_root, levels
+from deepbore.classifiers.kernel.least_squares import BaseKernelPLS, PartlyAdditivePLS
+from deepbore.labels import LabelledBatch
+from deepbore.testing import TOY_SPACES
 
-CUBE, HYPERCUBE = (SearchSpace({name: Real(0, 1) for name in names}) for names in ("xyz", "abcd"))
-
-
-def waves(params):
-    """A bowl, and waves along each parameter."""
-    return sum(4 * (u - 0.4) ** 2 + 0.3 * math.cos(25 * (u - 0.4)) for u in params.values())
-
-
-def across(params):
-    """A bowl, and waves along a diagonal."""
-    diagonal = params["x"] + params["y"] - params["z"]
-    return sum(4 * (u - 0.4) ** 2 for u in params.values()) + math.cos(15 * diagonal)
-
-
-def data(objective, n=60, space=CUBE, seed=0):
-    """n random configurations with the objective's values."""
-    observations = Observations(space)
-    points = space.sample(n, torch.Generator().manual_seed(seed))
-    for row, params in zip(observations.reserve(points), space.decode(points), strict=True):
-        observations.tell(row, objective(params))
-    return LabelledObservations(observations, ValueGradedLabels())
-
-
-def test_the_kernel_adds_one_of_each_parameter_to_one_of_all():
-    x, y = torch.rand(7, 3, dtype=torch.float64), torch.rand(5, 3, dtype=torch.float64)
-    scales, groups = np.array([0.3, 0.7, 0.7]), (torch.tensor([0]), torch.tensor([1, 2]))
-    together = ScaledKernel(matern52, torch.tensor(1 / scales), torch.tensor(2.0, dtype=torch.float64))
-    share, ratio = torch.tensor(0.3, dtype=torch.float64), torch.tensor(0.2, dtype=torch.float64)
-    ours = PartlyAdditiveKernel(together, share, ratio, groups)
-    first, second = Matern(0.2 * scales[0], nu=2.5), Matern(0.2 * scales[1:], nu=2.5)
-    alone = (first(x[:, :1], y[:, :1]) + second(x[:, 1:], y[:, 1:])) / 2
-    assert np.allclose(ours(x, y), 2 * (0.7 * Matern(scales, nu=2.5)(x, y) + 0.3 * alone))
-    assert np.allclose(ours(x, x).diagonal(), ours.amplitude)
-
-
-def learned(space):
-    """A fit of some rows of a toy space."""
-    rival = PartlyAdditivePLS()
-    rival.bind(TOY_SPACES[space])
-    rival.learn(toy_data(TOY_SPACES[space], 25, ValueGradedLabels()).labelled())
-    return rival
-
-
-@pytest.mark.parametrize("space", TOY_SPACES)
-def test_the_matrix_of_its_evidence_is_that_of_its_kernel(space):
-    rival = learned(space)
-    theta = rival.theta + 0.3
-    assert torch.allclose(rival._differentiable(theta)[0], rival._covariance(theta), rtol=1e-9)
-
-
-@pytest.mark.parametrize("space", TOY_SPACES)
-def test_the_gradient_of_its_evidence_is_right(space):
-    rival = learned(space)
-    theta = rival.theta.numpy() + 0.3
-    value, gradient = lambda t: rival._negative_evidence(t)[0], lambda t: rival._negative_evidence(t)[1]
-    assert check_grad(value, gradient, theta) < 1e-4 * np.abs(gradient(theta)).max()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("objective", "prefers_additive"), [(waves, True), (across, False)])
-def test_the_rival_predicts_where_parameters_add_and_nowhere_else(objective, prefers_additive):
-    for seed in range(3):
-        assert fit(KernelPLS(), data(objective, seed=seed), epochs=5).prefers_additive == prefers_additive
-
-
-def test_a_rival_that_does_not_predict_changes_nothing():
-    rows, at = data(across), CUBE.sobol(50, seed=1)
-    with_it, without = (fit(KernelPLS(additive=additive), rows, epochs=5) for additive in (True, False))
-    assert torch.equal(with_it.posterior(at).mean, without.posterior(at).mean)
-    assert torch.equal(with_it.posterior(at).std, without.posterior(at).std)
-    assert torch.equal(with_it.best_label, without.best_label)
-
-
-def test_it_forecasts_waves_along_parameters_better():
-    at = CUBE.sobol(200, seed=1)
-    truth = np.array([waves(params) for params in CUBE.decode(at)])
-    ranks = {}
-    for additive in (True, False):
-        forecast = fit(KernelPLS(additive=additive), data(waves), epochs=5).posterior(at).mean.numpy()
-        ranks[additive] = -np.corrcoef(forecast.argsort().argsort(), truth.argsort().argsort())[0, 1]
-    assert ranks[True] > 0.9 > ranks[False]
-
-
-def test_the_chosen_one_is_likelier_by_schwarz_criterion():
-    rows = data(waves)
-    classifier = fit(KernelPLS(), rows, epochs=5)
-    n = len(rows.labelled())
-    own, rival = (each._negative_evidence(each.theta.numpy())[0] for each in (classifier, classifier.additive_model))
-    assert own - rival > math.log(n)
-
-
-def test_a_rival_to_which_most_is_chance_does_not_predict():
-    values = random.Random(0)
-    batch = data(lambda params: values.gauss(0, 1), 40).labelled()
-    classifier = KernelPLS()
-    classifier.bind(CUBE)
-    classifier.theta.copy_(torch.tensor([-3.0, -3.0, -3.0, 0.0, -12.0]))  # explains noise by short length scales
-    for _ in range(3):
-        learned = classifier.learn(batch)
-    rival = classifier.additive_model.learn(batch)
-    assert (learned["loss"] - rival["loss"]) * len(batch) > math.log(len(batch))
-    assert classifier.additive_model.is_mostly_noise
-    assert not classifier.prefers_additive
-
-
-@pytest.mark.slow
-def test_a_run_down_waves_finds_what_one_without_does_not():
-    found = {}
-    for additive in (True, False):
-        study = Study(HYPERCUBE, classifier=KernelPLS(additive=additive), seed=0)
-        found[additive] = study.optimize(waves, n_trials=70, progress=False).best_value
-    lowest = 4 * min(4 * (u - 0.4) ** 2 + 0.3 * math.cos(25 * (u - 0.4)) for u in np.linspace(0, 1, 10001))
-    assert found[True] - lowest < 0.1 * (found[False] - lowest)
-
-
-def test_what_it_has_learned_is_in_checkpoints():
-    at = CUBE.sobol(20, seed=1)
-    classifier = fit(KernelPLS(), data(waves), epochs=5)
-    other = KernelPLS()
-    other.bind(CUBE)
-    other.load_state_dict(classifier.state_dict())
-    assert other.prefers_additive
-    assert torch.allclose(other.posterior(at).mean, classifier.posterior(at).mean)
-
-
-@pytest.mark.slow
-def test_a_loaded_study_goes_on_by_it_bit_for_bit(tmp_path):
-    def go_on(study, n):
-        study.optimize(waves, n_trials=n, progress=False)
-        assert study._state.classifier.prefers_additive
-        return [trial.params for trial in study.trials]
-
-    whole, part = (Study(HYPERCUBE, journal=tmp_path / f"{name}.jsonl", seed=0) for name in "ab")
-    expected = go_on(whole, 34)
-    go_on(part, 30)
-    part.close()
-    assert go_on(Study.load(tmp_path / "b.jsonl"), 4) == expected
-
-
-def test_what_leaves_out_branches_keeps_its_rival_too():
-    space = SearchSpace({"kind": Categorical(["a", "b"]), "x": Real(0, 1, when=Condition("kind", "a"))})
-    told, loaded = OtherBranches(), OtherBranches()
-    told.load_state_dict({"theta": torch.arange(4.0), "rival": torch.arange(6.0)})
-    told._bind(space)
-    loaded.load_state_dict(told.state_dict())
-    loaded._bind(space)
-    assert torch.equal(loaded.model.additive_model.theta, torch.arange(6.0).double())
-
-
-def test_constraints_have_none():
-    study = Study(CUBE, seed=0)
-    study.optimize(lambda params: Outcome(waves(params), constraints=[params["x"] - 0.5]), n_trials=12, progress=False)
-    heads = study._state.feasibility._models.values()
-    assert heads
-    assert all(head.additive_model is None for head in heads)
-
-
-def test_where_there_is_none():
-    wide = SearchSpace({f"x{number}": Real(0, 1) for number in range(10)})
-    for space, settings in [
-        (SearchSpace({"x": Real(0, 1)}), {}),
-        (wide, {}),
-        (CUBE, {"additive": False}),
-        (CUBE, {"noisy": True}),
-        (CUBE, {"length_scale": 0.3}),
-        (CUBE, {"regularisation": 0.1}),
-        (CUBE, {"kernel": "rbf"}),
-    ]:
-        classifier = KernelPLS(**settings)
-        classifier.bind(space)
-        assert classifier.additive_model is None
-
-
-def test_parameters_with_levels_and_conditions_add_too():
-    space = SearchSpace(
+SPACES = {
+    **TOY_SPACES,
+    "one": SearchSpace({"x": Real(0, 1)}),
+    "binaries": SearchSpace({f"b{i}": Categorical(["a", "b"]) for i in range(5)}),
+    "long choice": SearchSpace({"m": Categorical([f"m{i}" for i in range(20)]), "k": Ordinal([1, 2, 3])}),
+    "branches": SearchSpace(
         {
-            "layers": Integer(1, 20),
-            "rate": Real(1e-4, 1, log=True),
-            "kind": Categorical(["a", "b", "c"]),
-            "momentum": Real(0, 1, when=Condition("kind", "a")),
+            "c": Categorical(["a", "b", "c"]),
+            "x": Real(0, 1, when=Condition("c", "a")),
+            "k": Integer(1, 5, when=Condition("c", "b")),
         }
+    ),
+}
+MODELS = [BaseKernelPLS, PartlyAdditivePLS]
+KERNELS = ["matern", "rbf", "rational_quadratic"]
+
+
+def fitted(model, space, n=30, **settings):
+    """A model that has learned n random rows with random labels and weights."""
+    stream = torch.Generator().manual_seed(n)
+    points = space.sample(n, stream)
+    points[n // 2] = points[0]  # a repeated row
+    z, weight = (torch.rand(n, 1, generator=stream, dtype=torch.float64) for _ in range(2))
+    one = model(iterations=1, **settings)
+    one.bind(space)
+    one.learn_all(LabelledBatch(points, z, weight[:, 0] + 0.1))
+    return one
+
+
+def by_autograd(model, theta):
+    """The value and the gradient by torch, of the covariance that predictions come from."""
+    at, z = torch.tensor(theta, requires_grad=True), model._data[:, 0]
+    factor = torch.linalg.cholesky(model._covariance(at))
+    value = z @ torch.cholesky_solve(z[:, None], factor)[:, 0] / 2 + factor.diagonal().log().sum()
+    (gradient,) = torch.autograd.grad(value, at)
+    return float(value.detach()), gradient.numpy()
+
+
+def agree(one, other):
+    """Whether two values with their gradients are the same to nine digits."""
+    (value, gradient), (other_value, other_gradient) = one, other
+    scale = np.abs(other_gradient).max()
+    return abs(value - other_value) < 1e-9 * (1 + abs(other_value)) and np.allclose(
+        gradient, other_gradient, rtol=1e-9, atol=1e-9 * scale
     )
 
-    def objective(params):
-        rate = math.cos(4 * math.log(params["rate"]))
-        return 0.3 * (params["layers"] % 3) + rate + {"a": 0, "b": 1, "c": 0.5}[params["kind"]]
 
-    assert fit(KernelPLS(), data(objective, 80, space), epochs=5).prefers_additive
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("space", SPACES)
+def test_the_gradient_by_hand_is_that_of_autograd_in_numpy_and_in_torch(space, model, kernel, monkeypatch):
+    one, rng = fitted(model, SPACES[space], kernel=kernel, prior=False), np.random.default_rng(0)
+    for spread in (0.3, 1.0):
+        theta = one.theta.numpy() + spread * rng.normal(size=len(one.theta))
+        theta = theta.clip([-2.5] * (len(theta) - 1) + [-8])  # shorter scales cost the distances their digits
+        expected = by_autograd(one, theta)
+        assert agree(one.negative_evidence()(theta), expected)
+        assert agree(Evidence(AutogradGram(one._kernel, one._x), *one._data.mT)(theta), expected)
+        with monkeypatch.context() as patch:
+            patch.setattr(evidence, "native", lambda tensor: tensor)
+            assert agree(one.negative_evidence()(theta), expected)
 
 
-def test_additive_is_yes_or_no():
-    with pytest.raises(SettingError, match="additive"):
-        KernelPLS(additive="mostly")
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 40), st.sampled_from(sorted(SPACES)), st.sampled_from(MODELS), st.integers(0, 99))
+def test_it_is_right_for_any_number_of_rows(n, space, model, seed):
+    one = fitted(model, SPACES[space], n, prior=False)
+    theta = np.random.default_rng(seed).uniform(-2, 2, len(one.theta))
+    assert agree(one.negative_evidence()(theta), by_autograd(one, theta))
 
 
-def test_states_of_version_0_2_load():
-    own, loaded = fit(KernelPLS(), data(waves), epochs=5), KernelPLS()
-    loaded.bind(own.space)
-    former = {key.replace("additive_model.", "rival."): value for key, value in own.state_dict().items()}
-    extra = former["_extra_state"]
-    former["_extra_state"] = {**extra, "is_beaten": extra["prefers_additive"]}
-    del former["_extra_state"]["prefers_additive"]
-    loaded.load_state_dict(former)
-    assert loaded.prefers_additive
-    assert torch.equal(loaded.additive_model.theta, own.additive_model.theta)
+def test_the_prior_is_added_with_its_slope():
+    one, other = (fitted(BaseKernelPLS, SPACES["continuous"], prior=prior) for prior in (True, False))
+    theta, step = one.theta.numpy(), 1e-6 * np.eye(len(one.theta))
+    value, gradient = one.negative_evidence()(theta)
+    score = (theta - one._prior[:, 0]) / one._prior[:, 1]
+    assert value - other.negative_evidence()(theta)[0] == pytest.approx(score @ score / 2)
+    ends = [[one.negative_evidence()(theta + sign * each)[0] for sign in (1, -1)] for each in step]
+    assert np.allclose(gradient, np.diff(ends)[:, 0] / -2e-6, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_fixed_stays():
+    for kept in ({"length_scale": 0.3}, {"regularisation": 0.1}, {"length_scale": 0.3, "regularisation": 0.1}):
+        one = fitted(BaseKernelPLS, SPACES["continuous"], **kept)
+        one.iterations = 15
+        one.learn_all(LabelledBatch(one.space.sample(20, one.generator), torch.rand(20, 1), torch.ones(20)))
+        if "length_scale" in kept:
+            assert torch.allclose(one.theta[:-1].exp(), torch.tensor([0.3] * 3 + [1.0]).double())
+        if "regularisation" in kept:
+            assert float(one.theta[-1].exp()) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("torch_too", [False, True])
+def test_a_matrix_without_a_factor_has_no_evidence(torch_too, monkeypatch):
+    if torch_too:
+        monkeypatch.setattr(evidence, "native", lambda tensor: tensor)
+
+    def indefinite(theta):
+        matrix = evidence.native(torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64))
+        return matrix, lambda derivative: []
+
+    value, gradient = Evidence(indefinite, torch.ones(2).double(), torch.ones(2).double())(np.array([0.0, -9.0]))
+    assert value == FAILED
+    assert not gradient.any()
+
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_a_root_of_the_inverse_reads_the_upper_triangle(n):
+    a = torch.randn(n, n, generator=torch.Generator().manual_seed(n)).double()
+    matrix = a @ a.mT + torch.eye(n)
+    damaged = matrix.triu() + torch.full((n, n), torch.nan).double().tril(-1).nan_to_num(3.0)
+    for given_as in (damaged.numpy().copy(), damaged.clone()):
+        root = torch.as_tensor(inverse_root(given_as))
+        assert torch.allclose(root.mT @ root, torch.linalg.inv(matrix))
+        assert torch.equal(root, root.tril())
+
+
+def test_levels_are_those_of_the_rows():
+    space = SPACES["branches"]
+    points = space.sample(40, torch.Generator().manual_seed(0))
+    one = BaseKernelPLS()
+    one.bind(space)
+    place, owner = one.coordinates(points).numpy(), one.coordinates.owner.numpy()
+    level, counts = levels(place, np.eye(3)[owner])
+    for column in range(3):
+        rows = [tuple(row) for row in place[:, owner == column]]
+        assert counts[column] == len(set(rows))
+        assert len(set(zip(level[:, column], rows, strict=True))) == len(set(rows))
+    assert counts[0] == 3 <= FEW < counts[1]

@@ -42,7 +42,7 @@ def test_the_prior_is_a_normal_with_a_correlation_of_three_quarters():
     rng, gaps = np.random.default_rng(0), []
     for _ in range(5):
         theta = alike._prior[:, 0] + rng.normal(size=12)
-        ours = independent._negative_evidence(theta)[0] - alike._negative_evidence(theta)[0]
+        ours = independent.negative_evidence()(theta)[0] - alike.negative_evidence()(theta)[0]
         gaps.append(ours - normal.logpdf(theta[:10]) + diagonal.logpdf(theta[:10]))
     assert np.allclose(gaps, gaps[0])  # what is left are the densities' constants
 

@@ -54,7 +54,8 @@ def test_the_evidence_and_its_gradient_are_right():
     classifier = KernelPLS("matern")
     batch = fit(classifier, toy_data(SPACE, 25, ValueGradedLabels()), epochs=1).trainer.datamodule.labelled()
     theta = classifier.theta.numpy() + 0.3
-    value, gradient = lambda t: classifier._negative_evidence(t)[0], lambda t: classifier._negative_evidence(t)[1]
+    evidence = classifier.negative_evidence()
+    value, gradient = lambda t: evidence(t)[0], lambda t: evidence(t)[1]
     assert check_grad(value, gradient, theta) < 1e-4 * np.abs(gradient(theta)).max()
     ours = []
     theirs = []
