@@ -73,8 +73,24 @@ class Models(LightningModule):
         (made[-1] if isinstance(made, list) else made).step()
 
 
+class ClosedForm(Models):
+    """One classifier in closed form, which callbacks and checkpoints meet as if it were a LightningModule itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("model1"), name)
+
+    def state_dict(self, *args: Any, **settings: Any) -> Any:
+        return self.classifiers[0].state_dict(*args, **settings)
+
+    def load_state_dict(self, *args: Any, **settings: Any) -> Any:
+        return self.classifiers[0].load_state_dict(*args, **settings)
+
+
 class DataModule(LightningDataModule):
-    """The data of a run for a Trainer.
+    """The data of a run for a Trainer; callbacks find in it what is in these.
 
     Args:
         data: which are labelled anew when an epoch begins.
@@ -83,6 +99,11 @@ class DataModule(LightningDataModule):
     def __init__(self, data: LabelledObservations):
         super().__init__()
         self.data = data
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "data":  # a copy has none yet
+            raise AttributeError(name)
+        return getattr(self.data, name)
 
     def setup(self, stage: str) -> None:
         """Moves the rows to the trainer's device."""
@@ -113,8 +134,9 @@ class _FreshLabels:
 
 def module_of(models: Sequence[Classifier]) -> LightningModule:
     """The module that trains classifiers: a single one that is a LightningModule itself, or all within one."""
-    first, *others = models
-    return first if isinstance(first, LightningModule) and not others else Models(models)
+    if len(models) > 1:
+        return Models(models)
+    return models[0] if isinstance(models[0], LightningModule) else ClosedForm(models)
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
