@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from deepbore.classifiers.base import Classifier
+from deepbore.compute.torch_state import clean_torch_state
 from deepbore.labels import LabelledObservations
 
 
@@ -24,9 +25,11 @@ def learn(models: Sequence[Classifier], data: LabelledObservations, epochs: int,
         return
     data.observations.to(device)
     for model in models:
-        model.bind_to(data)
+        if model.space is None:
+            model.bind_to(data)
         model.to(device)
-    for _ in range(epochs):
-        batch = data.batch()
-        for model in models:
-            model.learned(batch, measure=False)
+    with clean_torch_state():
+        for _ in range(epochs):
+            batch = data.batch()
+            for model in models:
+                model.learned(batch, measure=False)

@@ -65,12 +65,14 @@ class Models(LightningModule):
     @hook
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
         """Trains all models on the batch."""
+        logged: dict[str, Any] = {}
         for number, model in enumerate(self.classifiers, 1):
             measured = model.learned(batch)
-            named = measured if number == 1 else {f"{name}_{number}": value for name, value in measured.items()}
-            self.log_dict(named, on_step=False, on_epoch=True, batch_size=batch.n_own)
-        made: Any = self.optimizers()
-        (made[-1] if isinstance(made, list) else made).step()
+            logged |= measured if number == 1 else {f"{name}_{number}": value for name, value in measured.items()}
+        if logged:
+            self.log_dict(logged, on_step=False, on_epoch=True, batch_size=batch.n_own)
+            made: Any = self.optimizers()
+            (made[-1] if isinstance(made, list) else made).step()
 
 
 class ClosedForm(Models):
