@@ -14,7 +14,7 @@ from deepbore import acquisition, candidates, classifiers, errors, evaluators, l
 
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
-    "errors", "validation", "component", "checks", "parts", "compute", "space", "data", "labels", "classifiers",
+    "text", "errors", "validation", "component", "checks", "parts", "compute", "space", "data", "labels", "classifiers",
     "acquisition", "candidates", "strategies", "worker", "evaluators", "loop", "study", "cli",
 ]  # fmt: skip
 BESIDE = {"problems", "plots", "testing", "integrations"}  # only the command line, the front door, imports from them
@@ -145,6 +145,7 @@ def private_names(tree: ast.AST) -> tuple[set[str], set[str]]:
 OF_LIBRARIES = {
     "_trainer",  # of a LightningModule; see deepbore/loop/lightning.py
     "_set_params_and_buffers_to_ignore_for_model",  # DistributedDataParallel's only way to leave parameters alone
+    "_is_owned",  # of an RLock, as threading.Condition asks it: whether this thread holds it
     "_replace",  # of a NamedTuple, public by its documentation
     "_getframe", "_exit",  # of sys and os, public by their documentation
     "_mp_context", "_initializer", "_initargs",  # of a pool that is made again after a worker has died
