@@ -12,7 +12,6 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
 
 import numpy as np
-from lightning.pytorch import Trainer
 
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
@@ -26,7 +25,7 @@ from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialErro
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
 from deepbore.loop.engine import Engine, TrialAllocator
-from deepbore.loop.lightning import new_trainer, run
+from deepbore.loop.learning import learn
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
@@ -47,6 +46,7 @@ from deepbore.validation import above, required, whole
 
 if TYPE_CHECKING:
     import pandas as pd
+    from lightning.pytorch import Trainer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -609,7 +609,7 @@ class Study:
         objective: Objective | Evaluator,
         n_trials: int | None,
         *,
-        trainer: Trainer | None = None,
+        trainer: "Trainer | None" = None,
         **options: Unpack[RunArguments],
     ) -> Result:
         """Evaluates until there are `n_trials` more trials, all in one `fit`.
@@ -701,7 +701,7 @@ class Study:
             self._loaded.keep_unlearned()
         try:
             generator.manual_seed(self._state.seed)
-            run(new_trainer(self._device), self._state.module, self._state.data, epochs)
+            learn(self._state.models, self._state.data, epochs, self._device)
         finally:
             generator.set_state(stream)
             labels.load_state_dict(remembered)

@@ -141,9 +141,7 @@ class BaseKernelPLS(Classifier):
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        measured = self.learn(batch)
-        self.count_step()
-        return measured
+        return self.learn(batch)
 
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
