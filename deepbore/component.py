@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from copy import copy
 from importlib import import_module
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args, get_type_hints
 
-from deepbore.errors import SettingError
+from deepbore.errors import DeepBoreError, SettingError
 
 P = TypeVar("P")
 ROOMS = frozenset({"acquisition", "candidates", "classifiers", "data", "labels", "strategies"})  # of a run's parts
@@ -73,14 +73,21 @@ def class_path(cls: type) -> str:
 
 def class_name(description: Mapping[str, Any]) -> str:
     """The name of the class in a description, without its module; empty where there is none."""
-    return str(description.get("class_path", "")).rpartition(".")[2]
+    path = description.get("class_path", "") if isinstance(description, Mapping) else ""
+    return str(path).rpartition(".")[2]
+
+
+def settings_in(description: Any) -> Mapping[str, Any]:
+    """The settings in a description, not made; empty where there are none."""
+    settings = description.get("init_args") if isinstance(description, Mapping) else None
+    return settings if isinstance(settings, Mapping) else {}
 
 
 def make(description: Mapping[str, Any], kind: type[P]) -> P:
     """The component that `describe` has described.
 
-    Text names nothing that is not on a list: only components of `ROOMS`, and `RECORDS` as their settings, are made, so
-    that a journal from elsewhere runs no foreign code.
+    Text names nothing that is not on a list: only components of `ROOMS`, and `RECORDS`, are made, each where a part of
+    its kind is expected, so that a journal from elsewhere runs no foreign code.
 
     Args:
         description: as `describe` gives it.
@@ -89,12 +96,47 @@ def make(description: Mapping[str, Any], kind: type[P]) -> P:
     Raises:
         SettingError: for a class that is not on the list, or a setting that could not be written down.
     """
+    part: P = _part(description, (kind,))
+    return part
+
+
+def _part(description: Any, kinds: tuple[type, ...]) -> Any:
     path = _path_of(description)
     cls = _listed(path)
-    if not issubclass(cls, kind):
-        raise SettingError(f"{path} must be a {kind.__name__}, but is {cls!r}. Give the part itself.")
-    part: P = cls(**_settings(description, path))
-    return part
+    if not issubclass(cls, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise SettingError(f"{path} must be a {wanted}, but is {cls!r}. Give the part itself.")
+    settings = description.get("init_args", {})
+    if not isinstance(settings, Mapping):
+        raise SettingError(f"the settings of {path} must stand by their names, but got {settings!r:.100}.")
+    hints = get_type_hints(cls.__init__)
+    made = {str(name): _setting(value, path, _kinds_in(hints.get(name))) for name, value in settings.items()}
+    try:
+        return cls(**made)
+    except DeepBoreError:
+        raise
+    except Exception as error:  # whatever a constructor makes of damaged settings
+        raise SettingError(f"{path} can't be made: {type(error).__name__}: {error}. Give the part itself.") from error
+
+
+def _setting(value: Any, path: str, kinds: tuple[type, ...]) -> Any:
+    """A setting of the class at a path: plain data, or a part of one of these kinds."""
+    if isinstance(value, list):
+        return tuple(_setting(each, path, kinds) for each in value)
+    if not isinstance(value, Mapping):
+        return value
+    if "unknown" in value:
+        raise SettingError(f"a setting of {path} could not be written down: {value['unknown']}. Give the part itself.")
+    if not kinds:
+        raise SettingError(f"this setting of {path} is no part, but got {value!r:.100}. Give the part itself.")
+    return _part(value, kinds)
+
+
+def _kinds_in(hint: Any) -> tuple[type, ...]:
+    """The classes of parts in a type hint."""
+    if isinstance(hint, type) and (issubclass(hint, Component) or class_path(hint) in RECORDS):
+        return (hint,)
+    return tuple(kind for each in get_args(hint) for kind in _kinds_in(each))
 
 
 def _listed(path: str) -> type:
@@ -115,13 +157,6 @@ def _path_of(description: Any) -> str:
     if not isinstance(path, str):
         raise SettingError(f"a part must have a class_path, but got {description!r:.100}. Give the part itself.")
     return FORMER_PATHS.get(path, path)
-
-
-def _settings(description: Mapping[str, Any], path: str) -> dict[str, Any]:
-    settings = description.get("init_args", {})
-    if not isinstance(settings, Mapping):
-        raise SettingError(f"the settings of {path} must stand by their names, but got {settings!r:.100}.")
-    return {str(name): _made(value, path) for name, value in settings.items()}
 
 
 def has_default_settings(part: Component) -> bool:
@@ -180,16 +215,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Component) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         return describe(value)
     return {"unknown": repr(value)[:200]}
-
-
-def _made(value: Any, path: str) -> Any:
-    if isinstance(value, list):
-        return tuple(_made(each, path) for each in value)
-    if isinstance(value, Mapping):
-        if "unknown" in value:
-            raise SettingError(
-                f"a setting of {path} could not be written down: {value['unknown']}. Give the part itself."
-            )
-        inner = _path_of(value)
-        return _listed(inner)(**_settings(value, inner))
-    return value

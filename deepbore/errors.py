@@ -4,9 +4,14 @@ Catch `DeepBoreError` for all of them, or `ValueError`, `RuntimeError`, ... as u
 value that broke it and the way out.
 """
 
+from deepbore.text import visible
+
 
 class DeepBoreError(Exception):
-    """The root of the tree."""
+    """The root of the tree. In its message control characters, as a received file may have them, are escaped."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__(), keep="\n\t")
 
 
 class SpaceError(DeepBoreError, ValueError):
@@ -38,7 +43,7 @@ class TrialError(DeepBoreError, RuntimeError):
 
 
 class StudyRunning(DeepBoreError, RuntimeError):
-    """A call that a study can't take while `optimize` runs."""
+    """A call that a study can't take while `optimize` runs, or another call is at work in the same thread."""
 
 
 class SpaceExhausted(DeepBoreError, RuntimeError):

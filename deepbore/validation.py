@@ -4,6 +4,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Collection
+from datetime import timedelta
 from typing import Any
 
 from deepbore.errors import SettingError
@@ -78,6 +79,11 @@ def of_kind(kind: type, **settings: Any) -> None:
         raise SettingError(f"{name} must be {article} {kind.__name__}, but got {value!r:.100}. Give {hint}.")
 
 
+def seconds(time: float | timedelta | None) -> float | None:
+    """A `timedelta` as seconds; anything else as it is."""
+    return time.total_seconds() if isinstance(time, timedelta) else time
+
+
 def refusal(function: Callable[..., Any], *args: Any, **named: Any) -> str | None:
     """Why a function can't be called with these arguments; None if it can, or if its signature is unknown."""
     try:
@@ -94,7 +100,8 @@ def refusal(function: Callable[..., Any], *args: Any, **named: Any) -> str | Non
 def _check(rule: str, holds: Callable[[Any], bool], settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         if value is not None and not (_is_number(value) and holds(value)):
-            raise SettingError(f"{rule.format(name=name)}, but got {name}={value!r}.")
+            what = "" if _is_number(value) else ", which is no number"
+            raise SettingError(f"{rule.format(name=name)}, but got {name}={value!r}{what}.")
 
 
 def _is_number(value: Any) -> bool:

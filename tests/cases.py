@@ -71,6 +71,7 @@ CANDIDATES = {
 STRATEGIES = {
     "ModelStrategy": lambda: strategies.ModelStrategy(classifiers.KernelPLS()),
     "NearBest": strategies.NearBest,
+    "NeglectedChoices": strategies.NeglectedChoices,
     "OtherBranches": strategies.OtherBranches,
     "Turns": lambda: strategies.Turns(
         [strategies.ModelStrategy(classifiers.KernelPLS()), strategies.NearBest(), strategies.OtherBranches()]
@@ -113,5 +114,7 @@ PROBLEMS = {
     "CocoBiobjective": lambda: problems.CocoBiobjective(12),
     "DigitsTradeOff": lambda: problems.DigitsTradeOff(epochs=1),
     "LearningCurves": lambda: problems.LearningCurves("digits"),
+    "Choices": problems.Choices,
+    "NetworkRun": lambda: problems.NetworkRun("rate-digits"),
     "TrainingRun": lambda: problems.TrainingRun("svm-iris"),
 }

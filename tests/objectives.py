@@ -183,3 +183,27 @@ def signals_itself(params):
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(0.1)
     return 1.0
+
+
+def dies_with_children(params, folder, how):
+    """Dies in its first call, while a process that it has forked lives."""
+    if (folder / "child").exists():
+        return 1.0
+    child = os.fork()
+    if not child:
+        if how == "session":
+            os.setsid()
+        time.sleep(120)
+        os._exit(0)
+    (folder / "child").write_text(str(child))
+    time.sleep(0.2)  # until the child is in its session
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0.0
+
+
+def leaves_a_daemon(params, folder):
+    """Starts a process in a session of its own, which outlives the call."""
+    command = [sys.executable, "-c", "import time; time.sleep(120)"]
+    daemon = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    (folder / "daemon").write_text(str(daemon.pid))
+    return 1.0

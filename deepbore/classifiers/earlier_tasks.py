@@ -53,7 +53,7 @@ class EarlierTasks:
     most 200 rows in total, so the tasks are gone in the end; tasks unrelated to this run are never used.
 
     The models are a function of the rows only, so snapshots do not contain them. They are fitted on first use, and
-    again after rows of their task were added.
+    again after rows of their task were added, withdrawn or corrected.
 
     Args:
         observations: all rows of the run.
@@ -63,11 +63,11 @@ class EarlierTasks:
     def __init__(self, observations: Observations, labels: Labelling):
         self.observations, self.labels = observations, labels
         self._tasks: list[Task] = []
-        self._known = 0
+        self._known = (0, 0)  # rows, and the revision, that the tasks are of
 
     def __bool__(self) -> bool:
         """Whether there are earlier tasks."""
-        return bool(self.observations.task_names)
+        return bool(self.observations.n_earlier)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EarlierTasks":
         """The same object if only the classifier is copied; a new one if the observations are copied too."""
@@ -87,12 +87,14 @@ class EarlierTasks:
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks, by number."""
-        if self._known != self.observations.n_earlier:
-            before = [*self._tasks, *[Task(0)] * (len(self.observations.task_names) - len(self._tasks))]
+        """The tasks that have rows, by number."""
+        now = self.observations.n_earlier, self.observations.revision
+        if self._known != now:
+            known = self._tasks if self._known[1] == now[1] else []
+            before = [*known, *[Task(0)] * (len(self.observations.task_names) - len(known))]
             self._tasks = [self._learned(number, task) for number, task in enumerate(before, 1)]
-            self._known = self.observations.n_earlier
-        return self._tasks
+            self._known = now
+        return [task for task in self._tasks if task.rows]
 
     def forecasts(self, points: Tensor) -> Tensor:
         """Points (n x d) -> the labels predicted by each of T tasks (n x T), 0 without a model."""
@@ -149,10 +151,10 @@ class EarlierTasks:
 
     def _learned(self, number: int, known: Task) -> Task:
         """The task with its current rows; the known one if no row is new."""
-        rows = int((self.observations.tasks == number).sum())
+        own = self.observations.of_task(number).believed
+        rows = len(own)
         if rows == known.rows:
             return known
-        own = self.observations.of_task(number)
         labelling = deepcopy(self.labels)
         labelling.forget()
         labelled = LabelledBatch.of(own, labelling)

@@ -9,12 +9,12 @@ import numpy as np
 
 from deepbore.cli.run_directory import Run
 from deepbore.component import without_addresses
-from deepbore.data.outcome import Status
 from deepbore.data.ranking import best_among
 from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.history_chart import Curves
+from deepbore.text import visible
 
 MOMENTS = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 COLUMNS = 4  # moments in a table
@@ -55,7 +55,7 @@ def table(groups: Sequence[Curves], direction: Direction) -> str:
 
 def _curve(record: Record) -> np.ndarray:
     """The best feasible value after each finished trial of this task, in the user's sign."""
-    told = [trial for trial in record.trials if trial.status is not Status.PENDING and trial.task is None]
+    told = [trial for trial in record.trials if trial.status.is_told and trial.task is None]
     return best_among(told, record.direction, record.budget is not None)
 
 
@@ -79,7 +79,14 @@ def _settings(run: Run) -> str:
     of_the_run = {name: header.get(name) for name in ("space", "directions", "recipe", "budget", "preferences")}
     names = ("problem", "loop", "evaluation", "evaluator", "trainer", "warm_start", "earlier_tasks")
     given = {name: _without_own(settings.get(name), name) for name in names}
-    return without_addresses(json.dumps([of_the_run, given], sort_keys=True, default=str))
+    return without_addresses(json.dumps(_by_text([of_the_run, given]), sort_keys=True, default=str))
+
+
+def _by_text(data: Any) -> Any:
+    """Plain data with texts for keys: those of YAML may be anything."""
+    if isinstance(data, dict):
+        return {f"{type(name).__name__} {name}": _by_text(each) for name, each in data.items()}
+    return [_by_text(each) for each in data] if isinstance(data, list) else data
 
 
 def _without_own(settings: Any, path: str) -> Any:
@@ -123,6 +130,7 @@ def _short(value: float) -> str:
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table, the first column aligned to the left and the others to the right."""
+    rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(

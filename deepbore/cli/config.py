@@ -15,6 +15,8 @@ from jsonargparse import ArgumentError, Namespace, set_loader
 from lightning.pytorch import LightningDataModule, Trainer
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.pytorch.utilities import rank_zero_only
 
 from deepbore import problems
 from deepbore.classifiers import Classifier, KernelPLS
@@ -269,6 +271,14 @@ class Evaluation:
         return ProcessEvaluator(problem, self.workers, self.timeout, self.retries, self.devices)
 
 
+def _is_one_process(trainer: Mapping[str, Any]) -> bool:
+    """Whether these settings of a Trainer are of one device, so that there are no ranks."""
+    devices = trainer.get("devices")
+    on_cpu = devices == "auto" and trainer.get("accelerator") == "cpu"
+    is_one = devices in (1, "1") or (isinstance(devices, list) and len(devices) == 1)
+    return (is_one or on_cpu) and trainer.get("num_nodes", 1) == 1
+
+
 class RunCLI(LightningCLI):
     """LightningCLI with a problem, a loop and a run directory.
 
@@ -375,10 +385,14 @@ class RunCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """The trainer with a CSV logger in the run directory, and without Lightning's bar, which counts batches."""
         self.problem: Problem = self.config_init.problem
-        named = self.config_init.run
-        self.run = new_run(type(self.problem).__name__.lower()) if named is None else Path(named).expanduser()
-        settings = self.config_init.trainer
+        named, settings = self.config_init.run, self.config_init.trainer
+        alone = _is_one_process(settings)
+        stem = type(self.problem).__name__.lower()
+        self.run = new_run(stem, alone) if named is None else Path(named).expanduser()
         refuse_steps(settings)
+        if alone and not settings.get("plugins"):  # whatever job of a cluster this process is in
+            kwargs["plugins"] = [LightningEnvironment()]
+            rank_zero_only.rank = 0
         if settings.get("logger") in (None, True):
             kwargs["logger"] = CSVLogger(self.run.absolute(), name="", version="")  # also if the problem goes elsewhere
         self.shows_progress = settings.get("enable_progress_bar") is not False

@@ -17,6 +17,7 @@ from deepbore.data.journal import refuse_link, replace_file
 from deepbore.data.ranking import front
 from deepbore.data.trial import Direction, Status, Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError
+from deepbore.text import visible
 
 if TYPE_CHECKING:
     from deepbore.data.replay import Record
@@ -30,24 +31,24 @@ log = logging.getLogger(__name__)
 
 def best(args: Sequence[str]) -> None:
     """`deepbore best RUN`."""
-    parser = _Parser("best", "the best configuration of a run")
+    parser = Parser("best", "the best configuration of a run")
     print(summary(_run(parser, args).record))
 
 
 def plot(args: Sequence[str]) -> None:
     """`deepbore plot RUN`."""
-    run = _run(_Parser("plot", "a picture of a run: RUN/history.png"), args)
+    run = _run(Parser("plot", "a picture of a run: RUN/history.png"), args)
     record = run.record
     from deepbore.plots.history_chart import history
 
     target = run.beside("history.png")
     history(record, title=run.name, path=target)
-    print(target)
+    print(visible(str(target)))
 
 
 def compare(args: Sequence[str]) -> None:
     """`deepbore compare RUN RUN ...`."""
-    parser = _Parser("compare", "compares runs; those that differ in their seed only are grouped")
+    parser = Parser("compare", "compares runs; those that differ in their seed only are grouped")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory or a journal")
     parser.add_argument("--output", default="comparison.png", metavar="FILE", help="the picture (comparison.png)")
     given = parser.parse_args(list(args))
@@ -63,21 +64,24 @@ def compare(args: Sequence[str]) -> None:
 
 def list_runs(args: Sequence[str]) -> None:
     """`deepbore list DIR`."""
-    parser = _Parser("list", "the runs in a folder")
+    parser = Parser("list", "the runs in a folder")
     parser.add_argument("folder", nargs="?", default="runs", metavar="DIR", help="the folder (runs)")
     folder = Path(parser.parse_args(list(args)).folder)
     rows = [_row(run, folder) for run in runs_in(folder)]
     if not rows:
-        print(f"no run in {folder}")
+        print(f"no run in {visible(str(folder))}")
         return
     from deepbore.cli.compare import aligned
 
-    print("\n".join(aligned([["run", "trials", "failed", "best", "state", "last event"], *rows])))
+    head = ["run", "trials", "failed", "withdrawn", "best", "state", "last event"]
+    if all(row[3] in ("0", "-") for row in rows):
+        head, *rows = [each[:3] + each[4:] for each in (head, *rows)]
+    print("\n".join(aligned([head, *rows])))
 
 
 def report(args: Sequence[str]) -> None:
     """`deepbore report RUN`."""
-    parser = _Parser("report", "a page about a run: RUN/report.html")
+    parser = Parser("report", "a page about a run: RUN/report.html")
     parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
     parser.add_argument("--quick", action="store_true", help="without the classifier: what the journal says, at once")
     parser.add_argument("--live", nargs="?", type=float, const=EVERY, metavar="S", help=_LIVE)
@@ -87,7 +91,7 @@ def report(args: Sequence[str]) -> None:
 
 def watch(args: Sequence[str]) -> None:
     """`deepbore watch RUN`."""
-    parser = _Parser("watch", "a page about a running run: RUN/report.html")
+    parser = Parser("watch", "a page about a running run: RUN/report.html")
     parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
     parser.add_argument("--every", type=float, default=EVERY, metavar="S", help=_LIVE)
     parser.add_argument("--quick", action="store_true", help="without the classifier")
@@ -109,7 +113,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
 # --- parsing ----------------------------------------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser that raises SettingError."""
 
     def __init__(self, command: str, says: str):
@@ -119,7 +123,7 @@ class _Parser(argparse.ArgumentParser):
         raise SettingError(f"{message}\n{self.format_usage().strip()}")
 
 
-def _run(parser: _Parser, args: Sequence[str]) -> Run:
+def _run(parser: Parser, args: Sequence[str]) -> Run:
     parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
     return Run(Path(parser.parse_args(list(args)).run))
 
@@ -164,8 +168,8 @@ def summary(run: Told, optimum: float | None = None, recommended: Trial | None =
     """
     statuses = [int(code) for code in run.status]
     parts = [f"{len(statuses)} trials"]
-    unfinished = (Status.FAILED, Status.PENDING)
-    parts += [f"{n} {status.name.lower()}" for status in unfinished if (n := statuses.count(status))]
+    others = (Status.FAILED, Status.PENDING, Status.WITHDRAWN)
+    parts += [f"{n} {status}" for status in others if (n := statuses.count(status))]
     if run.n_left == 0:
         parts.append("every configuration of the space")
     counts = ", ".join(parts)
@@ -177,6 +181,8 @@ def summary(run: Told, optimum: float | None = None, recommended: Trial | None =
     regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
     lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
     lines += _configuration(best)
+    if best.suspicious:
+        lines.append(f"  suspicious: {visible(str(best.suspicious))}")
     if recommended is not None and recommended.id != best.id:
         lines.append(f"recommended if values are noisy: trial {recommended.id}, value {recommended.value:.8g}")
         lines += _configuration(recommended)
@@ -204,7 +210,7 @@ def _no_value(run: Told, statuses: list[int], counts: str) -> str:
 
 
 def _configuration(trial: Trial) -> list[str]:
-    return [f"  {name}: {value}" for name, value in trial.params.items()]
+    return [f"  {visible(f'{name}: {value}')}" for name, value in trial.params.items()]
 
 
 def _row(run: Run, folder: Path) -> list[str]:
@@ -217,10 +223,10 @@ def _row(run: Run, folder: Path) -> list[str]:
             found = f"{len(front(record.trials, record.directions))} on the front"
         else:
             found = "-" if record.best is None else f"{record.best.value:.6g}"
-        failed = sum(trial.status is Status.FAILED for trial in told)
-        return [name, str(len(told)), str(failed), found, run.state, f"{ago(run.last_event)} ago"]
+        n = [str(sum(each.status is status for each in told)) for status in (Status.FAILED, Status.WITHDRAWN)]
+        return [name, str(len(told)), *n, found, run.state, f"{ago(run.last_event)} ago"]
     except DeepBoreError as error:
-        return [name, "-", "-", "-", "damaged" if isinstance(error, JournalError) else "unreadable", ""]
+        return [name, "-", "-", "-", "-", "damaged" if isinstance(error, JournalError) else "unreadable", ""]
 
 
 # --- the page of a run ------------------------------------------------------------------------------------------------
@@ -239,7 +245,7 @@ def _write(run: Run, *, quick: bool, every: float | None) -> None:
         if not is_running or every is None:
             break
         time.sleep(every)
-    print(target)
+    print(visible(str(target)))
 
 
 def write_report(run: Run, target: Path, *, quick: bool = False, every: float | None = None) -> None:

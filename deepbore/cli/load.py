@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-from jsonargparse import ArgumentError, ArgumentParser
-
 from deepbore.acquisition import ClassProbability, LogHypervolumeImprovement, default_acquisition
 from deepbore.candidates import GreedyBatch
-from deepbore.classifiers import Classifier
-from deepbore.cli.run_directory import Run, journal_of
+from deepbore.cli.run_directory import Run, journal_of, plain_data
+from deepbore.component import make
 from deepbore.data.journal import Journal
+from deepbore.data.journal_format import declaring
+from deepbore.data.replay import Replay
 from deepbore.errors import SettingError
-from deepbore.labels import Labelling, default_labels
-from deepbore.loop.recipe import KINDS
+from deepbore.labels import default_labels
+from deepbore.loop.recipe import KINDS, check_described
 from deepbore.strategies.defaults import default_classifier
 from deepbore.study import Study
+from deepbore.text import visible
 
 FOREIGN = "%s is not a class of deepbore, so it is not imported. The run is shown with the default."
 log = logging.getLogger(__name__)
@@ -37,10 +37,13 @@ def load_run(run: Path) -> Study:
         SettingError: if a part in a configuration of version 0.1 cannot be made.
     """
     journal = journal_of(run)
-    header = next(Journal(journal).read())  # the first line only: the study reads the rest
-    described = header.get("recipe")
+    created = next(Journal(journal).read())  # the first line only: the study reads the rest
+    with declaring(journal):
+        state = Replay(created)
+    described = state.header.get("recipe")
     if described is not None:
-        return Study.load(journal, **_in_place_of_others(described, len(header["directions"])))
+        check_described(described)
+        return Study.load(journal, **_in_place_of_others(described, len(state.directions)))
     return Study.load(journal, **_parts(Run(run).configuration))
 
 
@@ -50,7 +53,7 @@ def _in_place_of_others(described: dict[str, Any], objectives: int) -> dict[str,
     for name in [name for name in KINDS if name in described]:
         if others := [path for path in _class_paths(described[name]) if not path.startswith("deepbore.")]:
             foreign.append(name)
-            log.warning(FOREIGN, others[0])
+            log.warning(FOREIGN, visible(others[0]))
     if {"classifier", "strategy"} & set(foreign):
         classifier = default_classifier(objectives, None)
         labels = classifier.default_labels(objectives=objectives)
@@ -77,24 +80,19 @@ def _class_paths(described: Any) -> Iterator[str]:
 
 def _parts(text: str) -> dict[str, Any]:
     """Classifier and labels of a configuration of version 0.1, by their names in a study."""
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_subclass_arguments(Classifier, "classifier")
-    parser.add_subclass_arguments(Labelling, "labels")
-    try:
-        config = yaml.safe_load(text) or {}
-        named = {"classifier": config.get("model"), "labels": (config.get("data") or {}).get("labels")}
-        own = {name: part for name, part in named.items() if part and _is_own(part)}
-        parsed = parser.parse_object(own)
-        return {name: part for name, part in vars(parser.instantiate_classes(parsed)).items() if part is not None}
-    except (ArgumentError, ValueError, yaml.YAMLError) as error:
-        raise SettingError(f"the classifier and labels can't be made from the run's config.yaml: {error}") from None
+    config = plain_data(text) or {}
+    data = config.get("data") if isinstance(config, dict) else None
+    if not isinstance(config, dict) or not isinstance(data, dict | None):
+        raise SettingError(f"the run's config.yaml must have sections, but got {config!r:.100}.")
+    named = {"classifier": config.get("model"), "labels": (data or {}).get("labels")}
+    return {name: make(part, KINDS[name]) for name, part in named.items() if part and _is_own(part)}
 
 
 def _is_own(part: Any) -> bool:
     """Whether a part of a configuration names only what is deepbore's: functions are imported by their names, too."""
     for path in _texts(part):
         if "." in path and not path.startswith("deepbore."):
-            log.warning(FOREIGN, path)
+            log.warning(FOREIGN, visible(path))
             return False
     return True
 

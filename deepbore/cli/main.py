@@ -1,4 +1,4 @@
-"""The command line: `deepbore fit` and `tune`, and `best`, `plot`, `report`, ... to look at runs."""
+"""The command line: `deepbore fit` and `tune`; `best`, `plot`, `report`, ... to look at runs; `withdraw`, `correct`."""
 
 import difflib
 import os
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from deepbore import __version__
-from deepbore.cli import fit_help, inspect, tune
+from deepbore.cli import fit_help, inspect, revise, tune
 from deepbore.cli.run_directory import leave_unused
 from deepbore.errors import DeepBoreError
 
@@ -23,6 +23,9 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
   deepbore watch RUN                 the same page, written anew while the run goes on
   deepbore compare RUN RUN ...       runs beside each other: a table, and a picture in comparison.png
   deepbore list DIR                  the runs in a folder: trials, best value, state
+
+  deepbore withdraw RUN ID ...       takes trials back, as if they had never been told; --reason says why
+  deepbore correct RUN ID VALUE ...  replaces the outcome of a trial
 """
 
 
@@ -52,7 +55,12 @@ def _is_open() -> bool:
 
 
 def _run(command: str, *args: str) -> None:
-    commands: dict[str, Callable[[list[str]], None]] = {"fit": _fit, "tune": _tune, **inspect.COMMANDS}
+    commands: dict[str, Callable[[list[str]], None]] = {
+        "fit": _fit,
+        "tune": _tune,
+        **inspect.COMMANDS,
+        **revise.COMMANDS,
+    }
     if command in ("-h", "--help", "--version"):
         print(HELP if command != "--version" else f"deepbore {__version__}")
         return

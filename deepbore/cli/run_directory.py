@@ -1,5 +1,6 @@
 """A run directory: its name, its files, and the state of its run. Light to import; a run is only read."""
 
+import math
 import os
 import re
 import time
@@ -11,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from deepbore.data.journal import refuse_link
+from deepbore.data.journal import content_of, open_regular, refuse_link
 from deepbore.data.journal_format import JOURNAL, parsed
 from deepbore.data.outcome import Status
 from deepbore.data.replay import Record, read_record
@@ -24,19 +25,25 @@ TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.T
 N_TRIALS = 100  # the default
 NAMED = "DEEPBORE_RUN"  # the variable by which the ranks that Lightning starts know the run
 RANK = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")  # the variables that Lightning looks at
+LONGEST_CONFIG = 2**18  # bytes
+MOST_NODES = 10**5  # of a configuration, where each alias counts as what it stands for
 _NUMBER = re.compile(r"[-_.]?(seed|run)?[-_.]?\d+$")
 
 
-def new_run(stem: str) -> Path:
+def new_run(stem: str, alone: bool = False) -> Path:
     """The next free directory for a run: runs/branin-1, runs/branin-2, ...; for other ranks that of the first.
 
     It is made at once, so that runs which begin at the same time have one each; see `leave_unused`.
+
+    Args:
+        stem: of its name.
+        alone: whether this is a run of one process, which is no rank whatever the environment says.
 
     Raises:
         SettingError: in another rank that the first one has not started, and so can't tell the directory.
         JournalError: if it can't be made.
     """
-    if next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
+    if not alone and next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
         if NAMED not in os.environ:
             raise SettingError("ranks that are started side by side share a run: name its directory by --run.")
         return Path(os.environ[NAMED])
@@ -124,9 +131,9 @@ class Run:
         Raises:
             JournalError: for one that is a link, or can't be read.
         """
-        config = refuse_link(self.path / CONFIG) if self.path.is_dir() else self.path / CONFIG
+        config = self.path / CONFIG
         try:
-            return config.read_text(encoding="utf-8")
+            return content_of(config, LONGEST_CONFIG).decode("utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return ""
         except (OSError, UnicodeDecodeError) as error:
@@ -135,11 +142,9 @@ class Run:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The configuration as plain data; empty if there is none, or it is not valid."""
-        import yaml  # only for runs that have one
-
         try:
-            found = yaml.safe_load(self.configuration)
-        except yaml.YAMLError:
+            found = plain_data(self.configuration)
+        except SettingError:
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -175,15 +180,49 @@ class Run:
         try:
             import fcntl  # there is none on Windows
 
-            with refuse_link(lock).open("rb") as file:
+            with open_regular(refuse_link(lock), follow=False) as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
         except BlockingIOError:
             return True
-        except (ImportError, OSError, JournalError):
+        except (JournalError, IsADirectoryError):  # a pipe or a link: nobody's lock
+            return False
+        except (ImportError, OSError):
             return None
         return False
+
+
+def plain_data(text: str) -> Any:
+    """The data in a text of YAML from elsewhere: plain, and not much larger than the text.
+
+    Raises:
+        SettingError: for any other text.
+    """
+    import yaml  # only for runs that have a configuration
+
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _size(node, {}) > MOST_NODES:
+            raise SettingError(f"a configuration must have at most {MOST_NODES:,} values, but this one has more.")
+        return loader.construct_document(node)
+    except SettingError:
+        raise
+    except Exception as error:  # dates, numbers and tags of all kinds, nested too deeply
+        raise SettingError(f"the configuration is no plain YAML: {type(error).__name__}: {error}") from None
+
+
+def _size(node: Any, known: dict[int, float]) -> float:
+    """The number of values in a node of YAML; infinite where one contains itself."""
+    if id(node) not in known:
+        known[id(node)] = math.inf  # while it is counted
+        inner = node.value if isinstance(node.value, list) else []
+        several = [each for pair in inner for each in (pair if isinstance(pair, tuple) else (pair,))]
+        known[id(node)] = 1 + sum(_size(each, known) for each in several)
+    return known[id(node)]
 
 
 def runs_in(folder: Path, deep: int = 3) -> Iterator[Run]:
@@ -201,15 +240,19 @@ def runs_in(folder: Path, deep: int = 3) -> Iterator[Run]:
         return
     for path in inside:
         if path.is_dir() and deep and not path.name.startswith("."):
-            yield from runs_in(path, deep - 1)
-        elif path.suffix == ".jsonl" and path.is_file() and _begins_a_run(path):
+            with suppress(JournalError):  # a folder that can't be read
+                yield from runs_in(path, deep - 1)
+        elif path.suffix == JSONL and _begins_a_run(path):
             yield Run(path)
 
 
 def _begins_a_run(path: Path) -> bool:
     """Whether the first line of a file is that of a journal."""
-    with path.open("rb") as file:
-        event = parsed(file.readline(2**20))
+    try:
+        with open_regular(path) as file:
+            event = parsed(file.readline(2**20))
+    except (OSError, JournalError):
+        return False
     return event is not None and event["event"] == "created" and "space" in event
 
 

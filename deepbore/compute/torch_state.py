@@ -110,25 +110,33 @@ class Modes:
 
 
 class DefaultDtype:
-    """The default dtype, which all threads share: float32 while any context needs it, then the program's own again."""
+    """The default dtype, which all threads share: float32 while any context needs it, then the program's own again.
+
+    A signal handler may enter between any two lines of this thread, so each method leaves the right dtype behind
+    whatever came in between.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._users, self._programs_own = threading.Lock(), 0, torch.float32
+        self._lock, self._users = threading.RLock(), 0
+        self._programs_own: torch.dtype | None = None  # None while nobody needs another
 
     def acquire(self, users: int = 1) -> None:
         """Counts further contexts that need float32."""
         with self._lock:
-            if not self._users:
-                self._programs_own = torch.get_default_dtype()
-                torch.set_default_dtype(torch.float32)
-            self._users += users
+            self._users += users  # first: what comes in between does not put the program's own back
+            found = torch.get_default_dtype()
+            if self._programs_own is None:
+                self._programs_own = found
+            torch.set_default_dtype(torch.float32)
 
     def release(self, users: int = 1) -> None:
         """Counts contexts that have ended; the last one restores the program's dtype."""
         with self._lock:
             self._users -= users
-            if not self._users:
-                torch.set_default_dtype(self._programs_own)
+            own = self._programs_own
+            if not self._users and own is not None:
+                self._programs_own = None
+                torch.set_default_dtype(own)
 
 
 class CallerModes(threading.local):

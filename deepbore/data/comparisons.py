@@ -4,33 +4,37 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from deepbore.data.journal_format import Pair
-from deepbore.data.outcome import check_pair
+from deepbore.data.outcome import check_comparable, check_pair
 from deepbore.data.trial import Status, Trial
-from deepbore.errors import SettingError, TrialError
+from deepbore.errors import SettingError
 
 if TYPE_CHECKING:
     from deepbore.data.table import Effect, Table
 
 SCALE = 3.0  # prior standard deviation of a utility: of two things one is mostly clearly better
-STEPS, TOLERANCE, SHORTEST = 100, 1e-9, 1e-9
+STEPS, TOLERANCE, SHORTEST = 100, 1e-10, 1e-9
+SLACK = 1e-12  # relative: an objective that is larger by rounding alone is no overshoot
+REDUCTION = 1e-10  # of the residual in conjugate gradients
 DECIMALS = 6  # utilities that differ by less are equal, as the comparisons have it, and not by rounding
 
 
-def fitted_utilities(n: int, pairs: np.ndarray, root: np.ndarray | None = None) -> np.ndarray:
+def fitted_utilities(n: int, pairs: np.ndarray, covariance: np.ndarray | None = None) -> np.ndarray:
     """The most likely utilities of n things after comparisons, under a Gaussian prior.
 
-        P(i is preferred to j) = 1 / (1 + exp(u_j - u_i)),    u ~ N(0, L L^T)
+        P(i is preferred to j) = 1 / (1 + exp(u_j - u_i)),    u ~ N(0, K)
 
     With the prior there is exactly one maximum of the posterior for any set of pairs, contradictory ones, and things
-    that have only won, included. With u = L v it is that of a logistic regression on the rows L_i - L_j with a ridge,
-    found by Newton's method; a step that would overshoot is halved.
+    that have only won, included. It is that of a logistic regression on the differences with a ridge, found by Newton's
+    method; a step that would overshoot is halved. The cost of independent utilities is linear in n and m, that of
+    others cubic in m.
 
     Args:
         n: how many things there are.
         pairs: m x 2 numbers below n, the preferred one first; a pair may come again, either way round.
-        root: L, n x r; None for independent utilities with the standard deviation 3.
+        covariance: K, n x n; None for independent utilities with the standard deviation 3.
 
     Returns:
         n utilities.
@@ -45,22 +49,99 @@ def fitted_utilities(n: int, pairs: np.ndarray, root: np.ndarray | None = None) 
         2005, section 2, with a logistic function for their probit.
     """
     better, worse = pairs.reshape(-1, 2).T
-    root = SCALE * np.eye(n) if root is None else root
-    rows = root[better] - root[worse]
-    v = np.zeros(root.shape[1])
-    objective = _objective(v, rows)
+    prior = _Independent(n, better, worse) if covariance is None else _Correlated(covariance, better, worse)
+
+    def objective(x: np.ndarray) -> float:  # the negative log posterior, up to a constant
+        return float(np.logaddexp(0, -prior.differences(x)).sum()) + prior.penalty(x)
+
+    x = np.zeros(n if covariance is None else len(better))
+    reached = objective(x)
     for _ in range(STEPS):
-        surprise = 1 / (1 + np.exp(rows @ v))  # P(the other one)
-        gradient = v - rows.T @ surprise
+        surprise = 1 / (1 + np.exp(prior.differences(x)))  # P(the other one)
+        gradient = prior.gradient(x, surprise)
         if np.abs(gradient).max(initial=0.0) < TOLERANCE:
             break
-        curvature = np.eye(len(v)) + (rows.T * (surprise * (1 - surprise))) @ rows
-        step, length = np.linalg.solve(curvature, gradient), 1.0
-        while (tried := _objective(v - length * step, rows)) > objective and length > SHORTEST:
+        step, length = prior.newton_step(surprise * (1 - surprise), gradient), 1.0
+        while (tried := objective(x - length * step)) > (1 + SLACK) * reached and length > SHORTEST:
             length /= 2
-        v, objective = v - length * step, tried
-    utilities: np.ndarray = (root @ v).round(DECIMALS) + 0.0  # -0.0 is 0.0
+        x, reached = x - length * step, tried
+    utilities: np.ndarray = prior.utilities(x).round(DECIMALS) + 0.0  # -0.0 is 0.0
     return utilities
+
+
+class _Independent:
+    """Independent utilities u = s x, whose differences are D u: each row of D (m x n) has a 1 and a -1."""
+
+    def __init__(self, n: int, better: np.ndarray, worse: np.ndarray):
+        self.n, self.better, self.worse = n, better, worse
+
+    def utilities(self, x: np.ndarray) -> np.ndarray:
+        return SCALE * x
+
+    def differences(self, x: np.ndarray) -> np.ndarray:
+        return SCALE * (x[self.better] - x[self.worse])
+
+    def penalty(self, x: np.ndarray) -> float:
+        return float(x @ x / 2)
+
+    def gradient(self, x: np.ndarray, surprise: np.ndarray) -> np.ndarray:
+        return x - self._sums(surprise, -surprise)
+
+    def newton_step(self, weight: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """(I + s^2 D^T W D)^-1 g by conjugate gradients, preconditioned by the diagonal.
+
+        The prior bounds the condition number, so some dozens of products do for any n.
+        """
+        diagonal = 1 + SCALE * self._sums(weight, weight)
+        x, residual = np.zeros(self.n), gradient
+        direction = conditioned = residual / diagonal
+        size = first = residual @ conditioned
+        while size > REDUCTION**2 * first:
+            flow = weight * self.differences(direction)
+            product = direction + self._sums(flow, -flow)
+            length = size / (direction @ product)
+            x, residual = x + length * direction, residual - length * product
+            conditioned = residual / diagonal
+            size, before = residual @ conditioned, size
+            direction = conditioned + size / before * direction
+        return x
+
+    def _sums(self, of_better: np.ndarray, of_worse: np.ndarray) -> np.ndarray:
+        """Sums over the pairs of each thing (n), times s."""
+        return SCALE * (np.bincount(self.better, of_better, self.n) + np.bincount(self.worse, of_worse, self.n))
+
+
+class _Correlated:
+    """Correlated utilities u = K D^T x, with a coefficient for each pair, whose differences are G x, G = D K D^T."""
+
+    def __init__(self, covariance: np.ndarray, better: np.ndarray, worse: np.ndarray):
+        self.across = covariance[better] - covariance[worse]
+        self.gram = self.across[:, better] - self.across[:, worse]
+
+    def utilities(self, x: np.ndarray) -> np.ndarray:
+        of_all: np.ndarray = x @ self.across
+        return of_all
+
+    def differences(self, x: np.ndarray) -> np.ndarray:
+        of_pairs: np.ndarray = self.gram @ x
+        return of_pairs
+
+    def penalty(self, x: np.ndarray) -> float:
+        return float(x @ self.gram @ x / 2)
+
+    def gradient(self, x: np.ndarray, surprise: np.ndarray) -> np.ndarray:
+        return x - surprise  # up to the factor G
+
+    def newton_step(self, weight: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """(I + W G)^-1 g by a Cholesky decomposition.
+
+        References:
+            Rasmussen & Williams, Gaussian Processes for Machine Learning, MIT Press 2006, eq. 3.27.
+        """
+        root = np.sqrt(weight)
+        inner = cho_factor(np.eye(len(root)) + root[:, None] * self.gram * root, overwrite_a=True, check_finite=False)
+        step: np.ndarray = gradient - root * cho_solve(inner, root * (self.gram @ gradient), check_finite=False)
+        return step
 
 
 def compared_utilities(pairs: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -73,11 +154,6 @@ def compared_rows(pairs: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndar
     """Rows (m, ascending) that have been compared, and the pairs as numbers among these."""
     rows, numbered = np.unique(np.array(pairs, dtype=np.int64).reshape(-1, 2), return_inverse=True)
     return rows, numbered.reshape(-1, 2)
-
-
-def _objective(v: np.ndarray, rows: np.ndarray) -> float:
-    """The negative log posterior, up to a constant."""
-    return float(np.logaddexp(0, -(rows @ v)).sum() + v @ v / 2)
 
 
 class Comparisons:
@@ -108,8 +184,7 @@ class Comparisons:
         for pair in rows:
             check_pair(*pair)
             for row in pair:
-                if table.status[row] == Status.FAILED:
-                    raise TrialError(f"trials that have not failed are compared, but trial {row} has.")
+                check_comparable(row, Status(int(table.status[row])))
         return rows
 
     def stage(self, new: Sequence[Pair]) -> "Effect":
@@ -120,5 +195,20 @@ class Comparisons:
         def effect() -> None:
             change_values()
             self.pairs = pairs
+
+        return effect
+
+    def stage_without(self, rows: Sequence[int], reason: str | None) -> "Effect":
+        """Withdrawn rows (m): their pairs are dropped, and the utilities of all others fitted anew."""
+        gone = set(rows)
+        pairs = tuple(pair for pair in self.pairs if gone.isdisjoint(pair))
+        alone = {row for pair in self.pairs for row in pair} - {row for pair in pairs for row in pair} - gone
+        withdraw = self.table.stage_withdrawal(rows, reason, sorted(alone))
+
+        def effect() -> None:
+            withdraw()
+            self.pairs = ()
+            if pairs:
+                self.stage(pairs)()
 
         return effect

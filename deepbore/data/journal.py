@@ -7,9 +7,11 @@ not followed.
 import contextlib
 import logging
 import os
+import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,13 +25,16 @@ __all__ = [
     "Event",
     "Journal",
     "WriteAheadLog",
+    "content_of",
     "holds_anything",
+    "open_regular",
     "refuse_link",
     "replace_file",
     "scan_journal",
 ]
 
 CHUNK = 2**20  # bytes that are written at once
+LONGEST_LINE = 2**26  # bytes: an event of more is neither written nor read
 PATIENCE = 0.2  # seconds: a command that only looks at a run holds its lock for a moment
 _CREATED = b'{"event": "created"'  # a journal begins so
 _ONE_WRITER = (
@@ -59,7 +64,46 @@ def replace_file(path: Path, content: bytes) -> None:
     except OSError as error:
         raise JournalError(f"{path} can't be written ({error}). Free the place, or name another file.") from error
     finally:
-        half.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # such as of a disk that has become read-only
+            half.unlink(missing_ok=True)
+
+
+def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
+    """A file, open to be read: a regular one, as opening a pipe waits for its writer, and a device may never end.
+
+    Args:
+        path: of the file.
+        follow: whether it may be a link.
+
+    Raises:
+        JournalError: for anything but a regular file.
+        OSError: if it can't be opened.
+    """
+    refuse = 0 if follow else getattr(os, "O_NOFOLLOW", 0)  # Windows has neither flag
+    wait = getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | refuse | wait))  # noqa: SIM115  # returned
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise JournalError(f"{path} must be a regular file, but is a pipe, a device or the like. Name another file.")
+
+
+def content_of(path: Path, most: int) -> bytes:
+    """The content of a regular file beside a journal, which is no link.
+
+    Args:
+        path: of the file.
+        most: bytes that it may have.
+
+    Raises:
+        JournalError: for a link, for anything but a regular file, or one that is larger.
+        OSError: if it can't be read.
+    """
+    with open_regular(refuse_link(path), follow=False) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise JournalError(f"{path} must have at most {most:,} bytes, but has {size:,}. Move it away to do without.")
+        return file.read()
 
 
 def refuse_link(path: Path) -> Path:
@@ -104,7 +148,7 @@ def scan_journal(path: Path) -> JournalScan:
         JournalError: for a missing or empty file, a damaged line or an unknown version.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _scan(path, file)
     except (OSError, ValueError) as error:
         raise JournalError(f"the journal {path} can't be read ({error}).") from error
@@ -119,8 +163,8 @@ def holds_anything(path: Path) -> bool:
     try:
         if not path.is_file():
             return False
-        with path.open("rb") as file:
-            first = file.readline()
+        with open_regular(path) as file:
+            first = file.readline(LONGEST_LINE)
     except (OSError, ValueError) as error:
         raise JournalError(f"the journal {str(path)!r} can't be read ({error}). Name another file.") from error
     return not (_CREATED.startswith(first) or (first.startswith(_CREATED) and not first.endswith(b"\n")))
@@ -133,8 +177,8 @@ def events_in(path: Path, found: JournalScan) -> Iterator[Event]:
         JournalError: for a line that is no event.
     """
     position = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+    with open_regular(path) as file:
+        for number, line in enumerate(_lines(path, file), 1):
             position += len(line)
             if position > found.size:
                 return
@@ -148,10 +192,10 @@ def identity(status: os.stat_result) -> tuple[int, int]:
 
 def _scan(path: Path, file: BinaryIO) -> JournalScan:
     status = os.fstat(file.fileno())
-    found = _begun(path, file.readline(), identity(status))
+    found = _begun(path, next(_lines(path, file), b""), identity(status))
     file.seek(0)
     position, crc = 0, 0
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(_lines(path, file), 1):
         if not line.endswith(b"\n"):
             _check_torn(path, number, line, crc, found.version)
             break
@@ -166,6 +210,21 @@ def _scan(path: Path, file: BinaryIO) -> JournalScan:
         file.seek(found.size)
         log.warning("the end of %s is torn, as by a crash, and is passed over: %.80r", path, file.read(80))
     return found
+
+
+def _lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file.
+
+    Raises:
+        JournalError: for one that is longer than a journal's are.
+    """
+    for number in count(1):
+        line = file.readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise JournalError(f"line {number} of {path} must have at most {LONGEST_LINE:,} bytes, but has more.")
+        if not line:
+            return
+        yield line
 
 
 def _begun(path: Path, line: bytes, file: tuple[int, int]) -> JournalScan:
@@ -213,8 +272,8 @@ class Journal:
 
     The first line is the event "created", with the version of the format, the id of the run and what the writer adds
     (the space, the directions, ...); then come "asked", "told", "failed", "preferred", "added", "enqueued",
-    "annotated" and "fixed". Each line has a checksum (see `deepbore.data.journal_format`). A journal of version 0.1
-    has none, and is continued without.
+    "annotated", "fixed", "withdrawn" and "corrected". Each line has a checksum (see `deepbore.data.journal_format`). A
+    journal of version 0.1 has none, and is continued without.
 
     There is one writer at a time: the first event takes a lock (a file beside the journal: run.jsonl.lock), which
     `close` or the death of the process releases. Reading needs no lock.
@@ -238,6 +297,7 @@ class Journal:
         self._locked_file: tuple[int, int] | None = None
         self._file: BinaryIO | None = None  # open as long as the lock is held, so that no other file gets its inode
         self._known: JournalScan | None = None
+        self._locked_by: int | None = None  # the process
         self._is_dirty = False  # whether there may be bytes beyond the known size that must go
 
     def __getstate__(self) -> object:
@@ -305,6 +365,8 @@ class Journal:
             JournalError: if another holds the lock, the file is missing, no journal, or has grown since it was read, or
                 the folder can't be written.
         """
+        if self._is_inherited:
+            raise self._forked()
         if self._lock.is_locked:
             return
         try:
@@ -328,13 +390,26 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
-        self._lock.release()
+        if not self._is_inherited:  # older versions of filelock would free the lock of the parent
+            self._lock.release()
+            self._locked_by = None
+
+    @property
+    def _is_inherited(self) -> bool:
+        """Whether the lock was taken by the process that this one was forked from."""
+        return self._locked_by not in (None, os.getpid())
+
+    def _forked(self) -> JournalError:
+        return JournalError(
+            f"the journal {self.path} belongs to the process that this one was forked from. {_ONE_WRITER}"
+        )
 
     def _take_lock(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=PATIENCE)
             self._locked_file = identity(os.stat(self._lock.lock_file))
+            self._locked_by = os.getpid()
         except Timeout:
             if not os.path.exists(self._lock.lock_file):  # where no file can be made, the lock is tried until then, too
                 raise JournalError(
@@ -345,9 +420,7 @@ class Journal:
                 f"end the other study by its close(), or name another file. {_ONE_WRITER}"
             ) from None
         except RuntimeError as error:  # this process was forked from the one that made the lock
-            raise JournalError(
-                f"the journal {self.path} belongs to the process that this one was forked from. {_ONE_WRITER}"
-            ) from error
+            raise self._forked() from error
         except (OSError, ValueError) as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
 
@@ -408,6 +481,10 @@ class Journal:
                 line, crc = written(event, known.version, crc)
             except (TypeError, ValueError) as error:
                 raise JournalError(f"a journal takes plain JSON data, but got {event!r:.200}: {error}.") from error
+            if len(line) > LONGEST_LINE:
+                raise JournalError(
+                    f"an event must have at most {LONGEST_LINE:,} bytes, but that of {event['event']!r} has {len(line):,}."
+                )
             started[:] = started or [line]
             size += len(line)
             buffer += line

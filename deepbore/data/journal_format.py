@@ -88,6 +88,9 @@ def header_of(created: Event) -> dict[str, Any]:
     """
     header = {name: each for name, each in created.items() if name != "event"}
     header["directions"] = header["directions"] if "directions" in header else [header["direction"]]
+    for name, kept in {"space": header["space"], "recipe": header.get("recipe", {})}.items():
+        if not isinstance(kept, dict):
+            raise TypeError(f"the {name} must be a mapping, but got {kept!r:.100}.")
     if not isinstance(header["seed"], int):
         raise TypeError(f"the seed must be a whole number, but got {header['seed']!r}.")
     return header
@@ -99,12 +102,13 @@ def budget_of(header: Mapping[str, Any]) -> Budget | None:
 
 
 def outcome_of(event: Event) -> Outcome:
-    """The outcome in an event "told" or "failed".
+    """The outcome in an event "told", "failed" or "corrected".
 
     Raises:
         ValueError: for a told value that is not finite.
     """
-    status = Status.COMPLETE if event["event"] == "told" else Status.FAILED
+    has_failed = event["event"] == "failed" or event.get("failed") is True
+    status = Status.FAILED if has_failed else Status.COMPLETE
     values = event["values"] if "values" in event else event.get("value", ())
     parts = {name: event[name] for name in ("constraints", "budget", "noise", "reason", "attributes") if name in event}
     outcome = Outcome(values, status=status, **parts)
@@ -125,6 +129,8 @@ def imported_by(event: Event, names: Sequence[str]) -> dict[str, Any]:
         return {"columns": {name: [each] for name, each in params.items()}, "values": [event["value"]]}
     optional = ("constraints", "budgets", "task", "noise")
     about = {name: event[name] for name in optional if event.get(name) is not None}
+    if not isinstance(about.get("task", ""), str):
+        raise TypeError(f"a task must be a text, but got {about['task']!r:.100}.")
     return {"columns": event["columns"], "values": event["values"], **about}
 
 
@@ -176,6 +182,16 @@ def told(row: int, outcome: Outcome) -> Event:
         "attributes": outcome.attributes,
     }
     return {name: each for name, each in {**event, **rest}.items() if each not in (None, "", [], {})}
+
+
+def corrected(row: int, outcome: Outcome) -> Event:
+    """The event of an outcome in place of the one that was told."""
+    return {**told(row, outcome), "event": "corrected", **({"failed": True} if outcome.has_failed else {})}
+
+
+def withdrawn(rows: Sequence[int], reason: str | None) -> Event:
+    """The event of trials that no longer count: one line, so that all of them are withdrawn or none."""
+    return {"event": "withdrawn", "trials": list(rows), **({"reason": reason} if reason else {})}
 
 
 def preferred(pair: Pair) -> Event:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Generic, Self, SupportsFloat, TypeVar, overload
 
 import numpy as np
@@ -13,18 +14,24 @@ from torch import Tensor
 from deepbore.data.comparisons import Comparisons
 from deepbore.data.imported import ImportedResults, differing_budgets
 from deepbore.data.journal import Event, Journal, WriteAheadLog
-from deepbore.data.journal_format import Pair, annotated, asked, fixed, preferred, told
+from deepbore.data.journal_format import Pair, annotated, asked, corrected, fixed, preferred, told, withdrawn
 from deepbore.data.outcome import (
     Outcome,
     as_attributes,
     as_budget,
     as_outcome,
+    check_correctable,
+    check_corrected,
     check_counts,
     check_told,
+    check_withdrawable,
+    corrected_outcome,
+    told_twice,
     with_own_budget,
 )
 from deepbore.data.ranking import Ranking, in_order
 from deepbore.data.replicates import AveragedValues, Replicates
+from deepbore.data.suspicion import Suspicion, suspicion
 from deepbore.data.table import Table, as_numbers
 from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
 from deepbore.errors import TrialError
@@ -61,10 +68,11 @@ class _From(Generic[T]):
 
 
 class Observations:
-    """n rows that are only ever appended to and told.
+    """n rows that are only ever appended to, told, corrected and withdrawn.
 
     A row has values, constraints, a budget, a task, a status, and perhaps attributes and the reason of a failure. A
-    change is written to the journal before it takes effect, and an interrupt leaves both or none.
+    change is written to the journal before it takes effect, and an interrupt leaves both or none. What learns sees
+    `of_task(0)`, which has no withdrawn rows.
 
     Args:
         space: the search space.
@@ -83,11 +91,14 @@ class Observations:
         n_asked: how many rows were reserved, told since or not.
         n_failed: how many trials have failed.
         n_complete: how many trials have a value.
-        n_earlier: how many rows are of earlier tasks.
+        n_withdrawn: how many trials were withdrawn.
+        n_earlier: how many rows are of earlier tasks, without withdrawn ones.
         task_names: names of the earlier tasks, number 1 first.
         n_beaten: how many trials without a row here count as equal to the worst value when a threshold is found.
         n_since_best: how many trials were told, failures included, since a better one was, or results were added.
         sorted_values: first values to minimise of this run's complete trials, ascending.
+        own_rows: numbers of the trials of this run, without withdrawn ones.
+        revision: how often values that were told before have changed.
 
     Raises:
         SettingError: for another direction, or none; or for preferences with other directions than "maximize".
@@ -118,6 +129,8 @@ class Observations:
     pending = _From[Tensor]("table")
     finished_rows = _From[Tensor]("table")
     pending_rows = _From[Tensor]("table")
+    own_rows = _From[Tensor]("table")
+    revision = _From[int]("table")
     has_repeats = _From[bool]("table")
     n_left = _From[float]("table")
     resumed = _From[Mapping[int, int]]("table")
@@ -128,6 +141,7 @@ class Observations:
     n_asked = _From[int]("table.statistics")
     n_failed = _From[int]("table.statistics")
     n_complete = _From[int]("table.statistics")
+    n_withdrawn = _From[int]("table.statistics")
     n_earlier = _From[int]("table.statistics")
     task_names = _From[tuple[str, ...]]("table.statistics")
     n_beaten = _From[int]("table.statistics")
@@ -152,6 +166,8 @@ class Observations:
     def _hold(self, table: Table, sorted_values: np.ndarray | None = None) -> None:
         self.table, self.ranking = table, Ranking(table)
         self.replicates, self.comparisons = Replicates(table, sorted_values), Comparisons(table)
+        self._suspicion: tuple[tuple[object, ...], Suspicion] | None = None  # cached, with its key
+        self._believed: tuple[tuple[object, ...], Self] | None = None
 
     def __len__(self) -> int:
         """n, pending and failed rows included."""
@@ -175,7 +191,7 @@ class Observations:
 
     @property
     def n_distinct(self) -> int:
-        """How many distinct configurations stand in the rows of this run."""
+        """How many distinct configurations stand in the rows of this run, without withdrawn ones."""
         return len(self.table.first_with)
 
     @property
@@ -233,30 +249,56 @@ class Observations:
     def of_task(self, task: int) -> "Observations":
         """The rows of one task alone, as observations that know of no other: to look at, not to change.
 
-        Task 0 is this run, t the one named `task_names[t - 1]`. Where no task is known, these observations as such.
+        Task 0 is this run, t the one named `task_names[t - 1]`. Withdrawn rows are left out. Where there are none, and
+        no task is known, these observations as such.
         """
-        if not self.task_names:
+        if not self.task_names and not self.n_withdrawn:
             return self
-        rows = (self.tasks == task).nonzero().squeeze(-1)
         if task:
-            return self._of(self.table.take(rows))
+            return self.part(((self.tasks == task) & (self.status != Status.WITHDRAWN)).nonzero().squeeze(-1))
+        rows = self.own_rows
         table = self.table.take(rows, self.table.first_with, n_asked=self.n_asked)
-        return self._of(table, self.sorted_values)
+        return self._of(table, rows, self.sorted_values)
+
+    @property
+    def suspicion(self) -> Suspicion:
+        """The trials of this run whose values others contradict; see `deepbore.data.suspicion`."""
+        key = self.table.revision, len(self.table.finished)
+        if self._suspicion is None or self._suspicion[0] != key:
+            self._suspicion = key, suspicion(self.table)
+        return self._suspicion[1]
+
+    @property
+    def believed(self) -> Self:
+        """The same rows, where trials with suspicious values have failed: to label or to look at, not to change.
+
+        These observations themselves if no value is suspicious.
+        """
+        if not (suspicious := self.suspicion.rows):
+            return self
+        table = self.table
+        key = table.revision, len(table.finished), len(table), table.points.device, table.space
+        if self._believed is None or self._believed[0] != key:
+            self._believed = key, self._of(table.with_failures(suspicious), torch.arange(len(table)))
+        return self._believed[1]
 
     def part(self, rows: Tensor, n_beaten: int = 0) -> "Observations":
         """Some rows as observations that know of no others: to label or to look at, not to change.
 
         Args:
-            rows: numbers of m rows, ascending, all of this run or all of one earlier task.
+            rows: numbers of m rows, ascending, all of this run or all of one earlier task, none withdrawn.
             n_beaten: how many trials that are not among them thresholds count as equal to the worst value.
         """
-        return self._of(self.table.take(rows, n_beaten=n_beaten))
+        return self._of(self.table.take(rows, n_beaten=n_beaten), rows)
 
-    def _of(self, table: Table, sorted_values: np.ndarray | None = None) -> "Observations":
-        """Observations of a part of the table."""
+    def _of(self, table: Table, rows: Tensor, sorted_values: np.ndarray | None = None) -> Self:
+        """Observations of a part of the table, with the comparisons of its rows."""
         part, pairs = copy(self), self.comparisons.pairs
         part._hold(table, sorted_values)
-        part.comparisons.pairs = pairs
+        if pairs:
+            place = {row: place for place, row in enumerate(rows.tolist())}
+            among = (pair for pair in pairs if place.keys() >= set(pair))
+            part.comparisons.pairs = tuple((place[better], place[worse]) for better, worse in among)
         return part
 
     # --- what changes them -------------------------------------------------------------------------------------------
@@ -338,10 +380,7 @@ class Observations:
         """The row and its outcome as they are told; raises errors as `tell` does, and changes nothing."""
         row = self.row_of(row)
         if self.status[row] != Status.PENDING:
-            known = self.trial(row)
-            raise TrialError(
-                f"a trial is told once, but trial {row} is {known.status.name.lower()} with {known.value}."
-            )
+            raise told_twice(self.trial(row))
         given = Outcome.failure(reason) if failed else as_outcome(outcome)
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
@@ -349,6 +388,52 @@ class Observations:
         if self.by_preference:
             check_told(row, given)
         return row, with_own_budget(self.budget, row, float(self.budgets[row]), given)
+
+    def withdraw(self, trials: int | Trial | Iterable[int | Trial], reason: str | None = None) -> None:
+        """Takes trials back: they stay in the history, and count nowhere. All of them, or none.
+
+        Args:
+            trials: number of a trial, or the trial itself, or several of them; of any status and task.
+            reason: why.
+
+        Raises:
+            TrialError: for an unknown trial, one that was withdrawn before, one of another run, or twice the same.
+            ValueTypeError: for a reason that is no text.
+        """
+        self.complete_pending_write()
+        several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else trials
+        reason = Outcome.failure(reason).reason
+        rows = sorted(self.row_of(each) for each in several)
+        if twice := [row for row, after in pairwise(rows) if row == after]:
+            raise TrialError(f"a trial is withdrawn once, but trial {twice[0]} was named twice. Name it once.")
+        for trial in self.trials(rows):
+            check_withdrawable(trial)
+        if rows:
+            self.commit([withdrawn(rows, reason)], self.comparisons.stage_without(rows, reason))
+
+    def correct(
+        self,
+        row: int | Trial,
+        value: Outcome | SupportsFloat | Sequence[SupportsFloat] | None = None,
+        *,
+        constraints: Sequence[SupportsFloat] | None = None,
+        failed: bool = False,
+        noise: SupportsFloat | None = None,
+    ) -> None:
+        """Replaces the outcome of a trial that was told or added; what is not given stays. See `Study.correct`.
+
+        Raises:
+            TrialError: for an unknown trial, one that is pending or withdrawn, or one of another run.
+            ValueTypeError: for what is no such number, or nothing at all, or in a run of preferences.
+        """
+        self.complete_pending_write()
+        row = self.row_of(row)
+        check_correctable(self.trial(row), self.by_preference)
+        known = self.table.outcomes([row])[row]
+        given = corrected_outcome(known, value, constraints=constraints, failed=failed, noise=noise)
+        check_corrected(known, given, self.k, self.table.width_without(self.table.no_rows.new_tensor([row])))
+        given = with_own_budget(self.budget, row, float(self.budgets[row]), given)
+        self.commit([corrected(row, given)], self.table.stage_correction(row, given))
 
     def prefer(self, pairs: Iterable[tuple[int | Trial, int | Trial]]) -> None:
         """Takes in comparisons, the preferred trial of each first; contradictory ones, too.

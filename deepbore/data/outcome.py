@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
 
-from deepbore.data.trial import ROUNDING, Budget, Status
+from deepbore.data.trial import ROUNDING, Budget, Status, Trial
 from deepbore.errors import TrialError, ValueTypeError
 
 __all__ = [
     "LostWorker",
+    "Mistake",
     "Outcome",
     "Status",
     "WrongReturn",
@@ -19,12 +20,19 @@ __all__ = [
     "as_noise",
     "as_number",
     "as_outcome",
+    "check_comparable",
+    "check_correctable",
+    "check_corrected",
     "check_counts",
     "check_pair",
     "check_told",
     "check_width",
+    "check_withdrawable",
+    "corrected_outcome",
     "refused_values",
+    "told_twice",
     "width_of",
+    "with_former",
     "with_own_budget",
 ]
 
@@ -112,6 +120,18 @@ class Outcome:
 
 class WrongReturn(Outcome):
     """A failure because the objective has returned what is no outcome of the run: a mistake in the program, likely."""
+
+
+@dataclass(frozen=True)
+class Mistake(Outcome):
+    """A failure by a mistake in the program: it says nothing about the configuration, so the trial stays pending.
+
+    Args:
+        missing: names that the program has looked for in the configuration, where it is a mistake only if one of them is
+            a parameter that is inactive there; empty for other mistakes.
+    """
+
+    missing: tuple[str, ...] = ()
 
 
 class LostWorker(Outcome):
@@ -283,3 +303,116 @@ def check_pair(better: int, worse: int) -> None:
     """Raises TrialError for a trial that is compared with itself."""
     if better == worse:
         raise TrialError(f"two trials are compared, but got trial {better} twice. Name another one.")
+
+
+def told_twice(trial: Trial) -> TrialError:
+    """The error of a trial that is told, but is not pending."""
+    if trial.status is Status.WITHDRAWN:
+        return TrialError(
+            f"trial {trial.id} was withdrawn{_because(trial.reason)}, so nothing is told of it. A result of its "
+            "configuration that counts is added by add(trial.params, value)."
+        )
+    return TrialError(
+        f"a trial is told once, but trial {trial.id} is {trial.status} with {trial.value}. If that was wrong, call "
+        "correct(trial, value), or withdraw(trial)."
+    )
+
+
+def _because(reason: str | None) -> str:
+    return f" ({reason:.200})" if reason else ""
+
+
+def check_comparable(row: int, status: Status) -> None:
+    """Raises TrialError for a trial that can't be compared."""
+    if status in (Status.FAILED, Status.WITHDRAWN):
+        what = "has failed" if status is Status.FAILED else "was withdrawn"
+        raise TrialError(f"trials that have not failed are compared, but trial {row} {what}. Name another one.")
+
+
+# --- withdrawn and corrected -----------------------------------------------------------------------------------------
+
+
+def check_withdrawable(trial: Trial) -> None:
+    """Raises TrialError for a trial that was withdrawn before."""
+    if trial.status is Status.WITHDRAWN:
+        raise TrialError(
+            f"a trial is withdrawn once, but trial {trial.id} was withdrawn before{_because(trial.reason)}. It stays "
+            "in the history; leave it out."
+        )
+
+
+def check_correctable(trial: Trial, by_preference: bool) -> None:
+    """Raises an error for a trial that has no outcome to correct."""
+    if by_preference:
+        raise refused_values(
+            f"trial {trial.id} was corrected (to change your mind, compare the two the other way round, or drop all of "
+            "its comparisons by withdraw(trial))"
+        )
+    if trial.status is Status.PENDING:
+        raise TrialError(f"an outcome is corrected once it was told, but trial {trial.id} is pending. Call tell.")
+    if trial.status is Status.WITHDRAWN:
+        raise TrialError(
+            f"what counts is corrected, but trial {trial.id} was withdrawn{_because(trial.reason)}. A result of its "
+            "configuration that counts is added by add(trial.params, value)."
+        )
+
+
+def corrected_outcome(
+    known: Outcome,
+    value: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
+    *,
+    constraints: Sequence[SupportsFloat] | None = None,
+    failed: bool = False,
+    noise: SupportsFloat | None = None,
+) -> Outcome:
+    """The outcome in place of a known one, of which all stays that is not given; an `Outcome` replaces all of it.
+
+    Raises:
+        ValueTypeError: for what is no such number, nothing at all, or what can't go together.
+    """
+    rest = {"constraints": constraints, "noise": noise}
+    given = [name for name, each in rest.items() if each is not None]
+    if (failed or isinstance(value, Outcome)) and (given or (failed and value is not None)):
+        what = "failed=True" if failed else f"{value!r:.100}"
+        others = ", ".join([*(["a value"] if failed and value is not None else []), *given])
+        raise ValueTypeError(f"{what} is all of an outcome, but came with {others}. Give one of them.")
+    if failed:
+        return Outcome.failure()
+    if isinstance(value, Outcome):
+        return value
+    if value is None and not given:
+        raise ValueTypeError(
+            "a correction says what is right, but got nothing. Give a value, constraints=, noise= or failed=True; to "
+            "take a trial back call withdraw(trial)."
+        )
+    if value is None and known.has_failed:
+        raise ValueTypeError(
+            f"the trial has failed, so there is no value that {' and '.join(given)} could go with. Give the value, too."
+        )
+    kept = known.constraints if constraints is None else constraints
+    deviation = known.noise if noise is None else as_noise(noise)
+    outcome = Outcome(known.values if value is None else value, kept, noise=deviation)
+    return as_outcome(outcome.values) if not outcome.values else outcome  # which says that there must be one
+
+
+def check_corrected(known: Outcome, outcome: Outcome, k: int, c: int) -> None:
+    """Raises ValueTypeError as `check_counts` does; a trial that had no constraints needs none."""
+    had_none = not (known.has_failed or known.constraints or outcome.constraints)
+    check_counts(outcome, k, 0 if had_none else c)
+
+
+def with_former(trial: Trial, outcomes: Sequence[Outcome]) -> Trial:
+    """The record of a trial with what it was before, by the outcomes that no longer count."""
+    former = (
+        replace(
+            trial,
+            value=outcome.values[0] if outcome.values else None,
+            status=outcome.status,
+            values=outcome.values or None,
+            constraints=outcome.constraints or None,
+            reason=outcome.reason,
+            noise=outcome.noise,
+        )
+        for outcome in outcomes
+    )
+    return replace(trial, former=tuple(former)) if outcomes else trial

@@ -5,11 +5,14 @@
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deepbore.component import is_number
 from deepbore.data.journal import Journal, events_in, scan_journal
 from deepbore.data.journal_format import (
     Event,
@@ -25,15 +28,21 @@ from deepbore.data.outcome import (
     Outcome,
     as_attributes,
     as_budget,
+    check_comparable,
+    check_correctable,
+    check_corrected,
     check_counts,
     check_pair,
     check_told,
     check_width,
+    check_withdrawable,
+    told_twice,
     width_of,
+    with_former,
     with_own_budget,
 )
 from deepbore.data.ranking import best_trial
-from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
+from deepbore.data.trial import LARGEST, Budget, Direction, Status, Trial, checked_directions
 from deepbore.errors import JournalError, TrialError
 
 if TYPE_CHECKING:
@@ -41,6 +50,10 @@ if TYPE_CHECKING:
 
     from deepbore.data.observations import Observations
     from deepbore.space import SearchSpace
+
+
+Scalar = str | int | float | bool | None
+NUMBERS, CHOICES = ("real", "integer"), ("ordinal", "categorical")  # types of parameters; others are the user's own
 
 
 # --- the reducer -----------------------------------------------------------------------------------------------------
@@ -71,12 +84,45 @@ class Imported:
         line: of the journal.
         rows: their numbers.
         results: columns and values, and perhaps constraints, budgets, noise and the task, as `ImportedResults.read`
-            takes them.
+            takes them. What is withdrawn or corrected is replaced in them.
     """
 
     line: int
     rows: range
     results: dict[str, Any]
+
+    def outcome(self, row: int) -> Outcome:
+        """The outcome of a row, failed where a value or one of several constraints is missing."""
+        values, constraints, noise = (self._told(name, row) for name in ("values", "constraints", "noise"))
+        several = values if isinstance(values, list) else [values]
+        bounds = constraints if constraints and any(each is not None for each in constraints) else []
+        found = Outcome([_number(each) for each in several], [_number(each) for each in bounds], noise=noise)
+        if not found.has_failed:
+            return found
+        kept = found.constraints if all(map(math.isfinite, found.constraints)) else ()
+        return Outcome(constraints=kept, status=Status.FAILED, noise=noise)
+
+    def _told(self, name: str, row: int) -> Any:
+        return self.results[name][row - self.rows.start] if self.results.get(name) else None
+
+    def replace(self, outcomes: Mapping[int, Outcome], k: int) -> None:
+        """Gives some rows other outcomes of k values; a failure has none."""
+        for row, outcome in outcomes.items():
+            values = [None] * k if outcome.has_failed else list(outcome.values)
+            self.results["values"][row - self.rows.start] = values[0] if k == 1 else values
+        self._replace("constraints", {row: list(each.constraints[: width_of(each)]) for row, each in outcomes.items()})
+        self._replace("noise", {row: each.noise for row, each in outcomes.items()})
+        self._replace("budgets", {row: each.budget for row, each in outcomes.items() if each.budget is not None})
+
+    def _replace(self, name: str, told: Mapping[int, Any]) -> None:
+        """What is told of some rows in a column that is left out where no row has anything."""
+        column = self.results.pop(name, None) or [None] * len(self.rows)
+        for row, each in told.items():
+            column[row - self.rows.start] = each
+        width = next((len(each) for each in column if _is_told(each) and isinstance(each, list)), None)
+        if any(map(_is_told, column)):
+            nothing = None if width is None else [None] * width
+            self.results[name] = [each if _is_told(each) else nothing for each in column]
 
 
 class Replay:
@@ -98,13 +144,19 @@ class Replay:
         pairs: rows of the preferred trial and of the other one, for each comparison, and the lines that say so.
         fixed: the parameters that are fixed last, and the line that says so; None if none ever were.
         n_constraints: how many black-box constraints the run has, once one is told; 0 before.
+        withdrawn: row -> why it was withdrawn, None where that was not said.
+        former: row -> its outcomes that no longer count, the first one first.
+        reasons: row -> why it has failed, of imported rows that were corrected.
     """
 
     def __init__(self, created: Event):
         self.header = header_of(created)
         self.directions = checked_directions(self.header["directions"], self.by_preference)
         self.budget = budget_of(self.header)
-        self.names = frozenset(_parameters(self.header))
+        self.declared = _parameters(self.header)
+        self.names = frozenset(self.declared)
+        for name, declared in self.declared.items():
+            check_declared(name, declared)
         self.blocks: list[Asked | Imported] = []
         self.asked: dict[int, Asked] = {}
         self.outcomes: dict[int, Outcome] = {}
@@ -114,8 +166,12 @@ class Replay:
         self.pairs: list[tuple[Pair, int]] = []
         self.fixed: tuple[dict[str, Any], int] | None = None
         self.n_constraints = 0
+        self.withdrawn: dict[int, str | None] = {}
+        self.former: dict[int, tuple[Outcome, ...]] = {}
+        self.reasons: dict[int, str] = {}
         self._n = 0
         self._compared: set[int] = set()
+        self._added: list[Imported] = []
 
     @classmethod
     def of(cls, path: Path, events: Iterable[Event]) -> "Replay":
@@ -150,11 +206,15 @@ class Replay:
             case "told" | "failed":
                 self._tell(event["trial"], outcome_of(event))
             case "added":
-                self._import(imported_by(event, list(_parameters(self.header))), line)
+                self._import(imported_by(event, list(self.declared)), line)
             case "preferred" if self.by_preference:
                 self._prefer(event["better"], event["worse"], line)
             case "annotated":
                 self._annotate(event["trial"], as_attributes(event["attributes"]))
+            case "withdrawn":
+                self._withdraw(event["trials"], event.get("reason"))
+            case "corrected":
+                self._correct(event["trial"], outcome_of(event))
             case "fixed":
                 self.fixed = self._known(event["params"]), line
             case "enqueued":
@@ -178,9 +238,8 @@ class Replay:
 
     def _tell(self, row: Any, outcome: Outcome) -> None:
         self._check_row(row)
-        if row in self.outcomes or row in self._compared or row not in self.asked:
-            told = self.trials[row]
-            raise TrialError(f"a trial is told once, but trial {row} is {told.status.name.lower()} with {told.value}.")
+        if self.status(row) is not Status.PENDING:
+            raise told_twice(self.trials[row])
         check_counts(outcome, len(self.directions), self.n_constraints)
         if self.by_preference:
             check_told(row, outcome)
@@ -194,24 +253,110 @@ class Replay:
         self.finished.append(row)
 
     def _import(self, results: dict[str, Any], line: int) -> None:
-        self._known(results["columns"])
+        self._known_columns(results["columns"])
         for told in results.get("constraints") or ():
             if all(each is not None for each in told):
                 check_width(len(told), 0, self.n_constraints)
                 self.n_constraints = self.n_constraints or len(told)
         rows = range(len(self), len(self) + len(results["values"]))
-        self.blocks.append(Imported(line, rows, results))
+        self._added.append(Imported(line, rows, results))
+        self.blocks.append(self._added[-1])
         self.finished.append(rows)
         self._n = rows.stop
 
     def _prefer(self, better: Any, worse: Any, line: int) -> None:
         for row in (better, worse):
             self._check_row(row)
-            if row in self.outcomes:
-                raise TrialError(f"trials that have not failed are compared, but trial {row} has.")
+            check_comparable(row, self.status(row))
         check_pair(better, worse)
         self.pairs.append(((better, worse), line))
         self._compared |= {better, worse}
+
+    def _withdraw(self, rows: Any, reason: Any) -> None:
+        reason = Outcome.failure(reason).reason
+        imported: dict[int, dict[int, Outcome]] = {}
+        for row in rows:
+            self._check_row(row)
+            check_withdrawable(self._about(row))
+            if (known := self.outcome(row)) is not None:
+                self.former[row] = (*self.former.get(row, ()), known)
+            self.withdrawn[row] = reason
+            self.reasons.pop(row, None)
+            self.outcomes.pop(row, None)
+            if row not in self.asked:
+                imported.setdefault(self._number_of_block(row), {})[row] = Outcome.failure()
+        for number, outcomes in imported.items():
+            self._added[number].replace(outcomes, len(self.directions))
+        self.n_constraints = self._width()
+        gone, is_gone = set(rows), self.withdrawn.__contains__
+        self.finished = [
+            each
+            for each in self.finished
+            if not (all(map(is_gone, each)) if isinstance(each, range) else is_gone(each))
+        ]
+        if not gone.isdisjoint(self._compared):
+            self.pairs = [(pair, line) for pair, line in self.pairs if gone.isdisjoint(pair)]
+            self._compared = {row for pair, _ in self.pairs for row in pair}
+
+    def correctable(self, row: Any) -> Outcome:
+        """The outcome of a trial that may be corrected; raises TrialError for another one."""
+        self._check_row(row)
+        check_correctable(self._about(row), self.by_preference)
+        known = self.outcome(row)
+        assert known is not None
+        return known
+
+    def _correct(self, row: Any, outcome: Outcome) -> None:
+        known = self.correctable(row)
+        check_corrected(known, outcome, len(self.directions), self._width(row))
+        self.former[row] = (*self.former.get(row, ()), known)
+        if outcome.attributes:
+            self._annotate(row, outcome.attributes)
+            outcome = replace(outcome, attributes={})
+        if row in self.asked:
+            own = self.asked[row].budget
+            outcome = with_own_budget(self.budget, row, math.nan if own is None else own, outcome)
+            spent = self.outcomes[row].budget if outcome.budget is None else outcome.budget
+            self.outcomes[row] = replace(outcome, budget=spent)
+        else:
+            self._added[self._number_of_block(row)].replace({row: outcome}, len(self.directions))
+            self.reasons.pop(row, None)
+            if outcome.reason:
+                self.reasons[row] = outcome.reason
+        self.n_constraints = self._width()
+
+    def status(self, row: int) -> Status:
+        """The status of a row."""
+        if row in self.withdrawn:
+            return Status.WITHDRAWN
+        if row in self._compared:
+            return Status.COMPLETE
+        known = self.outcome(row)
+        return Status.PENDING if known is None else known.status
+
+    def outcome(self, row: int) -> Outcome | None:
+        """The outcome of a row, without budget and attributes; None for one that is pending or withdrawn."""
+        if row in self.withdrawn:
+            return None
+        if row not in self.asked:
+            return replace(self._added[self._number_of_block(row)].outcome(row), reason=self.reasons.get(row))
+        known = self.outcomes.get(row)
+        return None if known is None else replace(known, budget=None)
+
+    def _about(self, row: int) -> Trial:
+        """The row as an error tells of it."""
+        return Trial(row, {}, status=self.status(row), reason=self.withdrawn.get(row))
+
+    def _number_of_block(self, row: int) -> int:
+        """Which of the imported blocks a row is in."""
+        return bisect_right(self._added, row, key=lambda block: block.rows.stop)
+
+    def _width(self, but: int | None = None) -> int:
+        """How many constraints the rows have, as far as others than one have any; else 0."""
+        told = ((row, width_of(outcome)) for row, outcome in self.outcomes.items())
+        blocks = ((row, block) for block in self._added if block.results.get("constraints") for row in block.rows)
+        added = ((row, width_of(block.outcome(row))) for row, block in blocks)
+        return next((width for row, width in chain(told, added) if width and row != but), 0)
 
     def _annotate(self, row: Any, attributes: Mapping[str, Any]) -> None:
         self._check_row(row)
@@ -223,10 +368,27 @@ class Replay:
             raise TrialError(f"trials 0 ... {len(self) - 1} exist, but got {row!r}.")
 
     def _known(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A configuration, or columns. Raises ValueError for a parameter that is not declared."""
+        """A configuration. Raises ValueError for a parameter that is not declared, or a value of another kind."""
+        self._check_names(params)
+        for name, value in params.items():
+            if not _is_of_kind(self.declared[name], value):
+                raise ValueError(f"parameter {name!r} can't have the value {value!r:.100}.")
+        return dict(params)
+
+    def _known_columns(self, columns: Mapping[str, Any]) -> None:
+        """Raises ValueError for a column of a parameter that is not declared, or with values of another kind."""
+        self._check_names(columns)
+        for name, column in columns.items():
+            kinds = {type(value): value for value in column}  # one of each: a million take no time
+            kinds.pop(type(None), None)  # inactive
+            several = kinds.values() if self.declared[name]["type"] in NUMBERS else column
+            wrong = [each for each in several if each is not None and not _is_of_kind(self.declared[name], each)]
+            if not isinstance(column, list) or wrong:
+                raise ValueError(f"parameter {name!r} can't have the values {wrong[:3]!r:.100}.")
+
+    def _check_names(self, params: Mapping[str, Any]) -> None:
         if not self.names.issuperset(params):
             raise ValueError(f"parameters must be among {sorted(self.names)}, but got {sorted(params)}.")
-        return dict(params)
 
     # --- records of trials -------------------------------------------------------------------------------------------
 
@@ -246,8 +408,16 @@ class Replay:
         for block in self.blocks:
             with replaying(path, block.line):
                 new = self._imported(block) if isinstance(block, Imported) else [self._asked(block, made, utilities)]
-                made.extend(new)
+                made.extend(self._revised(trial) for trial in new)
         return iter(made)
+
+    def _revised(self, trial: Trial) -> Trial:
+        """The record of a trial, withdrawn if it was, and with its former outcomes."""
+        trial = with_former(trial, self.former.get(trial.id, ()))
+        if trial.id not in self.withdrawn:
+            return trial
+        told = replace(trial, value=None, values=None, constraints=None, noise=None)
+        return replace(told, status=Status.WITHDRAWN, reason=self.withdrawn[trial.id])
 
     def _asked(self, asked: Asked, made: list[Trial], utilities: Mapping[int, float]) -> Trial:
         row = len(made)
@@ -282,45 +452,54 @@ class Replay:
     def _imported(self, block: Imported) -> Iterator[Trial]:
         """The trials of a block of imported results."""
         columns: Mapping[str, Any] = block.results["columns"]
-        space = _parameters(self.header)
+        space = self.declared
         optional = {name for name in self.names if None not in space[name].get("choices", ())}
-        none = [None] * len(block.rows)
-        about = [block.results.get(name) or none for name in ("constraints", "budgets", "noise")]
-        rows = zip(block.rows, zip(*columns.values(), strict=True), block.results["values"], *about, strict=True)
-        for id, natives, values, constraints, budget, noise in rows:
+        budgets, task = block.results.get("budgets") or [None] * len(block.rows), block.results.get("task")
+        for row, natives, budget in zip(block.rows, zip(*columns.values(), strict=True), budgets, strict=True):
             named = zip(columns, natives, strict=True)  # None where a parameter is inactive, or is one of its choices
             params = {name: value for name, value in named if not (value is None and name in optional)}
-            yield self._earlier(id, params, values, constraints, budget, block.results.get("task"), noise)
+            outcome = block.outcome(row)
+            check_counts(outcome, len(self.directions), 0)  # a block of results may have rows without constraints
+            if self.budget is not None and budget is not None and not math.isnan(budget):
+                self.budget.rung_of(budget)
+            yield Trial(
+                row,
+                params,
+                outcome.values[0] if outcome.values else None,
+                outcome.status,
+                outcome.values or None,
+                outcome.constraints or None,
+                None if budget is None else as_budget(budget),
+                task,
+                attributes=self.attributes.get(row, {}),
+                reason=self.reasons.get(row),
+                noise=outcome.noise,
+            )
 
-    def _earlier(
-        self,
-        row: int,
-        params: dict[str, Any],
-        values: Any,
-        constraints: Any,
-        budget: float | None,
-        task: str | None,
-        noise: float | None,
-    ) -> Trial:
-        """One imported result, failed where a value or one of several constraints is missing."""
-        several = values if isinstance(values, list) else [values]
-        bounds = constraints if constraints and any(each is not None for each in constraints) else []
-        outcome = Outcome([_number(each) for each in several], [_number(each) for each in bounds])
-        check_counts(outcome, len(self.directions), 0)  # a block of results may have rows without constraints
-        if self.budget is not None and budget is not None and not math.isnan(budget):
-            self.budget.rung_of(budget)
-        return Trial(
-            row,
-            params,
-            None if outcome.has_failed else outcome.values[0],
-            outcome.status,
-            None if outcome.has_failed else outcome.values,
-            outcome.constraints if outcome.constraints and all(map(math.isfinite, outcome.constraints)) else None,
-            budget,
-            task,
-            attributes=self.attributes.get(row, {}),
-            noise=noise,
-        )
+
+def check_declared(name: str, declared: Mapping[str, Any]) -> None:
+    """Raises ValueError for the declaration of a parameter that can't be shown."""
+    if not isinstance(declared.get("type"), str):
+        raise ValueError(f"parameter {name!r} must have a type, but got {declared!r:.100}.")
+    if declared["type"] in NUMBERS:
+        low, high, step = declared["low"], declared["high"], declared.get("step", 1)
+        if not (all(map(_is_finite, (low, high, step))) and low < high and step > 0):
+            raise ValueError(f"parameter {name!r} must have low < high, but got {declared!r:.100}.")
+    elif declared["type"] in CHOICES:
+        choices = declared["choices"]
+        if not isinstance(choices, list) or not all(isinstance(each, Scalar) for each in choices):
+            raise ValueError(f"parameter {name!r} must have choices, but got {declared!r:.100}.")
+
+
+def _is_of_kind(declared: Mapping[str, Any], value: Any) -> bool:
+    """Whether a value may belong to a parameter: a number, one of its choices, or anything where its type is the user's."""
+    if declared["type"] in CHOICES:
+        return value in declared["choices"]
+    return _is_finite(value) if declared["type"] in NUMBERS else True
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and -LARGEST <= value <= LARGEST
 
 
 def _parameters(header: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -330,6 +509,11 @@ def _parameters(header: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
+
+
+def _is_told(each: Any) -> bool:
+    """Whether a row of a column has something."""
+    return any(one is not None for one in each) if isinstance(each, list) else each is not None
 
 
 # --- the record of a run ---------------------------------------------------------------------------------------------
@@ -506,6 +690,11 @@ def _tell_outcomes(observations: "Observations", state: Replay, path: Path) -> N
     if state.pairs:
         with replaying(path, state.pairs[-1][1]):
             observations.prefer(pair for pair, _ in state.pairs)
+    table.reasons.update(state.reasons)
+    if state.withdrawn:
+        table.stage_withdrawal(sorted(state.withdrawn))()
+        table.reasons.update({row: reason for row, reason in state.withdrawn.items() if reason})
+    table.former = dict(state.former)
     if state.fixed is not None:
         params, line = state.fixed
         with replaying(path, line):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from deepbore.compute.numerics import smallest
-from deepbore.data.outcome import Outcome, as_number, width_of
+from deepbore.data.outcome import Outcome, as_number, width_of, with_former
 from deepbore.data.trial import Budget, Direction, Status, Trial, sign_of
 from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
@@ -125,7 +125,8 @@ class RunStatistics:
         pending: numbers of the pending rows, ascending.
         n_failed: rows that have failed.
         n_complete: rows that have values.
-        n_earlier: rows of earlier tasks.
+        n_withdrawn: rows that were withdrawn.
+        n_earlier: rows of earlier tasks, without withdrawn ones.
         task_names: of the earlier tasks.
         n_beaten: trials outside of these rows that thresholds count as equal to the worst value (see `RungLabels`).
     """
@@ -134,6 +135,7 @@ class RunStatistics:
     pending: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_failed: int = 0
     n_complete: int = 0
+    n_withdrawn: int = 0
     n_earlier: int = 0
     task_names: tuple[str, ...] = ()
     n_beaten: int = 0
@@ -167,13 +169,20 @@ class RunStatistics:
         names = self.task_names if task in self.task_names else (*self.task_names, task)
         return replace(counted, n_earlier=self.n_earlier + len(failed), task_names=names)
 
+    def after_revising(self, status: np.ndarray, tasks: np.ndarray) -> "RunStatistics":
+        """With other status codes (n) of the rows, which are of these tasks (n)."""
+        kept = {"n_asked": self.n_asked, "task_names": self.task_names, "n_beaten": self.n_beaten}
+        n_earlier = int(((tasks > 0) & (status != Status.WITHDRAWN)).sum())
+        return self.of_rows(status, n_earlier=n_earlier, **kept)
+
     @classmethod
     def of_rows(cls, status: np.ndarray, **counted: Any) -> "RunStatistics":
-        """The counts of rows with these status codes (m), all of this run; and other counts, by name."""
+        """The counts of rows with these status codes (m); and other counts, by name."""
         return cls(
             pending=np.flatnonzero(status == Status.PENDING),
             n_failed=int((status == Status.FAILED).sum()),
             n_complete=int((status == Status.COMPLETE).sum()),
+            n_withdrawn=int((status == Status.WITHDRAWN).sum()),
             **counted,
         )
 
@@ -196,7 +205,8 @@ class Table:
         first_with: identity of a configuration -> the first row of this run that has it.
         resumed: row -> the row that it continues.
         attributes: row -> further data of its outcome, by name.
-        reasons: row -> the reason of its failure.
+        reasons: row -> the reason of its failure, or why it was withdrawn.
+        former: row -> its outcomes that no longer count: those before each correction, and the one that was withdrawn.
         finished: rows in the order in which they were told; a range for rows that were imported at once.
         revision: how often values that were told before have changed.
     """
@@ -225,6 +235,7 @@ class Table:
         self.resumed: dict[int, int] = {}
         self.attributes: dict[int, Mapping[str, Any]] = {}
         self.reasons: dict[int, str] = {}
+        self.former: dict[int, tuple[Outcome, ...]] = {}
         self.finished: list[int | range] = []
         self.revision = 0
 
@@ -246,12 +257,12 @@ class Table:
 
     @property
     def values(self) -> Tensor:
-        """Values to minimise (n x k); NaN where a trial is pending or failed."""
+        """Values to minimise (n x k); NaN where a trial is pending, failed or withdrawn."""
         return self._columns["values"]
 
     @property
     def user_values(self) -> Tensor:
-        """Values in the user's sign (n x k); NaN where a trial is pending or failed."""
+        """Values in the user's sign (n x k); NaN where a trial is pending, failed or withdrawn."""
         return self.values * self.values.new_tensor(self.signs)
 
     @property
@@ -277,7 +288,10 @@ class Table:
 
     @property
     def first_rows(self) -> Tensor:
-        """For each row the first one of this run with the same configuration (n); rows of earlier tasks stand alone."""
+        """For each row the first one of this run with the same configuration (n).
+
+        Rows of earlier tasks, and withdrawn ones, stand alone.
+        """
         return self._columns["first"]
 
     @property
@@ -298,7 +312,12 @@ class Table:
     @property
     def finished_rows(self) -> Tensor:
         """Numbers of the trials that are complete or failed, in order."""
-        return (self.status != Status.PENDING).nonzero().squeeze(-1)
+        return ((self.status == Status.COMPLETE) | (self.status == Status.FAILED)).nonzero().squeeze(-1)
+
+    @property
+    def own_rows(self) -> Tensor:
+        """Numbers of the trials of this run, without withdrawn ones, in order."""
+        return ((self.tasks == 0) & (self.status != Status.WITHDRAWN)).nonzero().squeeze(-1)
 
     @property
     def pending_rows(self) -> Tensor:
@@ -314,10 +333,10 @@ class Table:
 
     @property
     def n_left(self) -> float:
-        """How many configurations of the space no trial of this run has had; infinite unless it is finite."""
+        """How many configurations of the space no trial of this run has; infinite unless it is finite."""
         if not self.space.is_fixed or math.isinf(self.space.cardinality):
             return self.space.cardinality - len(self.first_with)
-        own = self.points[self.tasks == 0]
+        own = self.points[self.own_rows]
         return self.space.cardinality - len(set(self.space.identify(own[self.space.permitted(own)])))
 
     def to_user(self, value: Any, column: int | slice = 0) -> Any:
@@ -377,7 +396,7 @@ class Table:
         ]
 
     def unseen(self, points: Tensor) -> list[bool]:
-        """Whether each point's configuration (n x d) stands in no row of this run yet."""
+        """Whether each point's configuration (n x d) stands in no row of this run, or in withdrawn ones only."""
         return [identity not in self.first_with for identity in self.identities(points)]
 
     def least(self, key: Tensor, k: int) -> Tensor:
@@ -413,7 +432,7 @@ class Table:
         for row, *told in zip(rows, *columns, strict=True):
             params, identity, status, values, constraints, budget, task, deviation = told
             known = tuple(values) if status is Status.COMPLETE else None
-            found[row] = Trial(
+            trial = Trial(
                 row,
                 params,
                 known[0] if known else None,
@@ -428,7 +447,25 @@ class Table:
                 self._continued(row, found),
                 None if math.isnan(deviation) else deviation,
             )
+            found[row] = with_former(trial, self.former.get(row, ()))
         return list(found.values())
+
+    def outcomes(self, rows: Sequence[int]) -> dict[int, Outcome]:
+        """The outcomes of those of some rows that were told, without budgets and attributes."""
+        told = (trial for trial in self.trials(rows) if trial.status.is_told)
+        return {
+            each.id: Outcome(each.values or (), each.constraints or (), None, each.status, each.reason, {}, each.noise)
+            for each in told
+        }
+
+    def width_without(self, rows: Tensor) -> int:
+        """c, the number of constraints, as far as rows other than these (m) have any; else 0."""
+        return self._width("constraints", rows)
+
+    def _width(self, name: str, rows: Tensor) -> int:
+        """How many columns of a buffer are filled in rows other than these (m): all, or none."""
+        buffer = self._columns[name]
+        return buffer.shape[1] if bool((~buffer.isnan()).any(-1).index_fill(0, rows, False).any()) else 0
 
     def _plain_budget(self, budget: float) -> float | None:
         """A budget as it was declared; None where there is none."""
@@ -552,6 +589,96 @@ class Table:
 
         return effect
 
+    def stage_correction(self, row: int, outcome: Outcome) -> Effect:
+        """Another outcome of a row that was told."""
+        at = self.no_rows.new_tensor([row])
+        status = self.status.cpu().numpy().copy()
+        status[row] = int(outcome.status)
+        statistics = self.statistics.after_revising(status, self.tasks.cpu().numpy())
+        values = [value * sign for value, sign in zip(outcome.values, self.signs, strict=False)]
+        told = math.nan if outcome.has_failed else self.values.new_tensor(values)
+        noise = () if outcome.noise is None else (outcome.noise,)
+        beside = {"constraints": outcome.constraints[: width_of(outcome)], "noise": noise}
+        columns = {name: self._with_row(name, at, numbers) for name, numbers in beside.items()}
+        attributes = {**self.attributes.get(row, {}), **outcome.attributes}
+        former, revision = (*self.former.get(row, ()), self.outcomes([row])[row]), self.revision + 1
+
+        def effect() -> None:
+            for name, buffer in columns.items():
+                self._columns.replace(name, buffer)
+            self.values[row] = told
+            self.status[row] = int(outcome.status)
+            self.former[row] = former
+            self._note(row, outcome.reason)
+            if outcome.budget is not None:
+                self.budgets[row] = outcome.budget
+            if attributes:
+                self.attributes[row] = attributes
+            self.statistics, self.revision = statistics, revision
+
+        return effect
+
+    def stage_withdrawal(self, rows: Sequence[int], reason: str | None = None, alone: Sequence[int] = ()) -> Effect:
+        """Rows (m) that no longer count.
+
+        Args:
+            rows: their numbers.
+            reason: why.
+            alone: rows that have lost their value with them, as no comparison is left, and are pending again.
+        """
+        at, pending = self.no_rows.new_tensor(rows), self.no_rows.new_tensor(alone)
+        status = self.status.index_fill(0, at, int(Status.WITHDRAWN)).index_fill(0, pending, int(Status.PENDING))
+        statistics = self.statistics.after_revising(status.cpu().numpy(), self.tasks.cpu().numpy())
+        first, first_with = self._without_firsts(at)
+        columns = {name: self._with_row(name, at, ()) for name in ("constraints", "noise")}
+        told = self.outcomes(rows).items()
+        kept = {row: each for row, each in told if each.has_failed or not self.by_preference}  # utilities are not told
+        former = {row: (*self.former.get(row, ()), each) for row, each in kept.items()}
+        gone, revision = status == Status.WITHDRAWN, self.revision + 1
+        finished = [each for each in self.finished if not _is_gone(each, gone)]
+
+        def effect() -> None:
+            for name, buffer in columns.items():
+                self._columns.replace(name, buffer)
+            self.values[torch.cat([at, pending])] = math.nan
+            self.status.copy_(status)
+            self.first_rows.copy_(first)
+            self.first_with, self.finished = first_with, finished
+            self.former.update(former)
+            for row in rows:
+                self._note(row, reason)
+            self.statistics, self.revision = statistics, revision
+
+        return effect
+
+    def _note(self, row: int, reason: str | None) -> None:
+        """Replaces the reason of a row."""
+        self.reasons.pop(row, None)
+        if reason:
+            self.reasons[row] = reason
+
+    def _with_row(self, name: str, at: Tensor, numbers: Sequence[float]) -> Tensor:
+        """A buffer with these numbers in some rows, NaN for none; without columns if no row has any then."""
+        buffer = self._columns.wide(name, len(numbers) or self._width(name, at)).clone()
+        if not numbers and not self._width(name, at):
+            return buffer[:, :0]
+        buffer[at] = buffer.new_tensor(numbers) if numbers else math.nan
+        return buffer
+
+    def _without_firsts(self, rows: Tensor) -> tuple[Tensor, dict[Hashable, int]]:
+        """The first rows, and those by identity, when some rows (m) stand alone as if they were of no configuration."""
+        first, first_with = self.first_rows.index_copy(0, rows, rows), dict(self.first_with)
+        going = rows[(self.tasks[rows] == 0) & (self.first_rows[rows] == rows)]
+        has_repeats = self.has_repeats
+        for row, identity in zip(going.tolist(), self.identities(self.points[going]), strict=True):
+            others = (first == row).nonzero().squeeze(-1) if has_repeats else self.no_rows
+            others = others[others != row]
+            if len(others):
+                first[others] = first_with[identity] = int(others[0])
+            else:
+                del first_with[identity]
+        return first, first_with
+
     def to(self, device: torch.device | str) -> None:
         """Moves the columns to a device."""
         self._columns.to(device)
@@ -572,7 +699,23 @@ class Table:
         part.first_with = first_with or {}  # else repeats are looked for among these rows
         part.finished, part.revision = [range(len(rows))], 0
         part.attributes, part.reasons = _among(rows, self.attributes), _among(rows, self.reasons)
+        part.former = _among(rows, self.former)
         return part
+
+    def with_failures(self, rows: Sequence[int]) -> "Table":
+        """The same rows, of which some complete ones have failed: to look at, not to change."""
+        part, at = copy(self), self.no_rows.new_tensor(rows)
+        part._columns = self._columns.take(torch.arange(len(self), device=at.device))
+        part.values[at], part.status[at] = math.nan, int(Status.FAILED)
+        known = self.statistics
+        part.statistics = replace(known, n_failed=known.n_failed + len(rows), n_complete=known.n_complete - len(rows))
+        return part
+
+
+def _is_gone(finished: int | range, gone: Tensor) -> bool:
+    """Whether a row, or each of several, is gone (n booleans)."""
+    rows = finished if isinstance(finished, int) else slice(finished.start, finished.stop)
+    return bool(gone[rows].all())
 
 
 def first_among(rows: Tensor, first: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
-"""`Trial`: one configuration and its outcome; `Status`, `Direction` and `Budget`. Light to import."""
+"""`Trial`: one configuration and its outcome; `Trials`, `Status`, `Direction` and `Budget`. Light to import."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import count, takewhile
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args, overload
 
 from deepbore.component import plain_number
 from deepbore.errors import SettingError
@@ -19,13 +20,22 @@ class Status(IntEnum):
     COMPLETE = 0
     FAILED = 1
     PENDING = 2
+    WITHDRAWN = 3
 
     def __str__(self) -> str:
         return self.name.lower()
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the trial has an outcome that counts: it is complete, or has failed."""
+        return self in (Status.COMPLETE, Status.FAILED)
+
 
 Direction = Literal["minimize", "maximize"]
+MOST_RUNGS = 200
+LARGEST = 1e300  # of a budget
 EXACT = 2**53  # up to which floating-point numbers hold every whole one
+SHOWN = 4  # trials of a longer sequence in its repr
 ROUNDING = 1e-9  # relative: low * factor^k may miss high by so much
 
 
@@ -99,7 +109,9 @@ class Budget:
         above(self.low, high=self.high)
         for name in ("low", "high", "factor"):  # NumPy's can't be written down
             object.__setattr__(self, name, plain_number(getattr(self, name)))
-        if not math.isfinite(self.high) or len(self.rungs) < 2:
+        if self.high < math.inf and math.log(self.high) - math.log(self.low) > MOST_RUNGS * math.log(self.factor):
+            raise SettingError(f"there can be {MOST_RUNGS} rungs at most, but got more of factor={self.factor}.")
+        if not self.high <= LARGEST or len(self.rungs) < 2:
             raise SettingError(
                 f"low * factor <= high must hold, high finite, so that there are two rungs, but got low={self.low}, "
                 f"high={self.high} and factor={self.factor}."
@@ -146,7 +158,7 @@ class Trial:
         params: the configuration, inactive parameters left out.
         value: the (first) objective value in the user's sign; None unless complete. In a study of preferences the
             utility that all comparisons so far give it.
-        status: complete, failed or pending.
+        status: complete, failed, pending or withdrawn.
         values: all k objective values in the user's sign; None unless complete.
         constraints: values of the black-box constraints, feasible where all are <= 0; None where there are none.
         budget: what it may spend, or has spent; None where there are no budgets.
@@ -154,9 +166,11 @@ class Trial:
             say where a checkpoint lies. None for one that begins anew.
         task: name of the earlier task that it belongs to; None for this run's own.
         attributes: further data of the outcome, by name.
-        reason: why there is no value; None if there is one, or none was given.
+        reason: why there is no value, or why it was withdrawn; None if there is one, or none was given.
         identity: a key of its configuration, even if `params` are changed; None if made by hand.
         noise: standard deviation of the value; None where none was told.
+        former: what it was before each correction, and before it was withdrawn, the first one first: the trial with
+            the outcome that no longer counts. See `Study.correct` and `Study.withdraw`.
     """
 
     id: int
@@ -172,8 +186,85 @@ class Trial:
     identity: Hashable = field(default=None, repr=False, compare=False)
     resume_from: "Trial | None" = field(default=None, repr=False)
     noise: float | None = None
+    former: "tuple[Trial, ...]" = field(default=(), repr=False)
+
+    @property
+    def suspicious(self) -> str | None:
+        """Why the value is suspicious, where a warning has named the trial; see `Study.suspicious`."""
+        return self.attributes.get("suspicious")
 
     @property
     def traceback(self) -> str | None:
         """The last 4000 characters of the traceback, where the objective has raised an exception."""
         return self.attributes.get("traceback")
+
+
+class Trials(Sequence[Trial]):
+    """A read-only sequence of trials, each made when it is read: `len`, an index and a slice cost the same for any n.
+
+    Its length is that of the moment when it was made; a trial has the outcome that is known when it is read. For a copy
+    that stays, and that can be changed, use `list(trials)`. A pickle is such a list, too.
+
+    Args:
+        read: function of row numbers that gives their trials, in this order.
+        rows: the numbers.
+
+    Example:
+        >>> trials = Trials(lambda rows: [Trial(row, {"x": row / 10}) for row in rows], range(1_000_000))
+        >>> len(trials), trials[-1].id, [trial.id for trial in trials[2:8:3]]
+        (1000000, 999999, [2, 5])
+    """
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # equal to lists, which have none
+    CHUNK = 1000  # trials that are made together in an iteration
+
+    def __init__(self, read: Callable[[Sequence[int]], list[Trial]], rows: range):
+        self._read, self._rows = read, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Trials": ...
+    def __getitem__(self, index: int | slice) -> "Trial | Trials":
+        if isinstance(index, slice):
+            return Trials(self._read, self._rows[index])
+        (trial,) = self._read([self._rows[index]])
+        return trial
+
+    def __iter__(self) -> Iterator[Trial]:
+        for start in range(0, len(self), self.CHUNK):
+            yield from self._read(self._rows[start : start + self.CHUNK])
+
+    def __reversed__(self) -> Iterator[Trial]:
+        return iter(self[::-1])
+
+    def __contains__(self, trial: object) -> bool:
+        return isinstance(trial, Trial) and trial.id in self._rows and self._read([trial.id]) == [trial]
+
+    def index(self, trial: Any, start: int = 0, stop: int | None = None) -> int:
+        """Where a trial stands. Raises ValueError if it is not here."""
+        if trial not in self[start:stop]:
+            raise ValueError(f"{trial!r:.200} is not in these trials.")
+        return self._rows.index(trial.id)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (list, Trials)):
+            return NotImplemented
+        return len(self) == len(other) and all(map(operator.eq, self, other))
+
+    def __add__(self, other: Sequence[Trial]) -> list[Trial]:
+        return [*self, *other]
+
+    def __radd__(self, other: Sequence[Trial]) -> list[Trial]:
+        return [*other, *self]
+
+    def __repr__(self) -> str:
+        """The first trials and the last one."""
+        first = [repr(trial) for trial in self[:SHOWN]]
+        return f"[{', '.join(first if len(self) <= SHOWN else [*first[:-1], '...', repr(self[-1])])}]"
+
+    def __reduce__(self) -> tuple[type, tuple[list[Trial]]]:
+        return list, (list(self),)

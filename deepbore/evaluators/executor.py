@@ -1,11 +1,21 @@
 """`ExecutorEvaluator`: on any engine with the interface of `concurrent.futures`, with timeouts and retries."""
 
+import logging
 import pickle
 import time
 from abc import abstractmethod
 from collections import Counter, deque
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -13,9 +23,12 @@ from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import Evaluator, Finished, check_objective, check_settings, warn
+from deepbore.validation import seconds
 from deepbore.worker.objective import Objective, evaluate, in_words
 
-LOOK = 0.5  # seconds to wait for a worker that was lost before the run looks whether it is over
+LOOK = 0.5  # seconds between two looks at workers that may have died, or are to come back
+LOST_RETRIES = 2
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,26 +57,38 @@ class Attempt:
 class ParallelEvaluator(Evaluator):
     """An evaluator that runs up to `workers` trials at a time; others are queued here, so that submission is start.
 
+    A trial fails by what its evaluation returned, raised, or took too long for. Whatever else an engine says of it is
+    a *loss*: its worker died, was pre-empted or disconnected, or the engine has cancelled it. What is lost is tried
+    again. After `lost_retries` such retries the trial has failed if it is the cause: other trials came back
+    meanwhile, or it has killed a process in which it was alone. Otherwise the engine is: `collect` raises
+    EvaluatorError, after all outcomes that are known, and the trial stays pending.
+
     If an executor breaks while it runs several trials, because one of them has killed its process, it does not say
     which: each is tried again alone, and that isn't counted; also one that has timed out and still runs there.
 
     Args:
         workers: how many trials are evaluated at the same time.
-        timeout: seconds that one attempt may take; None for no limit.
-        retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
+        timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
+        retries: how many times a trial is tried again that failed: raised, gave no number, timed out.
+        lost_retries: how many times a trial is tried again that was lost.
 
     Raises:
         SettingError: for a setting outside its range.
     """
 
-    def __init__(self, workers: int, timeout: float | None, retries: int):
-        check_settings(workers, timeout, retries)
-        self.workers, self.timeout, self.retries = workers, timeout, retries
+    def __init__(self, workers: int, timeout: float | timedelta | None, retries: int, lost_retries: int = LOST_RETRIES):
+        limit = seconds(timeout)
+        check_settings(workers, limit, retries, lost_retries)
+        self.workers, self.timeout, self.retries, self.lost_retries = workers, limit, retries, lost_retries
         self._queue: deque[tuple[Trial, int]] = deque()  # with the number of the next attempt
         self.running: list[Attempt] = []
         self._suspects: set[int] = set()  # trials to be tried alone
         # calls that occupy a worker until they are done; with the executor of an attempt that was given up
         self.away: dict[Future[Any], Executor | None] = {}
+        self._losses: Counter[int] = Counter()  # by trial
+        self._returned = 0  # outcomes that came back
+        self._returned_before: dict[int, int] = {}  # the latest loss of a trial
+        self._error: BaseException | None = None  # ends the run, once the outcomes beside it are collected
 
     # --- what an engine defines --------------------------------------------------------------------------------------
 
@@ -78,6 +103,10 @@ class ParallelEvaluator(Evaluator):
     @abstractmethod
     def _replace(self, executor: Executor) -> None:
         """Replaces a broken executor."""
+
+    def _dead(self) -> set[Executor]:
+        """Executors whose process has died; they may not have noticed yet."""
+        return set()
 
     # --- Evaluator ---------------------------------------------------------------------------------------------------
 
@@ -94,17 +123,25 @@ class ParallelEvaluator(Evaluator):
         self._fill()
 
     def collect(self) -> list[Finished]:
+        self._raise_if_over()
         self._fill()  # now, not when trials end: the run may be over by then
         self._wait()
         ended = self._ended()
         self.running = [attempt for attempt in self.running if attempt not in ended]
-        broken = Counter(attempt.executor for attempt in ended if is_lost(attempt.future))
-        given_up = Counter(executor for future, executor in self.away.items() if is_lost(future))
+        dead = self._dead()
+        broken = Counter(attempt.executor for attempt in ended if is_broken(attempt.future) or attempt.executor in dead)
+        given_up = Counter(executor for future, executor in self.away.items() if is_broken(future))
         for executor in broken:
-            self._replace(executor)
+            try:
+                self._replace(executor)
+            except EvaluatorError as error:
+                self._error = error
         under_it = broken + given_up
-        finished = [self._finished(attempt, alone=under_it[attempt.executor] <= 1) for attempt in ended]
-        return [one for one in finished if one is not None]
+        found = [self._finished(attempt, alone=under_it[attempt.executor] <= 1, dead=dead) for attempt in ended]
+        finished = [one for one in found if one is not None]
+        if not finished:
+            self._raise_if_over()
+        return finished
 
     def withdraw(self) -> list[Trial]:
         waiting = [trial for trial, _ in self._queue]
@@ -115,6 +152,9 @@ class ParallelEvaluator(Evaluator):
         self._queue.clear()
         self.running.clear()
         self._suspects.clear()
+        self._losses.clear()
+        self._returned_before.clear()
+        self._error = None
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -122,32 +162,54 @@ class ParallelEvaluator(Evaluator):
     def _idle(self) -> int:
         """How many attempts could start now: one for each worker that is not away, and suspects one at a time."""
         self._forget_those_back()
+        if self._error is not None:
+            return 0
         at_once = 1 if self._suspects else self.workers
         return min(at_once, self.workers - len(self.away)) - len(self.running)
+
+    def _raise_if_over(self) -> None:
+        """Raises the error that ends the run, once running attempts are done; an interrupt does not wait for them."""
+        if self._error is not None and (not self.running or isinstance(self._error, KeyboardInterrupt)):
+            raise self._error
 
     def _fill(self) -> None:
         while self._queue and self._idle > 0:
             trial, number = self._queue[0]
-            if (started := self._start(trial)) is not None:
+            try:
+                started = self._start(trial)
+            except EvaluatorError as error:
+                self._error = error
+                return
+            if started is not None:
                 self._queue.popleft()
                 self.running.append(Attempt(trial, number, *started, time.monotonic()))
 
     def _wait(self) -> None:
         """Waits until an attempt is done or out of time, or a worker is back; without attempts, a moment at most."""
         self._forget_those_back()
-        patience = None if self.running else LOOK
-        if self.timeout is not None and self.running:
-            patience = max(0.0, self.timeout - max(attempt.seconds() for attempt in self.running))
-        wait([*self.away, *(attempt.future for attempt in self.running)], patience, FIRST_COMPLETED)
+        watched = [*self.away, *(attempt.future for attempt in self.running)]
+        is_watched = bool(self.running)
+        while not wait(watched, self._patience(), FIRST_COMPLETED).done and is_watched:
+            if self._dead() or any(map(self._is_late, self.running)):
+                return
+
+    def _patience(self) -> float:
+        """Seconds until there is something to look at, but for the end of an attempt."""
+        if self.timeout is None or not self.running:
+            return LOOK
+        return min(LOOK, max(0.0, self.timeout - max(attempt.seconds() for attempt in self.running)))
 
     def _ended(self) -> list[Attempt]:
         """Attempts that are done, out of time, or on an executor that broke, where they end in a moment."""
-        ended = [attempt for attempt in self.running if attempt.future.done() or self._is_late(attempt)]
-        broken = {attempt.executor for attempt in ended if is_lost(attempt.future)}
-        doomed = [attempt for attempt in self.running if attempt.executor in broken]
+        dead = self._dead()
+        if doomed := [attempt.future for attempt in self.running if attempt.executor in dead]:
+            wait(doomed, LOOK)  # an outcome may have been sent before the death
+        ended = [a for a in self.running if a.future.done() or self._is_late(a) or a.executor in dead]
+        broken = {attempt.executor for attempt in ended if is_broken(attempt.future)}
+        doomed = [attempt.future for attempt in self.running if attempt.executor in broken]
         given_up = [future for future, executor in self.away.items() if executor in broken]
-        wait([*given_up, *(attempt.future for attempt in doomed)])
-        return ended + [attempt for attempt in doomed if attempt not in ended]
+        wait([*given_up, *doomed])
+        return ended + [attempt for attempt in self.running if attempt.executor in broken and attempt not in ended]
 
     def _forget_those_back(self) -> None:
         self.away = {future: executor for future, executor in self.away.items() if not future.done()}
@@ -155,38 +217,74 @@ class ParallelEvaluator(Evaluator):
     def _is_late(self, attempt: Attempt) -> bool:
         return self.timeout is not None and attempt.seconds() >= self.timeout
 
-    def _finished(self, attempt: Attempt, alone: bool) -> Finished | None:
-        """The trial with its outcome; None if it is tried again."""
-        if is_lost(attempt.future) and not alone:
-            self._suspects.add(attempt.trial.id)
-            self._queue.appendleft((attempt.trial, attempt.number))
+    def _finished(self, attempt: Attempt, alone: bool, dead: set[Executor]) -> Finished | None:
+        """The trial with its outcome; None if it is tried again, or stays pending."""
+        future, trial = attempt.future, attempt.trial
+        if is_broken(future) and not alone:
+            self._suspects.add(trial.id)
+            self._queue.appendleft((trial, attempt.number))
             return None
-        self._suspects.discard(attempt.trial.id)
-        outcome = self._outcome(attempt)
+        if not future.done() and attempt.executor not in dead:
+            self._give_up(attempt)
+            return self._known(attempt, Outcome.failure(f"timed out after {self.timeout:g} s"))
+        if not future.done() or is_broken(future):
+            return self._lost(attempt, "the worker process died", is_its_own=self._error is None)
+        error = CancelledError() if future.cancelled() else future.exception()
+        if error is None:
+            self._returned += 1
+            return self._known(attempt, future.result())
+        if isinstance(error, KeyboardInterrupt):  # Ctrl-C reached the worker, too: the trial has not failed
+            self._queue.appendleft((trial, attempt.number))
+            self._error = error
+            return None
+        came_back = self._returned > self._returned_before.get(trial.id, self._returned)
+        was_cancelled = any("Cancelled" in each.__name__ for each in type(error).__mro__)  # also dask's and Ray's
+        return self._lost(attempt, in_words(error), came_back and not was_cancelled)
+
+    def _known(self, attempt: Attempt, outcome: Outcome) -> Finished | None:
+        """The trial with its outcome; None if it has failed and is tried again."""
         if outcome.has_failed and attempt.number <= self.retries:
+            self._suspects.discard(attempt.trial.id)
             self._queue.appendleft((attempt.trial, attempt.number + 1))
             return None
-        if outcome.has_failed and attempt.number > 1:
-            outcome = replace(outcome, reason=f"{outcome.reason or 'failed'} (attempt {attempt.number})")
+        return self._settled(attempt, outcome)
+
+    def _settled(self, attempt: Attempt, outcome: Outcome) -> Finished:
+        """The trial with its outcome, after the last attempt."""
+        self._suspects.discard(attempt.trial.id)
+        attempts = attempt.number + self._losses.pop(attempt.trial.id, 0)
+        if outcome.has_failed and attempts > 1:
+            outcome = replace(outcome, reason=f"{outcome.reason or 'failed'} (attempt {attempts})")
         return Finished(attempt.trial, outcome)
 
-    def _outcome(self, attempt: Attempt) -> Outcome:
-        if not attempt.future.done():
-            self._give_up(attempt)
-            return Outcome.failure(f"timed out after {self.timeout:g} s")
-        if attempt.future.cancelled():
-            return Outcome.failure("its evaluation was cancelled")
-        error = attempt.future.exception()
-        if isinstance(error, KeyboardInterrupt):  # Ctrl-C reached the worker, too: the trial has not failed
-            raise KeyboardInterrupt
-        if error is None:
-            return attempt.future.result()
-        if isinstance(error, BrokenExecutor):
-            return LostWorker.failure("the worker process died")
-        return Outcome.failure(in_words(error))  # sys.exit, or the engine's own
+    def _lost(self, attempt: Attempt, why: str, is_its_own: bool) -> Finished | None:
+        """The trial as failed if it was lost too often by its own doing; None if it is tried again, or stays pending.
+
+        Args:
+            attempt: what was lost.
+            why: how.
+            is_its_own: whether the trial, not the engine, is the cause if it was lost too often.
+        """
+        trial = attempt.trial
+        self._losses[trial.id] += 1
+        self._returned_before[trial.id] = self._returned
+        times = self._losses[trial.id]
+        if times > self.lost_retries and is_its_own:
+            self._losses[trial.id] -= 1  # this attempt is counted by its number
+            return self._settled(attempt, LostWorker.failure(why))
+        self._queue.appendleft((trial, attempt.number))
+        if times > self.lost_retries:
+            self._error = self._error or EvaluatorError(
+                f"the {type(attempt.executor).__name__} has lost trial {trial.id} {times} times, and nothing else came "
+                f"back meanwhile: {why}. The trial stays pending. See whether the engine is still there, and continue "
+                "with a new one; if the trial itself ends its workers, tell it as failed."
+            )
+        else:
+            log.warning("trial %d was lost, and is tried again: %s", trial.id, why)
+        return None
 
 
-def is_lost(future: "Future[Any]") -> bool:
+def is_broken(future: "Future[Any]") -> bool:
     """Whether its executor broke during a call."""
     return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
 
@@ -199,8 +297,9 @@ def submitted(executor: Executor, *call: Any) -> "Future[Outcome]":
         future: Future[Outcome] = Future()
         future.set_exception(error)
         return future
-    except RuntimeError as error:  # what executors raise when they are shut down
-        raise EvaluatorError(f"the {type(executor).__name__} takes no more trials: {error}. Make a new one.") from error
+    except Exception as error:  # a RuntimeError of executors that are shut down, anything of an engine that is gone
+        name = type(executor).__name__
+        raise EvaluatorError(f"the {name} takes no more trials: {in_words(error)}. Make a new one.") from error
 
 
 class ExecutorEvaluator(ParallelEvaluator):
@@ -209,6 +308,11 @@ class ExecutorEvaluator(ParallelEvaluator):
     The executor stays yours: it isn't shut down. Timeouts count from submission, which is the start where the executor
     has as many workers as stated and no other work. No executor can end a running call: after a timeout the
     trial has failed, but its worker is lost until the call returns; if all are lost, the run waits, with a warning.
+
+    A trial fails by what its evaluation does. What the engine loses (a worker that died, was pre-empted or has lost
+    its connection; a cancelled call) is tried again, at most `lost_retries` times. Then the trial has failed if others
+    have come back meanwhile; otherwise, as when the engine is gone, the run ends with an EvaluatorError, and the trial
+    stays pending.
 
     If a worker of a `ProcessPoolExecutor` dies, the pool breaks and is replaced by one like it; the trials that ran are
     tried again, one at a time, to find the one that killed it. dask tries again by itself, on other workers. Where
@@ -220,8 +324,9 @@ class ExecutorEvaluator(ParallelEvaluator):
         executor: any `concurrent.futures.Executor`; in a configuration the class_path of one, such as
             `concurrent.futures.ThreadPoolExecutor`, and its init_args.
         workers: how many trials are evaluated at the same time; default as many as the executor has.
-        timeout: seconds that one attempt may take; None for no limit.
-        retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
+        timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
+        retries: how many times a trial is tried again that failed: raised, gave no number, timed out.
+        lost_retries: how many times a trial is tried again that the engine has lost.
 
     Raises:
         SettingError: for a setting outside its range, an executor that doesn't say how many workers it has, or an
@@ -242,8 +347,9 @@ class ExecutorEvaluator(ParallelEvaluator):
         objective: Objective,
         executor: Executor,
         workers: int | None = None,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         retries: int = 0,
+        lost_retries: int = LOST_RETRIES,
     ):
         check_objective(objective)
         if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
@@ -251,7 +357,7 @@ class ExecutorEvaluator(ParallelEvaluator):
                 f"executor must be an executor of concurrent.futures, but got {executor!r:.100}. Give an object, as "
                 "ThreadPoolExecutor(4)."
             )
-        super().__init__(_workers_of(executor) if workers is None else workers, timeout, retries)
+        super().__init__(_workers_of(executor) if workers is None else workers, timeout, retries, lost_retries)
         if isinstance(executor, ProcessPoolExecutor):
             pickled(objective)
         self.objective, self.executor = objective, executor

@@ -4,14 +4,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from multiprocessing import get_context
 from time import monotonic, sleep
+from uuid import uuid4
 
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import SettingError
 from deepbore.evaluators.base import check_objective
-from deepbore.evaluators.executor import Attempt, ParallelEvaluator, pickled, submitted
+from deepbore.evaluators.executor import LOST_RETRIES, Attempt, ParallelEvaluator, pickled, submitted
 from deepbore.worker import process as worker
 from deepbore.worker.objective import Objective
 
@@ -25,18 +27,23 @@ class ProcessEvaluator(ParallelEvaluator):
     """Evaluates in processes of its own on this machine; an attempt that takes too long, or dies, affects no other.
 
     Each worker is a spawned process, started with the run and ended with it. One that is out of time is killed and
-    replaced. When a worker ends, for whatever reason, so do the processes that it has started. Numeric libraries get an
-    equal share of this process's threads in each, unless OMP_NUM_THREADS is set. Timeouts don't count the start of a
-    process.
+    replaced. One that dies is noticed within a second, and replaced; its trial is tried again, since a machine that is
+    short of memory may kill any process, and fails if that kills `lost_retries` more.
+
+    When a worker ends, for whatever reason, so do the processes that it has started: those of its process group, and on
+    Linux those in a session of their own, too, which inherit the variable DEEPBORE_WORKER. A process that is to outlive
+    it is started without that variable. Numeric libraries get an equal share of this process's threads in each, unless
+    OMP_NUM_THREADS is set. Timeouts don't count the start of a process.
 
     Args:
         objective: configuration -> value: picklable, so a function of an importable module, or an object of such a
             class. Each worker loads it once.
         workers: how many trials are evaluated at the same time, each in a process.
-        timeout: seconds that one attempt may take; None for no limit.
-        retries: how many times a trial is tried again that failed: raised, gave no number, timed out, lost its worker.
+        timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
+        retries: how many times a trial is tried again that failed: raised, gave no number, timed out.
         devices: GPUs, by number or name as in CUDA_VISIBLE_DEVICES. Each worker sees one of them alone, as "cuda" or
             "cuda:0", in turn where there are fewer than workers. None: all workers see what this process sees.
+        lost_retries: how many times a trial is tried again whose worker has died.
 
     Raises:
         SettingError: for a setting outside its range, or an objective that can't be sent to a process.
@@ -52,12 +59,13 @@ class ProcessEvaluator(ParallelEvaluator):
         self,
         objective: Objective,
         workers: int = 2,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         retries: int = 0,
         devices: Sequence[int | str] | None = None,
+        lost_retries: int = LOST_RETRIES,
     ):
         check_objective(objective)
-        super().__init__(workers, timeout, retries)
+        super().__init__(workers, timeout, retries, lost_retries)
         self.devices = _device_names(devices)
         self.objective, self._pickled = objective, pickled(objective)
         self._processes: list[_Process] = []
@@ -113,6 +121,9 @@ class ProcessEvaluator(ParallelEvaluator):
     def _give_up(self, attempt: Attempt) -> None:
         self._replace(attempt.executor)
 
+    def _dead(self) -> set[Executor]:
+        return {process.executor for process in self._processes if process.has_died}
+
     def _replace(self, executor: Executor) -> None:
         (k,) = (k for k, process in enumerate(self._processes) if process.executor is executor)
         self._processes[k].end()
@@ -138,9 +149,15 @@ class _Process:
     def __init__(self, pickled: bytes, environment: Mapping[str, str]):
         spawn = get_context("spawn")
         self.executor = ProcessPoolExecutor(1, spawn, initializer=worker.begin)
-        with _inherited(environment):
+        self._mark = uuid4().hex
+        with _inherited({**environment, worker.MARK: self._mark}):
             self.ready: Future[None] = self.executor.submit(worker.load, pickled)
         (self._process,) = self.executor._processes.values()  # Python 3.14 can kill it, older ones need this
+
+    @property
+    def has_died(self) -> bool:
+        """Whether the process itself has ended: its pipes stay open as long as processes live that it has forked."""
+        return self._process.exitcode is not None
 
     def end(self, grace: float = 0.0) -> None:
         """Waits so many seconds for the exit, then kills the process and all that it has started."""
@@ -148,6 +165,7 @@ class _Process:
         exitcode = self._exitcode(grace)
         if self._process.pid is not None:
             worker.kill_group(self._process.pid)  # also after a clean exit: the objective's own processes may still run
+            worker.kill_marked(self._mark)
         if exitcode != 0:
             self._process.kill()
             self._exitcode(GRACE)

@@ -54,6 +54,8 @@ class Labelling(Component, ABC):
     Only the labelling decides which values are good. Classifiers, acquisitions and candidates use its labels and grades
     of constraints, besides budgets and earlier tasks, but no values.
 
+    The observations may have fewer rows than at the last call: trials can be withdrawn, and later rows then move up.
+
     Attributes:
         outputs: the number of columns of z.
         objectives: the number of objectives; None for any.

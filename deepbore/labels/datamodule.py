@@ -180,9 +180,12 @@ class LabelledObservations(LightningDataModule):
         return self.observations.space.without_fixed
 
     def labelled(self) -> LabelledBatch:
-        """All rows of this run with their current labels, without those of earlier tasks."""
+        """All rows of this run with their current labels, without those of earlier tasks.
+
+        Trials with suspicious values are labelled as failures; see `deepbore.data.suspicion`.
+        """
         self.latest = LabelledBatch.of(
-            self.observations.of_task(0), self.labels or default_labels(estimates_labels=True)
+            self.observations.believed.of_task(0), self.labels or default_labels(estimates_labels=True)
         )
         return self.latest
 
@@ -263,7 +266,8 @@ class EmphasiseChanges(WrappedLabels):
 
 
 def told_or_changed(before: Tensor, after: Tensor) -> Tensor:
-    """Which rows of `after` (n x k) are new, had no label before, or changed their class (n)."""
+    """Which rows of `after` (n x k) are new, had no label before, or changed their class (n); see `changed_rows`."""
+    before = before[: len(after)]
     known = after[: len(before)]
     changed = changed_rows(before, after)
     changed[: len(before)] |= ((before > 0) != (known > 0)).any(-1) | before.isnan().any(-1)
@@ -271,7 +275,11 @@ def told_or_changed(before: Tensor, after: Tensor) -> Tensor:
 
 
 def changed_rows(before: Tensor, after: Tensor) -> Tensor:
-    """Which rows of `after` (n x k) are new, or crossed 1/2 in some column, since `before` (m x k, m <= n): n."""
+    """Which rows of `after` (n x k) are new, or crossed 1/2 in some column, since `before` (m x k): n.
+
+    When trials are withdrawn, later rows move up, and count as changed where the labels of their places have.
+    """
+    before = before[: len(after)]
     changed = torch.ones(len(after), dtype=torch.bool, device=after.device)
     changed[: len(before)] = ((before >= 0.5) != (after[: len(before)] >= 0.5)).any(-1)
     return changed

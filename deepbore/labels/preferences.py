@@ -19,7 +19,7 @@ from deepbore.validation import of_kind
 
 LENGTH_SCALE = math.exp(-1.5)  # times sqrt(d), in units of a parameter's range: half of the first one of `KernelPLS`,
 # since smoother utilities leave it no uncertainty, and it makes tiny steps
-NUGGET = 1e-6  # relative to the variance, so that equal configurations do not make the covariance singular
+NUGGET = 1e-6  # relative to the variance, so that utilities of equal configurations may differ
 LATEST = 1000  # newest comparisons, which are used
 
 
@@ -53,7 +53,7 @@ class PreferenceLabels(Labelling):
             return Labels.none(observations, self.outputs)
         rows, numbered = compared_rows(pairs)
         points = observations.points[torch.from_numpy(rows)]
-        utilities = fitted_utilities(len(rows), numbered, _root(observations.space, points.cpu()))
+        utilities = fitted_utilities(len(rows), numbered, _covariance(observations.space, points.cpu()))
         values = torch.full_like(observations.values[:, 0], math.nan)
         values[torch.from_numpy(rows)] = values.new_tensor(-utilities)
         labels = self.base.labelled(values, np.sort(-utilities), observations)
@@ -62,11 +62,9 @@ class PreferenceLabels(Labelling):
         return replace(labels, weight=weight, metrics={})  # tau is of smoothed utilities, which are not displayed
 
 
-def _root(space: SearchSpace, points: Tensor) -> np.ndarray:
-    """The Cholesky factor of s^2 K (n x n)."""
+def _covariance(space: SearchSpace, points: Tensor) -> np.ndarray:
+    """s^2 K (n x n)."""
     x = Coordinates(space)(points) / (LENGTH_SCALE * math.sqrt(len(space)))
     r = (5 * squared_distances(x, x)).sqrt()
-    kernel = (1 + r + r * r / 3) * (-r).exp()
-    identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
-    root: np.ndarray = torch.linalg.cholesky(SCALE**2 * (kernel + NUGGET * identity)).numpy()
-    return root
+    covariance: np.ndarray = (SCALE**2 * (1 + r + r * r / 3) * (-r).exp()).numpy()
+    return covariance + NUGGET * SCALE**2 * np.eye(len(x))

@@ -23,7 +23,9 @@ from deepbore.errors import ValueTypeError
 from deepbore.loop.lightning import new_trainer, run_and_then
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
+from deepbore.loop.suspicious import name_suspicious
 from deepbore.strategies import Proposal, View
+from deepbore.strategies.confirming import confirming_points
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -59,27 +61,28 @@ class Engine:
         """
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
-            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_begun)
-            if not state.n_begun and state.space.is_high_dimensional:
+            sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed)
+            if not state.n_designed and state.space.is_high_dimensional:
                 sobol[:1] = state.space.in_the_middle(sobol[:1])
             return select_new(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():
             promising = state.earlier.promising(q)
             promising = promising[first_new_rows(promising, own, q)]
-        sobol = state.space.sobol(4 * q, state.seed, skip=len(own) // 2).to(own.points.device)
-        return select_new(alternating(promising, sobol, len(own) % 2), own, q, state.generator)
+        sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed // 2).to(own.points.device)
+        return select_new(alternating(promising, sobol, state.n_designed % 2), own, q, state.generator)
 
     def propose(self, q: int) -> Proposal:
         """q distinct new points by the strategy (q x d), or points of the design while it is not ready.
 
         With black-box constraints but no feasible trial yet, the strategy proposes even if it is not ready: only the
-        model of the constraints is used.
+        model of the constraints is used. The first points are beside a value that is suspiciously good, if there is one
+        that no trial beside it has confirmed or refuted.
 
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
             RankError: if a rank has died.
         """
-        strategy = self.state.strategy
+        state, strategy = self.state, self.state.strategy
         with one_thread():
             view = self.view()
             constraints_known = self._learn_constraints(view)
@@ -87,7 +90,12 @@ class Engine:
             ready = view.agreed(lambda: strategy.fit(view), "the strategy could not be trained, exploring instead: %s")
             seeks_feasible = view.feasibility is not None and view.feasibility.none_feasible
             if constraints_known and (ready or seeks_feasible):
-                return strategy.propose(view, q)
+                name_suspicious(state.observations, aloud=self.ranks.is_first)
+                beside = confirming_points(view, state.observations, q)
+                if len(beside) == q:
+                    return Proposal(beside)
+                found = strategy.propose(view.beside(beside) if len(beside) else view, q - len(beside))
+                return Proposal(torch.cat([beside, found.points]), found.model) if len(beside) else found
         return Proposal(self.design(q))
 
     def view(self) -> View:
@@ -148,16 +156,22 @@ class Engine:
         """The number of trials that need no new configuration: queued ones and promotions."""
         if self.state.observations.budget is None:
             return len(self.state.queue)
+        self._drop_withdrawn_promotions()
         return len(self.state.queue) + max(len(self.state.pending_promotions), len(self._promotions))
 
     @property
     def _promotions(self) -> Promotions:
-        """The current promotions; cached until a trial is asked for, told or added, or parameters are fixed."""
+        """The current promotions; cached until trials or fixed parameters change."""
         observations = self.state.observations
-        now = len(observations), len(observations.pending_rows), observations.space.fixed
+        now = len(observations), len(observations.pending_rows), observations.revision, observations.space.fixed
         if self._found is None or self._found[0] != now:
-            self._found = now, Promotions(observations)
+            self._found = now, Promotions(observations.believed)
         return self._found[1]
+
+    def _drop_withdrawn_promotions(self) -> None:
+        """Forgets promotions, lost in a crash, of trials that were withdrawn since."""
+        waiting, status = self.state.pending_promotions, self.state.observations.status
+        waiting[:] = [each for each in waiting if status[each[0]] != Status.WITHDRAWN]
 
     @property
     def _n_new_in_queue(self) -> int:
@@ -199,6 +213,7 @@ class Engine:
         q = max(0, q)
         if self.state.observations.budget is None:
             return []
+        self._drop_withdrawn_promotions()
         if self.state.pending_promotions and of is None:  # no others: these depend on the results
             with self._taken(self.state.pending_promotions, q) as promised:
                 return self._reserve_again([Promotion(*each) for each in promised])
@@ -232,9 +247,12 @@ class Engine:
         """Records the outcome of a pending trial; a wrong number of values is recorded as a failure.
 
         Returns:
-            The recorded outcome; the earlier one if the trial was told in the meantime.
+            The recorded outcome; the earlier one if the trial was told in the meantime. Of a trial that was withdrawn
+            in the meantime nothing is recorded.
         """
         known = self.state.observations.trial(trial.id)
+        if known.status is Status.WITHDRAWN:
+            return outcome
         if known.status is not Status.PENDING:
             return _outcome_of(known)
         try:

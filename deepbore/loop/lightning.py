@@ -4,6 +4,8 @@
 
 - `trainer.fit_loop.max_epochs` may be set between two fits, so that one Trainer runs some epochs at a time;
 - a `fit` that is interrupted by Ctrl-C raises `SystemExit` or another error, with `KeyboardInterrupt` in its contexts;
+- a `fit` puts a handler of SIGTERM over the program's own, before `on_train_start`, and restores that at its end;
+- a trainer with the plugin `LightningEnvironment` looks for no cluster;
 - `trainer.callbacks` is a list that is read at every hook;
 - the launcher of other ranks has its own logger;
 - a module keeps its trainer in `_trainer`.
@@ -17,11 +19,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
+from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint, LambdaCallback, ModelSummary, ProgressBar
+from lightning.pytorch.plugins.environments import LightningEnvironment
 from torch import nn
 
 from deepbore.classifiers import Classifier
@@ -90,7 +94,7 @@ class Models(LightningModule):
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
-    """A minimal trainer on one device, without logger, checkpoints or progress bar."""
+    """A minimal trainer on one device, without logger, checkpoints or progress bar, whatever cluster this is on."""
     device = torch.device(device)
     with quiet():
         return Trainer(
@@ -101,11 +105,14 @@ def new_trainer(device: torch.device | str = "cpu") -> Trainer:
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
+            plugins=[LightningEnvironment()],
         )
 
 
 def run(trainer: Trainer, module: Classifier | Models, data: LabelledObservations, epochs: int | None = None) -> None:
     """One `fit` for so many more epochs; None for the limit of the trainer, or no limit (Lightning's default is 1000).
+
+    SIGTERM, which Lightning would note and forget, goes to the program's own handler, and ends it if there is none.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, which Lightning would turn into an exit of the whole program.
@@ -115,7 +122,7 @@ def run(trainer: Trainer, module: Classifier | Models, data: LabelledObservation
         trainer.fit_loop.max_epochs = trainer.current_epoch + epochs
     elif trainer.fit_loop.max_epochs is None:
         trainer.fit_loop.max_epochs = -1
-    with quiet(), _interruptible():
+    with quiet(), _own_sigterm(trainer), _interruptible():
         trainer.fit(module, datamodule=data)
 
 
@@ -235,6 +242,33 @@ def _levels() -> list[int]:
 def _set_levels(levels: list[int]) -> None:
     for name, level in zip(LOGGERS, levels, strict=True):
         logging.getLogger(name).setLevel(level)
+
+
+@contextmanager
+def _own_sigterm(trainer: Trainer) -> Iterator[None]:
+    """A context in which a `fit` leaves SIGTERM to the program's own handler, or to one that ends the program."""
+    if threading.current_thread() is not threading.main_thread():  # no signal comes there
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    own = _ends_program if before == signal.SIG_DFL else before
+    _restore_sigterm(own)
+    try:
+        with listening(trainer, LambdaCallback(on_train_start=lambda *_: _restore_sigterm(own))):
+            yield
+    finally:
+        _restore_sigterm(before)
+
+
+def _restore_sigterm(handler: Any) -> None:
+    if handler is not None:  # of a program in C
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _ends_program(number: int, _frame: FrameType | None) -> None:
+    """What happens without a handler."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 @contextmanager

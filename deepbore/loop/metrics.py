@@ -63,17 +63,18 @@ class Metrics:
 
     def relabelled(self, batch: LabelledBatch, observations: Observations) -> None:
         """Updates the metrics with the labels of an iteration (rows of this run only)."""
-        status = observations.status
-        self._count_flips(batch.z, status[observations.tasks == 0] if observations.task_names else status)
-        told = [row for row in self._forecasts if observations.status[row] != Status.PENDING]
-        for row in told:
-            place = int((observations.tasks[:row] == 0).sum()) if observations.task_names else row
-            self._errors.append((self._forecasts.pop(row) - float(batch.z[place].mean())) ** 2)
+        own = observations.own_rows
+        self._count_flips(batch.z, observations.status[own])
+        for row in [row for row in self._forecasts if observations.status[row] != Status.PENDING]:
+            expected, place = self._forecasts.pop(row), int(torch.searchsorted(own, row))
+            if observations.status[row] != Status.WITHDRAWN:
+                self._errors.append((expected - float(batch.z[place].mean())) ** 2)
 
     def _count_flips(self, z: Tensor, status: Tensor) -> None:
-        if len(self._rows):
-            before = self._before.to(z)
-            self.label_flips = float(changed_rows(before, z[self._rows.to(z.device)]).float().mean())
+        kept = self._rows.to(z.device) < len(z)  # fewer, where trials were withdrawn
+        if bool(kept.any()):
+            rows, before = self._rows.to(z.device)[kept], self._before.to(z)[kept]
+            self.label_flips = float(changed_rows(before, z[rows]).float().mean())
         rows = torch.arange(0, len(z), max(1, math.ceil(len(z) / ROWS)), device=z.device)
         self._rows = rows[status[rows] != Status.PENDING]
         self._before = z[self._rows]
@@ -113,9 +114,11 @@ def hypervolume_so_far(observations: Observations) -> dict[str, float]:
     """The volume that the front dominates, in the units of the objectives; empty for more than four objectives.
 
     The reference point is the worst value of each objective among the first ten trials that have not failed. It does
-    not depend on later trials, and late outcomes of these ten can only move it outwards, so the volume never falls.
+    not depend on later trials, and late outcomes of these ten can only move it outwards, so the volume never falls
+    unless trials are withdrawn or corrected.
     """
-    first = ((observations.status != Status.FAILED) & (observations.tasks == 0)).nonzero().squeeze(-1)[:DESIGN]
+    own = observations.own_rows
+    first = own[observations.status[own] != Status.FAILED][:DESIGN]
     complete = first[observations.status[first] == Status.COMPLETE]
     if observations.k > MEASURED or not len(complete):
         return {}

@@ -83,6 +83,7 @@ def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Ten
     Infeasible rows are last, by their violation; see `best_first`.
     """
     there = observations.budgets == rung
-    n = int((there & (observations.status != Status.PENDING)).sum())
-    rows = (there & (observations.status == Status.COMPLETE)).nonzero().squeeze(-1)
+    complete, failed = observations.status == Status.COMPLETE, observations.status == Status.FAILED
+    n = int((there & (complete | failed)).sum())
+    rows = (there & complete).nonzero().squeeze(-1)
     return observations.best_first(rows)[: math.floor(n / budget.factor + 1e-9)]

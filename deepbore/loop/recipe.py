@@ -8,7 +8,7 @@ from typing import Any
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
 from deepbore.classifiers import Classifier, at_budgets
-from deepbore.component import alike, class_name, describe, make
+from deepbore.component import alike, class_name, describe, make, settings_in
 from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, PreferenceLabels
@@ -143,6 +143,7 @@ class Recipe:
         Raises:
             SettingError: for a component that the header cannot describe, and that is not given.
         """
+        check_described(described)
         recipe = cls.resolve(
             space, objectives, **parts_of(described, changed), budget=budget, by_preference=by_preference
         )
@@ -236,6 +237,18 @@ def given_names(settings: Mapping[str, Any]) -> frozenset[str]:
     return frozenset("labels" if name == "gamma" else name for name, part in settings.items() if part is not None)
 
 
+def check_described(described: Any) -> None:
+    """Raises SettingError unless a header describes a recipe by the names of its parts."""
+    known = {*KINDS, "turns", "n_initial", "given"}
+    if not isinstance(described, Mapping) or not known.issuperset(described):
+        raise SettingError(f"a journal's recipe must have parts of {sorted(known)}, but got {described!r:.200}.")
+    for name in {"turns", "given"} & described.keys():
+        if not isinstance(described[name], list):
+            raise SettingError(f"the journal's {name} must be a list, but got {described[name]!r:.100}.")
+    if not all(isinstance(name, str) and name in described for name in described.get("given", ())):
+        raise SettingError(f"the journal's given parts must be among its parts, but got {described['given']!r:.100}.")
+
+
 def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings for `Recipe.resolve`: given ones, and the others from a header (see `Recipe.again`)."""
     settings = {name: part for name, part in given.items() if part is not None}
@@ -265,8 +278,8 @@ def _made(name: str, described: Any) -> Any:
 def shown(described: Any) -> str:
     """A description on one line: GreedyBatch(reach=0.3)."""
     if isinstance(described, Mapping) and "class_path" in described:
-        settings = ", ".join(f"{name}={shown(value)}" for name, value in described["init_args"].items())
-        return f"{class_name(described)}({settings})"
+        settings = [f"{name}={shown(value)}" for name, value in settings_in(described).items()]
+        return f"{class_name(described)}({', '.join(settings)})"
     if isinstance(described, list):
         return f"[{', '.join(map(shown, described))}]"
     return repr(described)

@@ -23,7 +23,8 @@ def recommend(state: RunState) -> int | None:
     """The row of the feasible trial whose configuration has the greatest predicted label; None without feasible trials.
 
     A copy of the classifier is trained on all outcomes; the run and its random numbers are unchanged. Ties are broken
-    by the best value. Before the end of the design, and while the classifier is not ready, only values are used.
+    by the best value. Trials with suspicious values are left out, unless there are no others. Before the end of the
+    design, and while the classifier is not ready, only values are used.
 
     Raises:
         SettingError: with several objectives; or for a classifier or labels that can't be copied.
@@ -31,9 +32,11 @@ def recommend(state: RunState) -> int | None:
     best = state.observations.best
     if best is None:
         return None
+    rows = considered_rows(state.observations.believed)
+    if not rows:
+        return best.id
     if state.n_missing:
-        return considered_rows(state.observations)[0]
-    rows = considered_rows(state.observations)
+        return rows[0]
     expected = expected_labels(state, rows)
     if expected is None:
         return rows[0]

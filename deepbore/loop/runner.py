@@ -2,13 +2,39 @@
 
 import math
 
-from deepbore.data.outcome import LostWorker
+from deepbore.data.outcome import LostWorker, Mistake
+from deepbore.errors import ObjectiveError
 from deepbore.evaluators import Evaluator
-from deepbore.evaluators.base import warn
+from deepbore.evaluators.base import Finished, warn
 from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import in_caller_state
 from deepbore.loop.stopping import RunControl
+from deepbore.space import SearchSpace
+
+
+def mistake_in(one: Finished, space: SearchSpace) -> str:
+    """The complaint about a mistake in the program that an evaluation has met; empty for other outcomes."""
+    trial, outcome = one
+    if not isinstance(outcome, Mistake):
+        return ""
+    stays = (
+        f"That is a mistake in the program, and not a failure of the configuration: trial {trial.id} stays pending, and "
+        "the next run begins with it."
+    )
+    trace = outcome.attributes.get("traceback", "")
+    if not outcome.missing:
+        return f"the run ends, because the objective says {outcome.reason}. {stays} Fix the objective.\n\n{trace}"
+    inactive = [name for name in outcome.missing if name in space.parameters and name not in trial.params]
+    if not inactive:
+        return ""
+    name = inactive[0]
+    parents = {each.parent: trial.params.get(each.parent) for each in space.parameters[name].conditions}
+    under = ", ".join(f"{parent}={value!r}" for parent, value in parents.items())
+    return (
+        f"the run ends, because the objective reads {name!r}, which is inactive under {under}, so the configuration has no "
+        f"such name. {stays} Read it where its condition holds, or as params.get({name!r}).\n\n{trace}"
+    )
 
 
 class TrialRunner:
@@ -72,14 +98,18 @@ class TrialRunner:
             collected = self.evaluator.collect()
         # Ctrl-C also stops the processes of the user's executor: these trials have not failed
         interrupted = self.control.interrupts.pressed
-        finished = [one for one in collected if not (interrupted and isinstance(one.outcome, LostWorker))]
+        known = [one for one in collected if not (interrupted and isinstance(one.outcome, LostWorker))]
+        mistakes = [one for one in known if mistake_in(one, self.engine.state.space)]
+        finished = [one for one in known if one not in mistakes]
         recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # before any listener
         for trial, outcome in recorded:
             if outcome.has_failed and self.engine.ranks.is_first:
                 warn(f"trial {trial.id} failed with {trial.params}: {outcome.reason}")
             self.control.on_outcome(trial.id, outcome)
-        if len(finished) < len(collected):
+        if len(known) < len(collected):
             raise KeyboardInterrupt
+        if mistakes:
+            raise ObjectiveError(mistake_in(mistakes[0], self.engine.state.space))
         self.control.update()
         if self.control.is_over:
             self._withdraw()

@@ -4,6 +4,7 @@ import hashlib
 import io
 import logging
 import pickle
+import zipfile
 from collections.abc import Mapping, Sequence
 from copy import Error as CopyError, deepcopy
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from deepbore.classifiers import Classifier
 from deepbore.classifiers.earlier_tasks import EarlierTasks
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.data import journal_format
-from deepbore.data.journal import Journal, replace_file
+from deepbore.data.journal import Journal, content_of, open_regular, replace_file
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History
 from deepbore.errors import JournalError, SettingError
@@ -88,13 +89,13 @@ class RunState:
 
     @property
     def own(self) -> Observations:
-        """The observations of this run, without those of earlier tasks."""
-        return self.observations.of_task(0)
+        """The observations of this run, without those of earlier tasks; suspicious values count as failures."""
+        return self.observations.believed.of_task(0)
 
     @property
     def has_earlier_tasks(self) -> bool:
         """Whether there are trials of earlier tasks."""
-        return bool(self.observations.task_names)
+        return bool(self.observations.n_earlier)
 
     def with_earlier_tasks(self, batch: LabelledBatch) -> LabelledBatch:
         """A labelled batch of this run, preceded by rows of earlier tasks, if any."""
@@ -102,10 +103,17 @@ class RunState:
 
     @property
     def n_begun(self) -> int:
-        """The number of trials of this run; promoted ones count once, those of earlier tasks do not count."""
+        """The number of trials of this run; promoted ones count once, withdrawn and earlier ones not."""
         if self.observations.budget is not None:
             return self.observations.n_distinct
-        return len(self.observations) - self.observations.n_earlier
+        return len(self.observations) - self.observations.n_earlier - self.observations.n_withdrawn
+
+    @property
+    def n_designed(self) -> int:
+        """The number of points of the design's sequence that are used up, if all trials of this run are of it."""
+        if self.observations.budget is not None:
+            return self.n_begun + self.observations.n_withdrawn
+        return int((self.observations.tasks == 0).sum()) if self.observations.task_names else len(self.observations)
 
     @property
     def n_missing(self) -> int:
@@ -255,7 +263,11 @@ def as_seed(seed: Any) -> int:
 
 MAGIC = b"deepbore snapshot 2\n"  # then the SHA-256 of the rest, in binary
 DIGEST = 32
-DAMAGED = (OSError, RuntimeError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, EOFError)
+LARGEST, MOST_VALUES = 2**32, 10**6  # bytes of a snapshot; values in it, where a tensor is one
+DAMAGED = (
+    *(OSError, RuntimeError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, EOFError),
+    *(zipfile.BadZipFile, OverflowError, AssertionError, MemoryError),
+)
 
 
 def snapshot_path(journal: Path) -> Path:
@@ -293,20 +305,23 @@ def load(journal: Journal) -> Mapping[str, Any]:
         JournalError: if it is missing, damaged, or of another run.
     """
     path = snapshot_path(journal.path)
-    if not path.exists():
-        raise JournalError("it is missing")
     try:
-        content = path.read_bytes()
+        content = content_of(path, LARGEST)
+    except FileNotFoundError:
+        raise JournalError("it is missing") from None
     except OSError as error:
         raise JournalError(f"it can't be read ({error})") from error
     head, payload = content[: len(MAGIC) + DIGEST], content[len(MAGIC) + DIGEST :]
     if head != MAGIC + hashlib.sha256(payload).digest():
         raise JournalError("it is damaged, or no snapshot of this version")
     try:
-        kept: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+        with zipfile.ZipFile(io.BytesIO(payload)) as archive:  # torch would unpack what is packed a thousandfold
+            if any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist()):
+                raise JournalError("it is packed, which no snapshot is")
+        kept = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
     except DAMAGED as error:
         raise JournalError(f"it is damaged ({type(error).__name__})") from error
-    if kept["run"] != journal.run_id:
+    if not isinstance(kept, dict) or kept.get("run") != journal.run_id:
         raise JournalError("it is of another run")
     return kept
 
@@ -319,7 +334,7 @@ def _pickled(kept: Mapping[str, Any]) -> bytes:
 
 def _refuse_foreign(path: Path) -> None:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             begins = file.read(len(MAGIC))
     except FileNotFoundError:
         return
@@ -364,22 +379,44 @@ def _take(state: RunState, history: History) -> None:
         JournalError: if there is none that matches.
     """
     kept = load(history.journal)
+    try:
+        _check_size(kept)
+        _take_from(kept, state, history)
+    except DAMAGED as error:
+        if isinstance(error, JournalError):
+            raise
+        raise JournalError(f"it does not fit: {error}") from error
+
+
+def _take_from(kept: Mapping[str, Any], state: RunState, history: History) -> None:
+    """Restores the state from the content of a snapshot; raises one of `DAMAGED` if it is none of this run."""
     if differences := state.recipe.differences(kept["recipe"]):
         raise JournalError(f"the settings differ: {'; '.join(differences)}")
     asked = history.observations.n_asked
-    written = asked - kept["state"]["asked"]
-    if not 0 <= written <= len(kept["points"]):
+    written, points = asked - kept["state"]["asked"], kept["points"]
+    if not points.is_contiguous() or points.shape[1:] != (len(state.space),):  # a view may have any number of rows
+        raise JournalError(f"its points are of shape {tuple(points.shape)}")
+    if not 0 <= written <= len(points):
         raise JournalError(f"it knows of {kept['state']['asked']} trials, the journal of {asked}")
-    try:
-        state.load_state_dict(kept["state"])
-    except DAMAGED as error:
-        raise JournalError(f"it does not fit: {error}") from error
-    lost, promoted = list(kept["points"][written:]), kept.get("promoted")
+    state.load_state_dict(kept["state"])
+    lost, promoted = list(points[written:]), kept.get("promoted")
     if promoted:  # True in older snapshots, which do not list the promotions
         state.pending_promotions = [] if promoted is True else [*promoted[written:], *state.pending_promotions]
         lost = []
     waiting = [*lost, *state.queue]  # also points lost in an earlier crash
     state.queue = [*waiting, *without(history.queue, waiting)]
+
+
+def _check_size(kept: Any) -> None:
+    """Raises JournalError for data that contain themselves, or the same over and over: as text they have no end."""
+    waiting, seen = [kept], 0
+    while waiting:
+        each = waiting.pop()
+        seen += 1
+        if isinstance(each, (dict, list, tuple)):
+            waiting.extend(each.values() if isinstance(each, dict) else each)
+        if seen + len(waiting) > MOST_VALUES:
+            raise JournalError(f"it has more than {MOST_VALUES:,} values")
 
 
 def without(queue: Sequence[Tensor], points: Sequence[Tensor]) -> list[Tensor]:

@@ -11,6 +11,7 @@ from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -19,13 +20,13 @@ from torch import Tensor
 
 from deepbore.acquisition import LogExpectedImprovement
 from deepbore.compute.devices import one_thread
-from deepbore.data.outcome import Outcome, WrongReturn
+from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ObjectiveError, SettingError
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import in_caller_state
 from deepbore.loop.state import RunState
 from deepbore.strategies import Proposal
-from deepbore.validation import above, between, required, whole
+from deepbore.validation import above, between, required, seconds, whole
 
 MESSAGE = "{}: the run ends when the running trials are done; once more ends it at once."
 DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
@@ -142,7 +143,7 @@ class NoImprovement(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        return state.observations.n_since_best >= self.trials
+        return state.observations.believed.n_since_best >= self.trials
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ class TargetReached(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        best = state.observations.best
+        best = state.observations.believed.best
         if best is None or best.value is None:
             return False
         return best.value <= self.value if state.observations.direction == "minimize" else best.value >= self.value
@@ -256,7 +257,7 @@ class RunControl:
         timeout: seconds after `begin`, > 0, after which no trial is started; None for no limit.
         max_failures: the number of failures (>= 1) without a success that raises ObjectiveError; None for no limit.
         listeners: called after each trial, on the first rank only.
-        unlocked: a context in which other threads may use the study, entered while waiting for trials.
+        unlocked: a context in which the study may be used, entered while waiting for trials, and by the listeners.
 
     Attributes:
         is_over: whether no further trial may start.
@@ -269,18 +270,20 @@ class RunControl:
     def __init__(
         self,
         rules: Sequence[StopRule] = (),
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         max_failures: int | None = None,
         listeners: Sequence[Listener] = (),
         unlocked: Callable[[], AbstractContextManager[object]] = nullcontext,
     ):
-        above(0, timeout=timeout)
+        limit = seconds(timeout)
+        above(0, timeout=limit)
         whole(1, max_failures=max_failures)
         self.rules, self.max_failures, self.listeners, self.unlocked = tuple(rules), max_failures, listeners, unlocked
-        self.timeout = math.inf if timeout is None else float(timeout)
+        self.timeout = math.inf if limit is None else float(limit)
         self.interrupts = Interrupts()
         self.is_over = self._is_enough = False
         self._failures, self._has_success = 0, False
+        self._last = Outcome.failure()
         self._error: ObjectiveError | None = None
         self._started = time.monotonic()
 
@@ -306,7 +309,7 @@ class RunControl:
         self._judge(outcome)
         self._is_enough = self._is_enough or any(rule.is_met(self.engine.state) for rule in self.rules)
         if self.engine.ranks.is_first:
-            with in_caller_state():
+            with self.unlocked(), in_caller_state():
                 for listener in self.listeners:
                     listener(row, outcome)
 
@@ -337,9 +340,17 @@ class RunControl:
         self.is_over = any(each for each, _ in of_all)
         self.interrupts.pressed = any(pressed for _, pressed in of_all)
 
+    def end(self) -> None:
+        """Raises ObjectiveError if all evaluations have failed, and the study knows no value from before."""
+        if self.max_failures is None or self._has_success or not self._failures:
+            return
+        if int(Status.COMPLETE) not in self.engine.state.own.status:
+            raise self._of_failures()
+
     def _judge(self, outcome: Outcome) -> None:
         """Sets the error of an objective whose first result is not a value, or which only fails."""
         is_first = not (self._failures or self._has_success)
+        self._last = outcome
         self._failures += outcome.has_failed
         self._has_success = self._has_success or not outcome.has_failed
         if is_first and isinstance(outcome, WrongReturn):
@@ -348,8 +359,13 @@ class RunControl:
                 'objective; if there is no value, it may return float("nan").'
             )
         elif not self._has_success and self._failures == self.max_failures:
-            self._error = ObjectiveError(
-                f"the run ends, because all of its {self._failures} evaluations have failed. The outcomes are kept. "
-                f"Fix the objective, or give max_failures=None. The last one said: {outcome.reason or 'nothing'}"
-                + (f"\n\n{trace}" if (trace := outcome.attributes.get("traceback")) else "")
-            )
+            self._error = self._of_failures()
+
+    def _of_failures(self) -> ObjectiveError:
+        """The error of an objective that only fails."""
+        trace = self._last.attributes.get("traceback")
+        return ObjectiveError(
+            f"the run ends, because all of its {self._failures} evaluations have failed. The outcomes are kept. "
+            f"Fix the objective, or give max_failures=None. The last one said: {self._last.reason or 'nothing'}"
+            + (f"\n\n{trace}" if trace else "")
+        )

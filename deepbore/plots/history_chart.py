@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 
 import numpy as np
 
-from deepbore.component import class_name
+from deepbore.component import class_name, settings_in
 from deepbore.data.array_ranking import best_and_tau, best_so_far
 from deepbore.data.ranking import best_among, front, is_feasible, may_be_best
 from deepbore.data.replay import Record
@@ -40,10 +40,10 @@ def gamma_of(header: Mapping[str, Any]) -> float | None:
     """
     if "budget" in header:
         return None
-    described = header.get("recipe", {}).get("labels") or {}
+    described = header.get("recipe", {}).get("labels")
     while class_name(described) == "EmphasiseChanges":  # which weighs the rows of another labelling
-        described = described["init_args"]["base"]
-    given = described.get("init_args", {}).get("gamma", GAMMAS.get(class_name(described)))
+        described = settings_in(described).get("base")
+    given = settings_in(described).get("gamma", GAMMAS.get(class_name(described)))
     return float(given) if isinstance(given, (int, float)) and 0 < given < 1 else None
 
 
@@ -64,6 +64,7 @@ class History:
         tau: the threshold of the good values after each; None for labels without one (n).
         name_of_tau: with its gamma.
         sign: -1 where values are maximised, else 1.
+        doubted: which are suspicious, so that the axis does not reach for them (n); none where that is not known.
         is_one_of_several: whether these are the first of several values, of which there is no best one.
     """
 
@@ -77,6 +78,7 @@ class History:
     name_of_tau: str
     sign: float
     is_one_of_several: bool = False
+    doubted: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -120,7 +122,8 @@ class History:
     @property
     def axis(self) -> ValueAxis | None:
         """The axis of this run's values, or of all, if it has none yet."""
-        return ValueAxis.of(self.values[self.own], self.sign) or ValueAxis.of(self.values, self.sign)
+        trusted = self.own if self.doubted is None else self.own & ~self.doubted
+        return ValueAxis.of(self.values[trusted], self.sign) or ValueAxis.of(self.values, self.sign)
 
     @property
     def name(self) -> str:
@@ -141,6 +144,7 @@ def _of_record(
         values=first_values(trials),
         counted=np.array([may_be_best(trial) for trial in trials], dtype=bool),
         own=np.array([trial.task is None for trial in trials], dtype=bool),
+        doubted=np.array([trial.suspicious is not None for trial in trials], dtype=bool),
         best=best_among(trials, direction, record.budget is not None),
         is_one_of_several=record.k > 1,
     )

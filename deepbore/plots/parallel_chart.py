@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepbore.component import is_number
 from deepbore.data.ranking import is_feasible
 from deepbore.data.replay import Record
 from deepbore.data.trial import Trial, sign_of
@@ -51,7 +52,7 @@ class DeclaredScale:
     def of(cls, declared: Mapping[str, Any], seen: Sequence[Any]) -> "DeclaredScale":
         """From a parameter's declaration; of a user's own type from the values that were seen."""
         low, high = declared.get("low"), declared.get("high")
-        if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low < high:
+        if all(map(is_number, (low, high, *seen))) and low < high:
             step = declared.get("step") or (1 if declared.get("type") == "integer" else 0)
             return cls(float(low), float(high), declared.get("log") is True and low > 0, step=float(step))
         given = declared.get("choices")
@@ -65,9 +66,10 @@ class DeclaredScale:
             known = [k for k, choice in enumerate(self.choices) if choice == value and type(choice) is type(value)]
             known = known or [k for k, choice in enumerate(self.choices) if str(choice) == str(value)] or [0]
             return known[0] / (len(self.choices) - 1) if len(self.choices) > 1 else 0.5
+        value = min(max(float(value), self.low), self.high)
         if not self.log:
-            return (float(value) - self.low) / (self.high - self.low)
-        return math.log(float(value) / self.low) / math.log(self.high / self.low)
+            return (value - self.low) / (self.high - self.low)
+        return math.log(value / self.low) / math.log(self.high / self.low)
 
     @property
     def ticks(self) -> list[Any]:

@@ -15,7 +15,6 @@ from deepbore.classifiers import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.component import Component
 from deepbore.data.observations import Observations
-from deepbore.data.outcome import Status
 from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, LabelledObservations, Labelling, Labels
@@ -97,8 +96,13 @@ def values_of(study: "Study") -> np.ndarray:
 
 
 def is_own(study: "Study") -> np.ndarray:
-    """Whether each trial is of this run, not of an earlier task, whose values may be on another scale (n)."""
-    own: np.ndarray = (study.observations.tasks == 0).cpu().numpy()
+    """Whether each trial is of this run (n): not of an earlier task, whose values may be on another scale.
+
+    Withdrawn trials are of none.
+    """
+    observations = study.observations
+    own = np.zeros(len(observations), dtype=bool)
+    own[observations.own_rows.cpu().numpy()] = True
     return own
 
 
@@ -289,12 +293,13 @@ def by_definition(study: "Study") -> Translation | None:
 
 def _along(values: np.ndarray, label: np.ndarray, sign: float) -> Translation | None:
     """The map along values (n, to minimise) and labels (n); None if one does not determine the other."""
-    order = np.lexsort((-label, values))  # the best first
-    y, z = values[order], label[order]
-    levels = np.unique(z)
+    z = label[np.lexsort((-label, values))]  # the best first
+    order = np.lexsort((values, label))
+    levels, first, count = np.unique(label[order], return_index=True, return_counts=True)
     if len(levels) < LEVELS or (np.diff(z) > 1e-9).any():
         return None
-    middles = np.array([np.median(y[z == level]) for level in levels])
+    y = values[order]
+    middles = (y[first + (count - 1) // 2] + y[first + count // 2]) / 2  # medians
     return Translation(levels, sign * middles, BY_DEFINITION)
 
 
@@ -303,8 +308,8 @@ def by_calibration(study: "Study", unseen: np.ndarray) -> Translation | None:
 
     Failures rank behind all others.
     """
-    finished = (study.observations.status != Status.PENDING).cpu().numpy()
-    known = finished & np.isfinite(unseen) & is_own(study)
+    is_pending = study.observations.pending.cpu().numpy()
+    known = ~is_pending & np.isfinite(unseen) & is_own(study)
     sign = sign_of(study.observations.direction)
     y = np.where(np.isnan(values_of(study)), np.inf, sign * values_of(study))[known]
     ranked = np.sort(y[np.isfinite(y)])

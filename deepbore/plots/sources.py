@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepbore.data.outcome import Status
 from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, Trial, sign_of
 from deepbore.errors import SettingError
@@ -25,12 +24,12 @@ def require_study(study: Any) -> None:
 def record_of(study: "Study") -> Record:
     """The record of a study, as its journal would give it."""
     observations = study.observations
-    return Record(study.state.header(), observations.directions, study.trials, observations.n_asked)
+    return Record(study.state.header(), observations.directions, list(study.trials), observations.n_asked)
 
 
 def finished_trials(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials that are not pending."""
-    return [trial for trial in trials if trial.status is not Status.PENDING]
+    """The trials that are complete or have failed."""
+    return [trial for trial in trials if trial.status.is_told]
 
 
 def first_values(trials: Sequence[Trial]) -> np.ndarray:

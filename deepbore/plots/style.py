@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepbore.text import visible
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -34,7 +36,7 @@ def shortened(text: Any, most: int) -> str:
         >>> shortened("model.init_args.lr", 12), shortened("a choice of many words", 12)
         ('…nit_args.lr', 'a choice of…')
     """
-    line = " ".join(str(text).split())
+    line = visible(" ".join(str(text).split()))
     if len(line) <= most:
         return line
     return f"…{line[1 - most :]}" if "." in line and " " not in line else f"{line[: most - 1].rstrip()}…"

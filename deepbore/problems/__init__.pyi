@@ -2,10 +2,12 @@
 
 from . import suites
 from .base import FunctionProblem, Problem, VectorProblem
+from .benchmarks.choices import Choices
 from .benchmarks.coco import Coco
 from .benchmarks.control import PolicySearch
 from .benchmarks.digits import Digits, DigitsUnderLimit
 from .benchmarks.engineering import PressureVessel, WeldedBeam
+from .benchmarks.networks import NetworkRun
 from .benchmarks.noise import Noisy
 from .benchmarks.racing import RacingLine
 from .benchmarks.robot_pushing import RobotPushing
@@ -45,6 +47,7 @@ __all__ = [
     "Ackley",
     "Branches",
     "Branin",
+    "Choices",
     "Coco",
     "CocoBiobjective",
     "Digits",
@@ -61,6 +64,7 @@ __all__ = [
     "LightningCLIProblem",
     "Michalewicz",
     "NASBench201",
+    "NetworkRun",
     "Noisy",
     "PolicySearch",
     "PressureVessel",

@@ -5,7 +5,9 @@
     tables                                           "hpolib/protein_structure", "nasbench201/cifar10", ...
     training                                         TrainingRun: "training/svm-digits", ...
     levels                                           the same, each range on ten levels: "levels/svm-digits", ...
+    networks, networks-noisy                         NetworkRun: "networks/optimizers-digits", ...
     branches                                         Branches: "branches/6x3-0" is the first of six models, 3 parameters
+    choices                                          Choices: "choices/nested-0", ...
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
     papers                                           problems of the papers in no other suite: "robot-pushing",
@@ -21,8 +23,9 @@
 | suite | for development | held out |
 |---|---|---|
 | COCO's | instances 1 to 5 | instances above 5 |
-| tables, training, branches | first half of the names, sorted by their SHA-256 | second half |
+| tables, training, networks, branches, choices | first half of the names, sorted by their SHA-256 | second half |
 | levels | as the same run of training | as the same run of training |
+| networks-noisy | as the same run of networks | as the same run of networks |
 | functions, noisy, papers, batch-bore, designs | all: they are too well known to hold any out | none |
 | control | none: no default was chosen by them | all |
 """
@@ -37,10 +40,12 @@ from typing import Literal
 
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
+from deepbore.problems.benchmarks.choices import FAMILIES, Choices
 from deepbore.problems.benchmarks.coco import Coco
 from deepbore.problems.benchmarks.control import TASKS, PolicySearch
 from deepbore.problems.benchmarks.digits import DigitsUnderLimit
 from deepbore.problems.benchmarks.engineering import PressureVessel, WeldedBeam
+from deepbore.problems.benchmarks.networks import TASKS as NETWORK_TASKS, NetworkRun
 from deepbore.problems.benchmarks.noise import Kind, Noisy
 from deepbore.problems.benchmarks.racing import RacingLine
 from deepbore.problems.benchmarks.robot_pushing import RobotPushing
@@ -99,10 +104,17 @@ TABLES: dict[str, Callable[[], Problem]] = {
 }
 TRAINING: dict[str, Callable[[], Problem]] = {f"training/{name}": partial(TrainingRun, name) for name in RUNS}
 LEVELS: dict[str, Callable[[], Problem]] = {f"levels/{name}": partial(TrainingRun, name, levels=10) for name in RUNS}
+NETWORKS: dict[str, Callable[[], Problem]] = {f"networks/{name}": partial(NetworkRun, name) for name in NETWORK_TASKS}
+NOISY_NETWORKS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the first evaluation
+    f"networks-noisy/{name}": partial(NetworkRun, name, True) for name in NETWORK_TASKS
+}
 BRANCHES: dict[str, Callable[[], Problem]] = {
     f"branches/{models}x{parameters}-{seed}": partial(Branches, models, parameters, seed)
     for models, parameters in ((6, 3), (12, 2))
     for seed in range(8)
+}
+CHOICES: dict[str, Callable[[], Problem]] = {
+    f"choices/{family}-{seed}": partial(Choices, family, seed) for family in FAMILIES for seed in range(10)
 }
 PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "robot-pushing": lambda _: RobotPushing(),
@@ -129,7 +141,15 @@ DESIGNS: dict[str, Callable[[], Problem]] = {
     "digits-under-limit": DigitsUnderLimit,
 }
 BATCH_BORE = ["camel", "hartmann3", "branin", "hartmann6", "rosenbrock5", "ackley10"]
-HALVED = {"tables": TABLES, "training": TRAINING, "levels": LEVELS, "branches": BRANCHES}
+HALVED: dict[str, dict[str, Callable[[], Problem]]] = {
+    "tables": TABLES,
+    "training": TRAINING,
+    "levels": LEVELS,
+    "networks": NETWORKS,
+    "branches": BRANCHES,
+    "choices": CHOICES,
+}
+SAME_HALVES = {"levels/": "training/", "networks-noisy/": "networks/"}
 WHOLE = {
     "noisy": [name for name, (function, _, _) in NOISY.items() if function not in CENTRED],
     "functions": [name for name in FUNCTIONS if name not in CENTRED],
@@ -138,7 +158,7 @@ WHOLE = {
     "designs": list(DESIGNS),
 }
 HELD_OUT = {"control": list(CONTROL)}
-SUITES = (*Coco.DIMENSIONS, *HALVED, *WHOLE, *HELD_OUT)
+SUITES = (*Coco.DIMENSIONS, *HALVED, "networks-noisy", *WHOLE, *HELD_OUT)
 
 
 def problem(name: str, seed: int = 0) -> Problem:
@@ -160,8 +180,9 @@ def problem(name: str, seed: int = 0) -> Problem:
     if name in NOISY:
         function, kind, share = NOISY[name]
         return Noisy(FUNCTIONS[function](), share * SPREADS[function], kind, seed)
-    if name in PAPERS:
-        return PAPERS[name](seed)
+    for seeded in (PAPERS, NOISY_NETWORKS):
+        if name in seeded:
+            return seeded[name](seed)
     for makers in (FUNCTIONS, DESIGNS, CONTROL, *HALVED.values()):
         if name in makers:
             return makers[name]()
@@ -179,8 +200,8 @@ def suite(
     """The names of a suite's problems, in a fixed order.
 
     Args:
-        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, levels, branches,
-            noisy, functions, papers, batch-bore, control or designs.
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, levels, networks,
+            networks-noisy, branches, choices, noisy, functions, papers, batch-bore, control or designs.
         half: "development", "held_out" or "all".
         dimensions: d, of a COCO suite; None for all.
         instances: of a COCO suite and of this half; None for 1 to 5, 6 to 15, or 1 to 15.
@@ -207,15 +228,21 @@ def suite(
         return [] if half == "held_out" else list(WHOLE[name])
     if name in HELD_OUT:
         return [] if half == "development" else list(HELD_OUT[name])
-    return halves(HALVED[name])[half]
+    return halves(NOISY_NETWORKS if name == "networks-noisy" else HALVED[name])[half]
 
 
 def halves(names: Iterable[str]) -> dict[Half, list[str]]:
     """Names sorted by their SHA-256 and cut in the middle; of an odd number, one more is for development.
 
-    A run on levels is sorted by the name of the run without levels.
+    A run on levels is sorted by the name of the run without levels, and one with noise by that of the run without.
     """
-    drawn = sorted(names, key=lambda name: sha256(name.replace("levels/", "training/").encode()).hexdigest())
+
+    def digest(name: str) -> str:
+        for suite, same in SAME_HALVES.items():
+            name = name.replace(suite, same)
+        return sha256(name.encode()).hexdigest()
+
+    drawn = sorted(names, key=digest)
     middle = (len(drawn) + 1) // 2
     return {"development": drawn[:middle], "held_out": drawn[middle:], "all": drawn}
 

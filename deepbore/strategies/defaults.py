@@ -10,6 +10,7 @@ from deepbore.labels import Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import ModelStrategy, Strategy
 from deepbore.strategies.near_best import NearBest
+from deepbore.strategies.neglected import NeglectedChoices
 from deepbore.strategies.other_branches import OtherBranches
 from deepbore.strategies.turns import Turns
 
@@ -33,7 +34,10 @@ def default_strategy(
     acquisition: Acquisition | None = None,
     candidates: Candidates | None = None,
 ) -> Strategy:
-    """The model of all observations, in turns with `NearBest` in continuous and `OtherBranches` in conditional spaces.
+    """The model of all observations, in turns with others where they have something to add.
+
+    These are `NearBest` in continuous spaces, `NeglectedChoices` in those with unordered choices, and `OtherBranches`
+    in conditional ones.
 
     The additional strategies need a `KernelPLS` with all hyperparameters learned, labels graded by value, and
     `LocalSearch` or a wrapper of it: for other models no benefit has been measured.
@@ -54,6 +58,8 @@ def default_strategy(
     others: list[Strategy] = []
     if space.is_continuous and search.nearby is not False:
         others.append(NearBest(**shared))
+    if any(not each.is_ordered for each in space.parameters.values()) and not classifier.noisy:
+        others.append(NeglectedChoices(**shared))
     if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
     return Turns([first, *others]) if others else first
@@ -70,7 +76,7 @@ def state_of_0_2(strategy: Strategy, state: Mapping[str, Any]) -> Mapping[str, A
     first = {name: state[name] for name in ("weights", "optimizers", "ready", "candidates")}
     if not isinstance(strategy, Turns):
         return first
-    kept = {NearBest: state.get("nearby", {}), OtherBranches: state.get("elsewhere", {})}
+    kept = {NearBest: state.get("nearby", {}), OtherBranches: state.get("elsewhere", {}), NeglectedChoices: {}}
     others = [kept[type(each)] for each in strategy.others]  # type: ignore[index]  # there are no others in a default
     had_turn = [
         bool(own.get("is_due", False)) if isinstance(each, NearBest) else not own.get("is_due", True)

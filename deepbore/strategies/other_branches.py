@@ -18,11 +18,11 @@ from deepbore.labels import LabelledBatch, Labelling
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import Proposal, Strategy, View
+from deepbore.strategies.subset import CONSIDERED, Subset, considered_rows, graded_alone
 
 FIRST = 10  # the first values, which the initial scale is computed from
 DETAIL = 0.01  # improvements below this share of the initial scale count as refinement
 ENOUGH = 10  # trials within a refinement of the best one from which a branch counts as refined
-CONSIDERED = 1000  # best rows, and newest rows, that are considered
 PENALTY = 1e3  # subtracted from the predicted label in excluded branches
 
 
@@ -134,17 +134,13 @@ class BranchModel(KernelPLS):
 
 
 @dataclass(frozen=True)
-class RemainingBranches:
-    """The rows outside the refined branches.
+class RemainingBranches(Subset):
+    """The rows outside the refined branches, graded among themselves.
 
     Attributes:
-        batch: the rows, graded among themselves.
-        ranked: their numbers, best first, failures last.
         excluded: the refined branches, b x c.
     """
 
-    batch: LabelledBatch
-    ranked: Tensor
     excluded: Tensor
 
 
@@ -170,10 +166,7 @@ def remaining_branches(
         labels: the labelling of the run.
     """
     detail = DETAIL * initial_scale(observations, labels)
-    newest = torch.arange(max(0, len(batch) - CONSIDERED), len(batch), device=batch.points.device)
-    best = observations.best_rows(CONSIDERED).to(newest)
-    rows = torch.cat([best[best < len(batch)], newest]).unique()  # newer rows have no label yet
-    rows = rows[batch.learned[rows]]
+    rows = considered_rows(batch, observations)
     values, here = observations.averaged.values[rows], branches(observations.space.without_fixed, batch.points[rows])
     excluded = here[:0]
     while bool((known := ~values.isnan()).any()):
@@ -186,10 +179,7 @@ def remaining_branches(
         rows, values, here = rows[~same], values[~same], here[~same]
     if not len(excluded) or not bool(known.any()):
         return None
-    ranked = values[known].sort().values.cpu().numpy()
-    z, _ = labels.label(values, ranked, threshold(ranked, labels.proportion(len(ranked))))
-    regraded = replace(batch.take(rows), z=z[:, None], best=1.0)
-    return RemainingBranches(regraded, rows[merit.argsort(stable=True)], excluded)
+    return RemainingBranches(**vars(graded_alone(batch, rows, values, labels)), excluded=excluded)
 
 
 def initial_scale(observations: Observations, labels: ThresholdFamily) -> float:

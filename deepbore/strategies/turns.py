@@ -18,9 +18,10 @@ from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
 class Turns(Strategy):
     """A first strategy, and others that make every other proposal where they apply.
 
-    A single point is proposed by the first of the others that applies (`Strategy.applies`), was not used for the
-    previous point, and is ready after training (`Strategy.fit`); if there is none, by the first strategy. A batch is
-    divided equally among the first and all others that apply and are ready; later shares avoid earlier points.
+    A single point is proposed by the first of the others that applies (`Strategy.applies`) and is ready after training
+    (`Strategy.fit`), unless one of those that apply was used for the previous point; then, and if there is none, by the
+    first strategy. A batch is divided equally among the first and all others that apply and are ready; later shares
+    avoid earlier points.
 
     Args:
         strategies: the first is a `ModelStrategy`, whose acquisition and optimiser the others use.
@@ -76,10 +77,11 @@ class Turns(Strategy):
     def _due(self, view: View, q: int) -> list[Strategy]:
         """The other strategies that propose now, at most one for a single point."""
         due: list[Strategy] = []
-        for number, each in enumerate(self.others):
-            if not each.applies(view):
-                continue
-            self._had_turn[number] = q > 1 or not self._had_turn[number]
+        applying = [number for number, each in enumerate(self.others) if each.applies(view)]
+        had_turn = any(self._had_turn[number] for number in applying)
+        for number in applying:
+            each = self.others[number]
+            self._had_turn[number] = q > 1 or not had_turn
             failure = f"{type(each).__name__} could not learn its rows, so it is skipped: %s"
             if self._had_turn[number] and view.agreed(partial(each.fit, view), failure):
                 due.append(each)

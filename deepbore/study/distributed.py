@@ -1,7 +1,7 @@
 """`DistributedStudy`: ask and tell in a program that runs on several ranks."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Unpack
@@ -152,6 +152,29 @@ class DistributedStudy:
         self._check_together(outcomes)
         for row in sorted(outcomes):
             self.study.tell(row, outcomes[row])
+
+    def withdraw(self, trials: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
+        """Takes trials back: every rank withdraws the same ones. See `Study.withdraw`.
+
+        Raises:
+            SettingError: unless all ranks withdraw the same.
+            TrialError, ValueTypeError: as of `Study.withdraw`.
+            RankError: if a rank has died.
+        """
+        several = [trials] if isinstance(trials, Trial) or not isinstance(trials, Iterable) else list(trials)
+        self._agree({"withdrawn": [each.id if isinstance(each, Trial) else each for each in several], "reason": reason})
+        self.study.withdraw(several, reason)
+
+    def correct(self, trial: Trial | int, value: Any = None, **told: Any) -> None:
+        """Replaces the outcome of a trial: every rank gives the same. See `Study.correct`.
+
+        Raises:
+            SettingError: unless all ranks give the same.
+            TrialError, ValueTypeError: as of `Study.correct`.
+            RankError: if a rank has died.
+        """
+        self._agree({"corrected": trial.id if isinstance(trial, Trial) else trial, "value": repr(value), **told})
+        self.study.correct(trial, value, **told)
 
     def _check_together(self, outcomes: Mapping[int, Outcome]) -> None:
         """Raises ValueTypeError unless all have as many constraints as the first, in the order of telling, with any."""

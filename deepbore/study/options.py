@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from functools import cache, wraps
 from inspect import Parameter
 from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
@@ -27,7 +28,7 @@ from deepbore.loop.recipe import check_budget
 from deepbore.loop.state import as_seed
 from deepbore.loop.stopping import StopRule
 from deepbore.strategies import Strategy
-from deepbore.validation import above, one_of, refusal, required, whole
+from deepbore.validation import above, one_of, refusal, required, seconds, whole
 
 IfExists = Literal["error", "load"]
 StudyCallback = Callable[[Any, Trial], object]  # of (study, trial)
@@ -71,7 +72,7 @@ class StudyArguments(SharedArguments, total=False):
 class RunArguments(TypedDict, total=False):
     """The arguments of `Study.optimize`: the fields of `RunOptions`."""
 
-    timeout: float | None
+    timeout: float | timedelta | None
     stop_when: StopRule | Sequence[StopRule]
     max_failures: int | None
     callbacks: Sequence[StudyCallback]
@@ -162,7 +163,7 @@ class RunOptions:
     """How a run proceeds, when it ends, and which functions are called after its trials.
 
     Args:
-        timeout: seconds, the initial design included, after which no further trial begins; trials that run are waited
+        timeout: seconds, or a `timedelta`, the initial design included, after which no further trial begins; trials that run are waited
             for.
         stop_when: `NoImprovement(trials=20)`, `TargetReached(value)`, `ExpectedImprovementBelow(share)`, or a list.
         max_failures: if the first so many evaluations have all failed, the run ends with an error; None for never.
@@ -175,7 +176,7 @@ class RunOptions:
         SettingError: for a setting outside its range.
     """
 
-    timeout: float | None = None
+    timeout: float | timedelta | None = None
     stop_when: StopRule | Sequence[StopRule] = ()
     max_failures: int | None = MAX_FAILURES
     callbacks: Sequence[StudyCallback] = ()
@@ -183,6 +184,7 @@ class RunOptions:
     batch_size: int = 1
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "timeout", seconds(self.timeout))
         above(0, timeout=self.timeout)
         required(batch_size=self.batch_size)
         whole(1, max_failures=self.max_failures, batch_size=self.batch_size)

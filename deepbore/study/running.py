@@ -212,6 +212,7 @@ def run_trials(
         run(own, state.module, state.data)
     if control.is_interrupted:
         raise KeyboardInterrupt
+    control.end()
     _log_early_end(own, state.observations.n_asked, goal)
 
 

@@ -1,12 +1,14 @@
 """`Study`: an optimisation by ask and tell, or with an objective that it evaluates by itself."""
 
+import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
 
 import numpy as np
@@ -16,11 +18,11 @@ from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.imported import ImportedResults, as_frame, read_csv
+from deepbore.data.imported import ImportedResults, Outside, as_frame, dropped, read_csv, rows_inside
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_outcome
-from deepbore.data.trial import ROUNDING, Status
-from deepbore.errors import SettingError, StudyRunning, TrialError, ValueTypeError
+from deepbore.data.trial import ROUNDING, Status, Trials
+from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
 from deepbore.loop.engine import Engine, TrialAllocator
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -96,24 +99,55 @@ def locked(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenat
 
     @wraps(method)
     def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._lock, clean_torch_state():
-            return method(self, *args, **kwargs)
+        try:
+            with self._lock, clean_torch_state():
+                return method(self, *args, **kwargs)
+        finally:
+            self._catch_up()
+
+    return call
+
+
+def queued(method: "Callable[Concatenate[Study, P], None]") -> "Callable[Concatenate[Study, P], None]":
+    """Decorator of a method as `locked`; a call from within another one of this thread is done right after it.
+
+    Signal handlers, finalizers (`__del__`) and callbacks of a Trainer may come at any line, such as between the two
+    halves of a write.
+    """
+    locked_method = locked(method)
+
+    @wraps(method)
+    def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> None:
+        if self._is_entered:
+            self._later.append(partial(method, self, *args, **kwargs))
+        else:
+            locked_method(self, *args, **kwargs)
 
     return call
 
 
 def locked_between_runs(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenate[Study, P], T]":
-    """Decorator of a method as `locked`; it raises StudyRunning while `optimize` runs."""
+    """Decorator of a method as `locked`; raises StudyRunning while `optimize` runs, or from within another call."""
 
-    @locked
     @wraps(method)
-    def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def checked(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._control is not None:
             raise StudyRunning(
                 f"while `optimize` runs it alone asks the study, but `{method.__name__}` was called. Call it after the "
                 "run; `enqueue` has a configuration tried next, and `stop` ends the run."
             )
         return method(self, *args, **kwargs)
+
+    locked_method = locked(checked)
+
+    @wraps(method)
+    def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._is_entered and self._control is None:
+            raise StudyRunning(
+                f"`{method.__name__}` was called, as by a signal handler or a finalizer, while another call of the "
+                "study is at work in this thread. Call it after that; tell, add, annotate and enqueue may come now."
+            )
+        return locked_method(self, *args, **kwargs)
 
     return call
 
@@ -122,7 +156,9 @@ def locked_between_runs(method: "Callable[Concatenate[Study, P], T]") -> "Callab
 class Study:
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
 
-    A study may be used from several threads, one call at a time. A call that fails leaves it as it was.
+    A study may be used from several threads, one call at a time. A call that fails leaves it as it was. What a signal
+    handler or a finalizer tells, adds, annotates, fixes or enqueues while another call is at work in the same thread is
+    done right after that; what it asks for then is refused.
 
     Args:
         space: the search space.
@@ -200,6 +236,7 @@ class Study:
         self._device = as_device(device)
         self._allocator = TrialAllocator(Engine(self._state), self._device)
         self._lock = threading.RLock()
+        self._later: deque[partial[None]] = deque()  # calls that came within another one of the same thread
         self._control: RunControl | None = None  # of the run in progress
         self._recommendation: tuple[tuple[int, ...], int | None] | None = None  # with the counts that it is based on
         self.observations.to(self._device)
@@ -209,7 +246,11 @@ class Study:
     def __repr__(self) -> str:
         """How many trials it has, and the best value."""
         observations = self.observations
-        counted = {"pending": len(observations.pending_rows), "failed": observations.n_failed}
+        counted = {
+            "pending": len(observations.pending_rows),
+            "failed": observations.n_failed,
+            "withdrawn": observations.n_withdrawn,
+        }
         parts = [f"{len(observations)} trials", *(f"{n} {status}" for status, n in counted.items() if n)]
         best = observations.best if observations.k == 1 else None
         return f"Study({', '.join(parts)}{'' if best is None else f', best {best.value:.6g}'})"
@@ -234,7 +275,7 @@ class Study:
         self._state.check_classifier()
         return self._state.observations.trials(self._allocator.ask(q))
 
-    @locked
+    @queued
     def enqueue(self, params: Params) -> None:
         """Queues a configuration for the next `ask`, before the design and the classifier's proposals.
 
@@ -245,7 +286,7 @@ class Study:
         self._restore()
         self._state.enqueue(point[0])
 
-    @locked
+    @queued
     def fix(self, params: Params) -> None:
         """Fixes parameters in later trials, wherever they are active; replaces earlier fixes.
 
@@ -271,7 +312,7 @@ class Study:
 
     # --- tell --------------------------------------------------------------------------------------------------------
 
-    @locked
+    @queued
     def tell(
         self,
         trial: Trial | int,
@@ -303,13 +344,84 @@ class Study:
             >>> study.best_trial.value >= 1 / 3
             True
         """
-        if not isinstance(failed, (bool, np.bool_)):
-            raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
+        _check_failed(failed)
         if constraints is not None:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
             value = replace(as_outcome(value), noise=as_noise(noise))
         self._state.observations.tell(trial, value, failed=failed)
+
+    @locked
+    def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
+        """Takes trials back that were told or added wrongly, as if they had never been.
+
+        They count nowhere: not in labels, thresholds, models and promotions, not as the best, on the front or in means
+        over replicates; comparisons with them are dropped, and the initial design is filled up. Their configurations
+        may be proposed, enqueued and added again. A configuration that was promoted keeps its results of other budgets.
+
+        They stay in the history, as withdrawn, with what was told in `trial.former`. They still count as trials of the
+        run, `n_trials`: they have been evaluated. A pending trial is given up, without a failure; what an evaluation of
+        it returns later is not kept. In a study of preferences a trial whose only comparisons were with withdrawn ones
+        is pending again.
+
+        Args:
+            trial: from `ask` or `trials`, or its id; or several of them, all of which are withdrawn, or none. Those of
+                an earlier task: `[trial for trial in study.trials if trial.task == "last year"]`.
+            reason: why, for the history.
+
+        Raises:
+            TrialError: for an unknown trial, one that was withdrawn before, one of another study, or twice the same.
+            ValueTypeError: for a reason that is no text.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(0, 1)}))
+            >>> for trial, value in zip(study.ask(3), [0.5, -1e6, 0.25]):
+            ...     study.tell(trial, value)
+            >>> study.withdraw(study.best_trial, reason="it had diverged")
+            >>> study.best_trial.value, study.trials[1].status.name, study.trials[1].former[0].value
+            (0.25, 'WITHDRAWN', -1000000.0)
+        """
+        self.observations.withdraw(trial, reason)
+
+    @locked
+    def correct(
+        self,
+        trial: Trial | int,
+        value: SupportsFloat | Sequence[SupportsFloat] | Outcome | None = None,
+        *,
+        constraints: Sequence[SupportsFloat] | None = None,
+        failed: bool = False,
+        noise: SupportsFloat | None = None,
+    ) -> None:
+        """Replaces the outcome of a trial that was told or added wrongly, as if it had been told right at once.
+
+        What is not given stays: `correct(trial, 0.3)` keeps constraints and noise, `correct(trial, constraints=[-1])`
+        the value. An `Outcome` replaces all but the attributes, which it adds to. A failed trial may get a value, and a
+        complete one may turn out failed. The outcomes before are in `trial.former`.
+
+        Args:
+            trial: from `ask` or `trials`, or its id.
+            value: as in `tell`; NaN and infinite values count as failed.
+            constraints: as in `tell`.
+            failed: whether the trial has failed after all.
+            noise: as in `tell`.
+
+        Raises:
+            TrialError: for an unknown trial, one that is pending or withdrawn, or one of another study.
+            ValueTypeError: for what is no such number, for nothing at all, or in a study of preferences.
+
+        Example:
+            >>> from deepbore import Real, SearchSpace, Study
+            >>> study = Study(SearchSpace({"x": Real(0, 1)}))
+            >>> (trial,) = study.ask()
+            >>> study.tell(trial, 31)
+            >>> study.correct(trial, 0.31)
+            >>> study.best_trial.value, study.best_trial.former[0].value
+            (0.31, 31.0)
+        """
+        _check_failed(failed)
+        self.observations.correct(trial, value, constraints=constraints, failed=bool(failed), noise=noise)
 
     @locked_between_runs
     def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
@@ -364,7 +476,7 @@ class Study:
         observations.tell(row, outcome)
         return bool(self._allocator.engine.reserve_promoted(1, of=row))
 
-    @locked
+    @queued
     def prefer(self, better: Trial | int, worse: Trial | int) -> None:
         """Says which of two trials is the better one, in a study of preferences: `Study(space, preferences=True)`.
 
@@ -393,7 +505,7 @@ class Study:
         """
         self.observations.prefer([(better, worse)])
 
-    @locked
+    @queued
     def annotate(self, trial: Trial | int, attributes: Mapping[str, Any]) -> None:
         """Adds attributes to a trial of any status; they replace former ones of the same names.
 
@@ -418,7 +530,7 @@ class Study:
         """
         self.observations.annotate(trial, attributes)
 
-    @locked
+    @queued
     def add(
         self,
         columns: Mapping[str, Any],
@@ -428,6 +540,7 @@ class Study:
         budgets: Any = None,
         task: str | None = None,
         noise: Any = None,
+        outside: Outside = "raise",
     ) -> None:
         """Adds earlier results, one or a million.
 
@@ -440,18 +553,30 @@ class Study:
                 this one. Its values are graded among themselves; it suggests where to begin, and the classifier learns
                 from it as much as it forecasts this task (see docs/outcomes.md).
             noise: standard deviations of the values, n or one for all.
+            outside: "drop" leaves out rows that the space has not, such as after its ranges were narrowed, with a log
+                message; "raise" refuses them.
 
         Raises:
-            PointError: for configurations outside the space.
+            PointError: naming the row, for configurations outside the space.
             ShapeError: if there is not one value for each row.
             ValueTypeError: for another number of constraints than before.
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
         about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
-        self.observations.append(results_for(self._state, columns, values, **about))
+        inside = rows_inside(self.space, columns, values, about) if dropped(outside) else (columns, values, about)
+        if inside is not None:
+            columns, values, about = inside
+            self.observations.append(results_for(self._state, columns, values, **about))
 
-    @locked
-    def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
+    @queued
+    def add_csv(
+        self,
+        path: str | os.PathLike[str],
+        value: str = "value",
+        *,
+        task: str | None = None,
+        outside: Outside = "raise",
+    ) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
 
         What `to_frame` writes beside these is read, too: value_0, ... of several objectives, constraint_0, ..., budget,
@@ -461,6 +586,7 @@ class Study:
             path: the file, in UTF-8.
             value: name of the column of values.
             task: name of the task of those rows that name none, as in `add`.
+            outside: what becomes of rows outside the space, as in `add`.
 
         Raises:
             TableError: naming line and column, for an unexpected column or entry.
@@ -468,7 +594,8 @@ class Study:
         """
         observations = self.observations
         with_budget = observations.budget is not None
-        read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
+        about = {"objectives": observations.k, "task": task, "has_budget": with_budget, "drops": dropped(outside)}
+        read = read_csv(path, self.space, value, **about)
         for results in [observations.appendable(results_for(self._state, **vars(each))) for each in read]:
             observations.append(results)
 
@@ -533,9 +660,10 @@ class Study:
 
     @contextmanager
     def _unlocked(self) -> Iterator[None]:
-        """Releases the lock within, while this thread waits for trials."""
+        """Releases the lock within, while this thread waits for trials, or calls functions of the user."""
         self._lock.release()
         try:
+            self._catch_up()
             yield
         finally:
             try:
@@ -593,6 +721,7 @@ class Study:
         self._resume()
         self._allocator = TrialAllocator(Engine(self._state, ranks), self._device)
 
+    @queued
     def close(self) -> None:
         """Leaves the journal to another writer; the end of the study or of the process does so, too."""
         if self.observations.journal is not None:
@@ -621,6 +750,17 @@ class Study:
         return self.observations.front
 
     @property
+    def suspicious(self) -> list[Trial]:
+        """The trials of this run whose values the other trials contradict, in the order of asking.
+
+        A value is suspicious if it is much better than all others predict, until a trial beside it comes close; or if
+        it is far worse than all ordinary ones, although most trials near it are good. These trials count as failed in
+        all that the study learns and decides: no single wrong value misleads it. `best_trial` and `pareto_front` go by
+        the values as they were told. A warning names them (`SuspiciousValue`).
+        """
+        return self.observations.trials(self.observations.suspicion.rows)
+
+    @property
     def recommended(self) -> Trial | None:
         """The feasible trial whose configuration has the greatest expected label: the choice for noisy values.
 
@@ -646,7 +786,7 @@ class Study:
         self._restore()
         self._state.check_classifier()
         told = self.observations
-        known = len(told), told.n_complete, told.n_failed, len(told.preferences)
+        known = len(told), told.n_complete, told.n_failed, told.revision
         if self._recommendation is None or self._recommendation[0] != known:
             self._recommendation = known, recommend(self._state)
         return self._recommendation[1]
@@ -657,9 +797,10 @@ class Study:
         return Result.of(self)
 
     @property
-    def trials(self) -> list[Trial]:
-        """All trials in the order of asking."""
-        return self.observations.trials()
+    def trials(self) -> Trials:
+        """All trials in the order of asking, a read-only sequence: each trial is made when it is read."""
+        observations = self.observations
+        return Trials(observations.trials, range(len(observations)))
 
     @property
     def pending(self) -> list[Trial]:
@@ -722,12 +863,32 @@ class Study:
             self._loaded.resume()
             self._loaded = None
 
+    @property
+    def _is_entered(self) -> bool:
+        """Whether this thread is within a call of the study, and has not released its lock."""
+        return self._lock._is_owned()  # type: ignore[attr-defined]  # as threading.Condition asks it
+
+    def _catch_up(self) -> None:
+        """Makes the calls that came within another one; whatever is refused now is logged."""
+        while self._later and not self._is_entered:
+            with self._lock, clean_torch_state():
+                if not self._later:  # another thread has made it
+                    return
+                later = self._later[0]
+                try:
+                    later()
+                except DeepBoreError as error:
+                    log.error(
+                        "`%s` was called within another call of the study, and refused: %s", later.func.__name__, error
+                    )
+                self._later.popleft()  # last: an interrupt before loses nothing
+
     def __getstate__(self) -> dict[str, Any]:
-        own = ("_lock", "_control")  # each copy has its own lock, and no run in progress
+        own = ("_lock", "_later", "_control")  # each copy has its own lock, and no run in progress
         return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock(), _control=None)
+        vars(self).update(state, _lock=threading.RLock(), _later=deque(), _control=None)
 
 
 def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:
@@ -743,6 +904,12 @@ def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **abou
     elif observations.budget is None and (different := several_budgets(about["budgets"], observations)):
         raise SettingError(f"there are {different} Give the study a budget, or leave out budgets=.")
     return ImportedResults.read(observations.space, observations.k, columns, values, **about)
+
+
+def _check_failed(failed: Any) -> None:
+    """Raises ValueTypeError for what is neither True nor False."""
+    if not isinstance(failed, (bool, np.bool_)):
+        raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:

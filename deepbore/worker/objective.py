@@ -1,13 +1,14 @@
 """One call of the objective, wherever it happens. Light to import: worker processes load only what they need."""
 
 import inspect
+import re
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from reprlib import Repr
 from typing import Any
 
-from deepbore.data.outcome import Outcome, WrongReturn, as_outcome
+from deepbore.data.outcome import Mistake, Outcome, WrongReturn, as_outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import NeverLogged, ValueTypeError
 
@@ -15,6 +16,7 @@ Objective = Callable[..., Any]  # of a configuration, and perhaps the trial -> a
 
 LONGEST_TRACEBACK = 4000
 LONGEST_ENTRY = 500  # of a traceback: a message of 50 MB is one entry
+QUOTED = re.compile(r"'(\w+)'")
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 100
 
@@ -34,14 +36,40 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
         The outcome: a failure, with a reason of at most 2000 characters, if the objective raised or returned anything
         but numbers. Of an exception `attributes["traceback"]` keeps the last 4000 characters of the traceback.
     """
+    params = dict(trial.params)
     try:
-        return read("the objective", objective(dict(trial.params), **beside_params(objective, trial)))
+        return read("the objective", objective(params, **beside_params(objective, trial)))
     except (NeverLogged, ValueTypeError) as error:  # no failure of this configuration: there are no values at all
         return WrongReturn.failure(str(error))
     except BaseException as error:  # every exception is a failed trial, unless it ends programs
         if not isinstance(error, (Exception, SystemExit)) and type(error).__name__ != "CancelledError":  # asyncio's
             raise
-        return replace(Outcome.failure(in_words(error)), attributes={"traceback": _last_lines(error)})
+        failure = Outcome.failure(in_words(error))
+        if (missing := missing_if_mistake(error, params)) is not None:
+            failure = Mistake(status=failure.status, reason=failure.reason, missing=missing)
+        return replace(failure, attributes={"traceback": _last_lines(error)})
+
+
+def missing_if_mistake(error: BaseException, params: dict[str, Any]) -> tuple[str, ...] | None:
+    """The names that a program has looked for in vain, if its error is likely a mistake in it; None for other errors.
+
+    Without names it is a mistake whatever else the configuration has: a name that is not defined, a module that is
+    missing, an attribute of the configuration, a call with other arguments than a function takes.
+    """
+    if isinstance(error, (NameError, ImportError)):
+        return ()
+    if isinstance(error, KeyError):
+        return tuple(key for key in error.args[:1] if isinstance(key, str)) or None
+    if isinstance(error, AttributeError):
+        return () if error.obj is params else (error.name,) if error.name else None
+    if not isinstance(error, TypeError):
+        return None
+    if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call of the objective itself
+        return ()
+    names = tuple(QUOTED.findall(str(error)))  # as of train(**params)
+    if "unexpected keyword argument" in str(error) and names[-1:] and names[-1] in params:
+        return ()
+    return (names or None) if "required" in str(error) else None
 
 
 def beside_params(objective: Any, trial: Trial) -> dict[str, Any]:

@@ -5,11 +5,14 @@ import os
 import pickle
 import signal
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.worker.objective import Objective, evaluate
 
+MARK = "DEEPBORE_WORKER"  # the variable by which the processes that a worker starts are known
 _WORKER = os.getpid()
 _HELD: dict[str, Objective] = {}  # this process's objective, sent once, so that its caches last from call to call
 
@@ -46,6 +49,19 @@ def kill_group(pid: int) -> bool:
     return True
 
 
+def kill_marked(mark: str) -> None:
+    """Kills the processes that a worker has started, whatever their group and session; on Linux, elsewhere none.
+
+    Args:
+        mark: the worker's value of the variable `MARK`, which these have inherited.
+    """
+    entry = f"{MARK}={mark}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or belongs to another user
+            if entry in (process / "environ").read_bytes().split(b"\0") and int(process.name) != os.getpid():
+                os.kill(int(process.name), signal.SIGKILL)
+
+
 def _leave_to_parent(number: int, _frame: object) -> None:
     if os.getpid() != _WORKER:  # a process that the objective has forked: it ends as any other
         signal.signal(number, signal.SIG_DFL)
@@ -56,5 +72,6 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
+    kill_marked(os.environ.get(MARK, ""))
     if not kill_group(os.getpid()):
         os._exit(1)

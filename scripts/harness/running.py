@@ -8,7 +8,7 @@ from peers import methods
 from peers.base import Peer
 
 CHECKPOINTS = (25, 50, 100, 200, 500, 1000, 2000, 5000)  # at which recommendations are asked for
-NOISY = ("bbob-noisy/", "noisy/")  # how the names of noisy problems begin
+NOISY = ("bbob-noisy/", "noisy/", "networks-noisy/")  # how the names of noisy problems begin
 Row = dict[str, object]
 
 

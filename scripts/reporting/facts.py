@@ -15,12 +15,12 @@ from pathlib import Path
 COCO = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale", "bbob-constrained")
 CONSTRAINED = "bbob-constrained"
 TABLES = ("hpolib", "nasbench201")
-TRAINING = ("training", "levels")  # nobody knows their optima
-NOISY = ("bbob-noisy", "noisy")
+TRAINING = ("training", "levels", "networks", "networks-noisy")  # nobody knows their optima
+NOISY = ("bbob-noisy", "noisy", "networks-noisy")
 DESIGNS = ("pressure-vessel", "welded-beam", "digits-under-limit")
 ORDER = (
     *COCO[:4],
-    *("tables", "training", "levels", "branches"),
+    *("tables", "training", "levels", "networks", "networks-noisy", "branches", "choices"),
     *("noisy", "functions", "bbob-constrained", "designs", "control"),
 )
 INSTANCES_OF_DEVELOPMENT = range(1, 6)

@@ -27,9 +27,25 @@ def test_utilities_are_those_of_choix(pairs):
     assert np.allclose(found, expected, atol=1e-5)
 
 
+@given(st.integers(2, 30), st.data())
+@settings(max_examples=20)
+def test_independent_ones_are_those_of_a_diagonal_covariance(n, data):
+    things = st.integers(0, n - 1)
+    pairs = data.draw(st.lists(st.tuples(things, things).filter(lambda pair: pair[0] != pair[1]), max_size=60))
+    pairs = np.array(pairs, dtype=int).reshape(-1, 2)
+    assert np.abs(fitted_utilities(n, pairs) - fitted_utilities(n, pairs, SCALE**2 * np.eye(n))).max() <= 2e-6
+
+
+def test_of_a_long_chain_each_wins_less_than_the_one_before():
+    pairs = np.stack([np.arange(2000), np.arange(1, 2001)], axis=1)
+    utilities = fitted_utilities(2001, pairs)
+    assert (np.diff(utilities) <= 0).all()
+    assert utilities[0] > 1 > -1 > utilities[-1]
+
+
 def test_without_a_prior_they_tend_to_the_maximum_of_the_likelihood():
     pairs = [*itertools.permutations(range(4), 2), (0, 1), (1, 2), (2, 3), (0, 1)]
-    found = fitted_utilities(4, np.array(pairs), root=1e4 * np.eye(4))
+    found = fitted_utilities(4, np.array(pairs), covariance=1e8 * np.eye(4))
     assert np.allclose(found, choix.ilsr_pairwise(4, pairs), atol=1e-4)
 
 
@@ -44,7 +60,7 @@ def test_correlated_ones_are_the_most_likely_by_brute_force():
 
     brute = minimize(negative_log_posterior, np.zeros(5), method="Nelder-Mead", options={"maxiter": 20_000})
     brute = minimize(negative_log_posterior, brute.x, tol=1e-12)
-    assert np.allclose(fitted_utilities(5, pairs, root), brute.x, atol=1e-4)
+    assert np.allclose(fitted_utilities(5, pairs, root @ root.T), brute.x, atol=1e-4)
 
 
 def test_what_is_told_apart_by_nothing_is_equal_to_the_last_bit():

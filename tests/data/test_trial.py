@@ -1,11 +1,14 @@
-"""A trial's record, and the rungs of a budget."""
+"""A trial's record, the rungs of a budget, and sequences of trials."""
 
+import copy
 import math
+import pickle
 
 import pytest
 from hypothesis import given, strategies as st
 
 from deepbore import Budget, Study
+from deepbore.data.trial import Trial, Trials
 from deepbore.errors import SettingError
 from plane import LINE
 from rungs import EPOCHS, run
@@ -58,3 +61,69 @@ def test_a_trial_is_a_record_whose_notes_change_nothing():
     study.trials[0].attributes["host"] = "n2"
     study.trials[0].attributes["gpus"].append(1)
     assert study.trials[0].attributes == {"host": "n1", "gpus": [0]}
+
+
+# --- sequences of trials ---------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Makes trials, and counts them."""
+
+    def __init__(self):
+        self.made = 0
+
+    def __call__(self, rows):
+        self.made += len(rows)
+        return [Trial(row, {"x": row}) for row in rows]
+
+
+def trials_of(n):
+    reader = Reader()
+    return Trials(reader, range(n)), reader
+
+
+def test_a_million_trials_have_a_length_an_index_and_slices_and_only_those_that_are_read_are_made():
+    trials, reader = trials_of(1_000_000)
+    assert len(trials) == 1_000_000
+    assert len(trials[10:]) == 999_990
+    assert reader.made == 0
+    assert (trials[-1].id, trials[7].id, trials[10:][-2:][0].id) == (999_999, 7, 999_998)
+    assert next(reversed(trials)).id == 999_999
+    assert Trial(3, {"x": 3}) in trials
+    assert Trial(3, {"x": 4}) not in trials
+    assert "3" not in trials
+    assert trials.index(Trial(500_000, {"x": 500_000})) == 500_000
+    assert reader.made < 5000
+    with pytest.raises(IndexError):
+        trials[1_000_000]
+    with pytest.raises(ValueError, match="not in"):
+        trials.index(Trial(3, {"x": 4}))
+
+
+@given(st.integers(0, 8), st.slices(8))
+def test_trials_are_what_a_list_of_them_is(n, part):
+    trials, reader = trials_of(n)
+    whole = reader(range(n))
+    assert trials == whole
+    assert whole == trials
+    assert list(reversed(trials)) == whole[::-1]
+    assert trials[part] == whole[part]
+    assert list(trials[part]) == whole[part]
+    assert trials + whole == whole + trials == [*whole, *whole]
+    assert bool(trials) is bool(whole)
+    assert (trials != whole[1:]) is (n > 0)
+    assert pickle.loads(pickle.dumps(trials)) == whole
+    assert repr(trials) == repr(whole) if n < 5 else "..., Trial(id=7" in repr(trials) or n < 8
+    assert trials != "trials"
+
+
+def test_the_trials_of_a_study_are_those_of_the_moment_with_what_is_known_when_they_are_read():
+    study = Study(LINE)
+    (one,) = study.ask()
+    trials = study.trials
+    study.ask()
+    study.tell(one, 0.5)
+    assert (len(trials), len(study.trials)) == (1, 2)
+    assert trials[0].value == 0.5
+    assert copy.deepcopy(trials) == [study.trials[0]]
+    assert study.trials == list(study.trials)

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -13,6 +15,7 @@ from deepbore import ExecutorEvaluator, ProcessEvaluator, Study, minimize
 from deepbore.errors import EvaluatorError
 from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE
+from processes import is_gone
 from workers import PLANE, levels
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
@@ -107,3 +110,166 @@ def test_a_cancelled_task_is_a_failed_trial():
     with pytest.warns(EvaluationWarning, match="CancelledError"):
         study.optimize(objective, 4)
     assert [trial.value is None for trial in study.trials] == [False, True, False, False]
+
+
+# --- lost is not failed ----------------------------------------------------------------------------------------------
+
+
+class KilledWorker(Exception):
+    """As dask has it; likewise the next ones."""
+
+
+class WorkerCrashedError(Exception):
+    """As Ray has it."""
+
+
+class UncompletedJobError(Exception):
+    """As submitit has it, for a job that was pre-empted."""
+
+
+class CommClosedError(OSError):
+    """As dask has it, too."""
+
+
+class FutureCancelledError(CancelledError):
+    """As dask has it for a future whose scheduler is gone."""
+
+
+class Engine(ThreadPoolExecutor):
+    """An engine that loses calls.
+
+    Args:
+        loses: number of the call, and its trial -> an error, "cancel", or None for a call that is well.
+    """
+
+    def __init__(self, loses):
+        super().__init__(4)
+        self.loses, self.lock, self.count = loses, threading.Lock(), 0
+
+    def submit(self, function, /, objective, trial, *more):
+        with self.lock:
+            self.count += 1
+            trouble = self.loses(self.count, trial.id)
+        if trouble is None:
+            return super().submit(function, objective, trial, *more)
+        future = Future()
+        if trouble == "cancel":
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        elif isinstance(trouble, RuntimeError):
+            raise trouble
+        else:
+            future.set_exception(trouble)
+        return future
+
+
+def x(params):
+    return params["x"]
+
+
+LOSSES = [
+    KilledWorker("w1"),
+    WorkerCrashedError(),
+    UncompletedJobError(),
+    CommClosedError(),
+    BrokenPipeError(),
+    "cancel",
+]
+
+
+@pytest.mark.parametrize("trouble", LOSSES, ids=str)
+def test_what_an_engine_loses_is_tried_again_and_no_failure(trouble):
+    with Engine(lambda call, _: trouble if call in (1, 4, 5) else None) as engine:
+        study = Study(LINE, seed=0, n_initial=20)
+        study.optimize(ExecutorEvaluator(x, engine, workers=2), 6)
+    assert [trial.status.name for trial in study.trials] == ["COMPLETE"] * 6
+    assert engine.count == 9
+
+
+@pytest.mark.parametrize("trouble", [*LOSSES, FutureCancelledError()], ids=str)
+def test_a_run_whose_engine_is_gone_ends_and_leaves_its_trials_pending(trouble, tmp_path):
+    with Engine(lambda call, _: trouble if call > 3 else None) as engine:
+        study = Study(LINE, seed=0, n_initial=20, journal=tmp_path / "run.jsonl")
+        with pytest.raises(EvaluatorError, match=r"has lost trial \d .*stays pending"):
+            study.optimize(ExecutorEvaluator(x, engine, workers=2), 12)
+    names = [trial.status.name for trial in study.trials]
+    assert names.count("COMPLETE") == 3
+    assert names.count("PENDING") == len(names) - 3 > 0
+    study.close()
+    again = Study.load(tmp_path / "run.jsonl")
+    again.optimize(x, 0)  # the next run evaluates them first
+    assert [trial.value for trial in again.trials] == [trial.params["x"] for trial in study.trials]
+
+
+def test_a_trial_that_is_lost_each_time_while_others_come_back_has_failed():
+    with Engine(lambda _, trial: KilledWorker("of many") if trial == 2 else None) as engine:
+        study = Study(LINE, seed=0, n_initial=20)
+        with pytest.warns(EvaluationWarning, match=r"trial 2 failed .*KilledWorker: of many \(attempt 4\)"):
+            study.optimize(ExecutorEvaluator(x, engine, workers=2, lost_retries=3, retries=5), 12)
+    assert [trial.id for trial in study.trials if trial.value is None] == [2]
+
+
+def test_a_trial_that_is_cancelled_each_time_has_not_failed():
+    with Engine(lambda _, trial: "cancel" if trial == 2 else None) as engine:
+        study = Study(LINE, seed=0, n_initial=20)
+        with pytest.raises(EvaluatorError, match="cancelled"):
+            study.optimize(ExecutorEvaluator(x, engine, workers=2), 12)
+    assert study.trials[2].status.name == "PENDING"
+
+
+@pytest.mark.parametrize("trouble", [RuntimeError("closed"), BrokenExecutor("gone"), KeyboardInterrupt()], ids=repr)
+def test_outcomes_that_come_beside_the_end_of_an_engine_are_kept(trouble):
+    others = threading.Event()
+
+    def objective(params):
+        others.wait(10)
+        return params["x"]
+
+    def loses(call, _):
+        if call < 4:
+            return None
+        others.set()
+        time.sleep(0.2)  # until the others are done
+        return trouble
+
+    with Engine(loses) as engine:
+        study = Study(LINE, seed=0, n_initial=20)
+        with pytest.raises((EvaluatorError, KeyboardInterrupt)):
+            study.optimize(ExecutorEvaluator(objective, engine, workers=4), 12)
+    assert [trial.status.name for trial in study.trials] == ["COMPLETE"] * 3 + ["PENDING"]
+
+
+def test_an_evaluator_of_an_engine_that_came_back_begins_anew():
+    is_gone = True
+    with Engine(lambda *_: "cancel" if is_gone else None) as engine:
+        evaluator, study = ExecutorEvaluator(x, engine, workers=2), Study(LINE, seed=0, n_initial=20)
+        with pytest.raises(EvaluatorError):
+            study.optimize(evaluator, 4)
+        is_gone = False
+        study.optimize(evaluator, 4)
+    assert all(trial.value == trial.params["x"] for trial in study.trials)
+
+
+# --- workers that die ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["fork", "session"])
+def test_a_worker_that_dies_is_noticed_though_its_children_live_and_these_end_with_it(tmp_path, how):
+    dies = partial(objectives.dies_with_children, folder=tmp_path, how=how)
+    study, began = Study(LINE, seed=0), time.monotonic()
+    study.optimize(ProcessEvaluator(dies, workers=1, lost_retries=1), 2)
+    assert time.monotonic() - began < 100  # the children themselves would sleep for two minutes
+    assert [trial.value for trial in study.trials] == [1.0, 1.0]
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+def test_children_in_sessions_of_their_own_end_with_a_clean_run_and_with_a_killed_one(tmp_path):
+    leaves = partial(objectives.leaves_a_daemon, folder=tmp_path)
+    Study(LINE, seed=0).optimize(ProcessEvaluator(leaves, workers=1), 1)
+    assert is_gone(int((tmp_path / "daemon").read_text()))
+    (tmp_path / "daemon").unlink()
+    if not (run := os.fork()):
+        killed = [lambda *_: os.kill(os.getpid(), signal.SIGKILL)]
+        Study(LINE, seed=0).optimize(ProcessEvaluator(leaves, workers=1), 2, callbacks=killed)
+    assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == -signal.SIGKILL
+    assert is_gone(int((tmp_path / "daemon").read_text()))

@@ -38,7 +38,7 @@ def test_exceptions_deaths_and_timeouts_fail_their_own_trial_only(tmp_path):
         study.optimize(evaluator, 20)
     assert outcomes(study) == SQUARES | dict.fromkeys([1, 2, 3, 4, 5])
     reasons = {study.trials[e["trial"]].params["k"]: e["reason"] for e in events(tmp_path / "run.jsonl", "failed")}
-    died = "the worker process died"
+    died = "the worker process died (attempt 3)"
     assert reasons == {1: "RuntimeError: diverged", 2: died, 3: died, 4: "timed out after 1.5 s", 5: "MemoryError"}
     texts = [str(warning.message) for warning in warned]
     assert sorted(texts) == sorted(f"trial {t.id} failed with {t.params}: {reasons[t.params['k']]}"
@@ -80,10 +80,10 @@ def test_what_is_no_number_is_a_failure_with_a_reason_and_not_tried_again(tmp_pa
     assert all(text in reasons[k] for k, text in enumerate(says))
 
 
-@pytest.mark.parametrize(("retries", "says"), [(0, "the worker process died"), (1, r"died \(attempt 2\)")])
-def test_a_process_pool_that_breaks_is_replaced_and_the_innocent_are_found(retries, says):
+@pytest.mark.parametrize(("lost_retries", "says"), [(0, "the worker process died"), (1, r"died \(attempt 2\)")])
+def test_a_process_pool_that_breaks_is_replaced_and_the_innocent_are_found(lost_retries, says):
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        evaluator = ExecutorEvaluator(objectives.dies_at_3, pool, retries=retries)
+        evaluator = ExecutorEvaluator(objectives.dies_at_3, pool, lost_retries=lost_retries)
         with pytest.warns(RuntimeWarning, match=rf"\{{'k': 3\}}: .*{says}$"):
             study = minimize(evaluator, levels(8), n_trials=8, seed=0).study
     assert outcomes(study) == SQUARES | {3: None}

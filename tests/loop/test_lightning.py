@@ -6,11 +6,12 @@ import signal
 import pytest
 from lightning.pytorch import Callback
 
-from deepbore import KernelPLS, Real, SearchSpace
+from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, Study, Training
 from deepbore.data.observations import Observations
 from deepbore.labels import LabelledBatch, LabelledObservations
 from deepbore.loop.lightning import LAUNCHER, detached, listening, new_trainer, quiet, run, run_and_then
 from deepbore.loop.metrics import Metrics
+from kinds_of_jobs import JOBS
 from trainers import quiet_trainer
 
 SPACE = SearchSpace({"x": Real(0, 1)})
@@ -118,3 +119,17 @@ def test_metrics_go_on_where_they_were():
         metrics.relabelled(flipped, rows.observations)
     assert loaded.known == other.known
     assert set(loaded.known) == {"label_flips", "brier_score"}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_study_of_one_process_asks_no_cluster(job, monkeypatch):
+    for name, value in JOBS[job].items():
+        monkeypatch.setenv(name, value)
+    study = Study(SPACE, seed=0, n_initial=3, classifier=DeepEnsemble(members=1, training=Training(steps=2)))
+    for _ in range(4):
+        (trial,) = study.ask()
+        study.tell(trial, trial.params["x"])
+    study.optimize(lambda params: params["x"], 1)
+    assert study.fit(1).ready
+    assert study.recommended is not None
+    assert new_trainer().world_size == 1

@@ -7,7 +7,7 @@ from lightning.pytorch import Trainer
 
 from deepbore import KernelPLS, Study, ValueGradedLabels
 from deepbore.labels import LabelledBatch, LabelledObservations
-from deepbore.loop.metrics import hypervolume_so_far
+from deepbore.loop.metrics import Metrics, hypervolume_so_far
 from deepbore.testing import fit
 from plane import LINE, SQUARE
 from trainers import QUIET
@@ -62,3 +62,25 @@ def test_a_resumed_run_logs_the_brier_score_of_one_without_interruption(tmp_path
             scores[name] = own.callback_metrics["brier_score"]
             study.close()
     assert scores["parts"] == scores["whole"]
+
+
+def test_withdrawn_trials_have_no_forecast_and_no_flips():
+    study = Study(LINE, seed=0, n_initial=20)
+    for trial in study.ask(6):
+        study.tell(trial, float(trial.id))
+    metrics, labels = Metrics(), ValueGradedLabels()
+
+    def relabelled():
+        metrics.relabelled(LabelledBatch.of(study.observations.of_task(0), labels), study.observations)
+
+    relabelled()
+    with metrics.forecast(6, torch.tensor([0.25, 0.5])):
+        for trial in study.ask(2):
+            study.tell(trial, -float(trial.id))
+    study.withdraw([0, 1, 2, 6])
+    relabelled()
+    assert metrics.brier_score == 0.25  # of trial 7 alone, the best, which is the last of four
+    study.withdraw([3, 4, 5, 7])
+    study.tell(study.ask()[0], 1.0)
+    relabelled()
+    assert 0 <= metrics.label_flips <= 1

@@ -20,6 +20,19 @@ def test_every_design_has_a_name():
 
 
 DEVELOPMENT = {
+    "networks": [
+        "networks/everything-digits",
+        "networks/convolution-shapes",
+        "networks/cells-chirps",
+        "networks/rate-digits",
+        "networks/schedules-friedman",
+        "networks/optimizers-digits",
+        "networks/descent-moons",
+        "networks/athletes",
+        "networks/clipping-text",
+        "networks/losses-rare",
+        "networks/norms-spirals",
+    ],
     "branches": [
         "branches/12x2-3",
         "branches/12x2-6",

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from deepbore import (
+    Categorical,
     Condition,
     EpsilonGreedy,
     GreedyBatch,
@@ -18,11 +19,13 @@ from deepbore import (
 )
 from deepbore.classifiers import PerColumn
 from deepbore.labels import ChebyshevLabels, ObjectiveLabels
-from deepbore.strategies import ModelStrategy, NearBest, OtherBranches, Turns
+from deepbore.strategies import ModelStrategy, NearBest, NeglectedChoices, OtherBranches, Turns
 from deepbore.strategies.defaults import default_classifier, default_strategy, innermost, state_of_0_2
 from plane import SQUARE
 
 BRANCHED = SearchSpace({"n": Integer(1, 2), "x": Real(0, 1, when=Condition("n", 2))})
+CHOICE = SearchSpace({"c": Categorical(list("abc")), "x": Real(0, 1)})
+CHOSEN = SearchSpace({"c": Categorical(list("abc")), "x": Real(0, 1, when=Condition("c", "a"))})
 SETTINGS = {"rows": 77, "iterations": 3, "prior": False, "crashes": False}
 
 
@@ -47,7 +50,7 @@ def built(classifier=None, space=SQUARE, labels=None, **others):
     return default_strategy(space, labels or ValueGradedLabels(), classifier or KernelPLS(), **others)
 
 
-@pytest.mark.parametrize(("space", "kind"), [(SQUARE, NearBest), (BRANCHED, OtherBranches)])
+@pytest.mark.parametrize(("space", "kind"), [(SQUARE, NearBest), (BRANCHED, OtherBranches), (CHOICE, NeglectedChoices)])
 def test_the_others_learn_as_the_classifier_does(space, kind):
     strategy = built(KernelPLS(**SETTINGS, alike=False, additive=False), space)
     (other,) = strategy.others
@@ -55,11 +58,11 @@ def test_the_others_learn_as_the_classifier_does(space, kind):
     if kind is NearBest:
         assert other._settings == SETTINGS
     else:
-        given = SETTINGS | {"alike": False, "additive": False}
+        given = SETTINGS | ({"alike": False} if kind is OtherBranches else {}) | {"additive": False}
         assert {name: getattr(other.model, name) for name in given} == given
 
 
-@pytest.mark.parametrize(("space", "kind"), [(SQUARE, NearBest), (BRANCHED, OtherBranches)])
+@pytest.mark.parametrize(("space", "kind"), [(SQUARE, NearBest), (BRANCHED, OtherBranches), (CHOICE, NeglectedChoices)])
 def test_the_settings_of_the_others_are_those_of_a_kernel_by_default(space, kind):
     usual, (other,) = KernelPLS(), built(space=space).others
     made = other._settings if kind is NearBest else vars(other.model)
@@ -73,6 +76,9 @@ def test_the_settings_of_the_others_are_those_of_a_kernel_by_default(space, kind
         ({}, [NearBest]),
         ({"space": BRANCHED}, [OtherBranches]),
         ({"space": SearchSpace({"n": Integer(0, 9)})}, []),
+        ({"space": CHOICE}, [NeglectedChoices]),
+        ({"space": CHOSEN}, [NeglectedChoices, OtherBranches]),
+        ({"classifier": KernelPLS(noisy=True), "space": CHOSEN}, []),
         ({"classifier": KernelPLS(noisy=True)}, [NearBest]),
         ({"classifier": KernelPLS(noisy=True), "space": BRANCHED}, []),
         ({"candidates": EpsilonGreedy(GreedyBatch(LocalSearch()))}, [NearBest]),
@@ -111,6 +117,8 @@ OWN = {"weights": {"theta": 1}, "optimizers": [2], "ready": True, "candidates": 
         (SQUARE, {}, [{}], [False]),
         (SQUARE, {"nearby": {"is_due": True, "thetas": 4}}, [{"is_due": True, "thetas": 4}], [True]),
         (SQUARE, {"nearby": {"is_due": False}, "elsewhere": {"is_due": False}}, [{"is_due": False}], [False]),
+        (CHOICE, {}, [{}], [False]),
+        (CHOSEN, {"elsewhere": {"is_due": False, "theta": 5}}, [{}, {"is_due": False, "theta": 5}], [False, True]),
         (BRANCHED, {}, [{}], [False]),
         (BRANCHED, {"elsewhere": {"is_due": True}, "nearby": {"is_due": True}}, [{"is_due": True}], [False]),
         (BRANCHED, {"elsewhere": {"is_due": False, "theta": 5}}, [{"is_due": False, "theta": 5}], [True]),

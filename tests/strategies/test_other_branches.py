@@ -85,7 +85,7 @@ def applies(study):
     """Whether `OtherBranches` has something to propose."""
     state = study._state
     state.data.labelled()
-    return state.strategy.others[0].applies(replace(Engine(state).view(), first=state.strategy.first))
+    return state.strategy.others[-1].applies(replace(Engine(state).view(), first=state.strategy.first))
 
 
 def models_of(study, n):
@@ -216,7 +216,8 @@ def test_half_of_a_batch_is_elsewhere():
 )
 def test_where_it_does_not_apply_there_are_no_turns(space, settings):
     study = in_detail(space=space, **settings)
-    assert isinstance(study._state.strategy, ModelStrategy)
+    others = getattr(study._state.strategy, "others", [])
+    assert not any(isinstance(each, OtherBranches) for each in others)
     study.ask()
 
 

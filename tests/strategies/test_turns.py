@@ -72,12 +72,12 @@ def numbers(proposal):
         ([Toy(1, learns=False)], [0, 0, 0, 0, 0, 0]),
         ([Toy(1, applicable=False), Toy(2)], [2, 0, 2, 0, 2, 0]),
         ([Toy(1, learns=False), Toy(2)], [2, 0, 2, 0, 2, 0]),
-        ([Toy(1), Toy(2)], [1, 2, 1, 0, 1, 2]),
+        ([Toy(1), Toy(2)], [1, 0, 1, 0, 1, 0]),
         ([], [0, 0, 0, 0, 0, 0]),
     ],
     ids=["one", "does not apply", "learns nothing", "second applies", "second learns", "two", "none"],
 )
-def test_a_single_point_is_by_the_first_that_applies_is_ready_and_had_no_turn(others, expected):
+def test_every_other_point_is_by_the_first_that_applies_and_is_ready(others, expected):
     turns, seen = Turns([First(), *others]), view()
     proposals = [turns.propose(seen, 1) for _ in range(6)]
     assert [number for proposal in proposals for number in numbers(proposal)] == expected
@@ -110,6 +110,14 @@ def test_a_share_keeps_apart_from_what_was_chosen_before_too():
 def test_after_a_batch_a_single_point_is_by_the_first():
     turns, seen = Turns([First(), Toy(1)]), view()
     assert [numbers(turns.propose(seen, q)) for q in (2, 1, 1)] == [[1, 0], [0], [1]]
+
+
+def test_who_no_longer_applies_does_not_keep_the_turn():
+    one, other = Toy(1), Toy(2)
+    turns, seen = Turns([First(), one, other]), view()
+    assert numbers(turns.propose(seen, 1)) == [1]
+    one.applicable = False
+    assert [numbers(turns.propose(seen, 1)) for _ in range(3)] == [[2], [0], [2]]
 
 
 def test_what_can_not_be_learned_leaves_the_first_and_says_so(caplog):

@@ -372,7 +372,10 @@ LAMBDA, LEVEL_LAMBDA = (-7.0, 2.0), (-6.0, 3.0)  # the latter without real param
 
 
 def prior_of(
-    space: SearchSpace, length_scale: tuple[float, float] = LENGTH_SCALE, regularisation: tuple[float, float] = LAMBDA
+    space: SearchSpace,
+    length_scale: tuple[float, float] = LENGTH_SCALE,
+    regularisation: tuple[float, float] = LAMBDA,
+    amplitude: tuple[float, float] = AMPLITUDE,
 ) -> np.ndarray:
     """Mean and standard deviation of the logarithms of d length scales, the amplitude and lambda ((d + 2) x 2).
 
@@ -380,10 +383,11 @@ def prior_of(
         space: of d parameters.
         length_scale: mean and standard deviation, for real parameters.
         regularisation: mean and standard deviation, for spaces with real parameters.
+        amplitude: mean and standard deviation.
     """
     d = len(space)
     scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
-    prior = np.array([*scales, AMPLITUDE, regularisation if space.continuous_columns else LEVEL_LAMBDA])
+    prior = np.array([*scales, amplitude, regularisation if space.continuous_columns else LEVEL_LAMBDA])
     prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
     return prior
 

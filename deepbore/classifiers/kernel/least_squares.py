@@ -19,6 +19,7 @@ from deepbore.classifiers.kernel.evidence import (
     native,
 )
 from deepbore.classifiers.kernel.kernels import (
+    AMPLITUDE,
     KERNELS,
     LAMBDA,
     LENGTH_SCALE,
@@ -71,6 +72,7 @@ class BaseKernelPLS(Classifier):
     length_scale_prior: ClassVar[tuple[float, float]] = LENGTH_SCALE  # of real parameters
     length_scale_bounds: ClassVar[tuple[float, float]] = LENGTH_SCALE_BOUNDS
     lambda_prior: ClassVar[tuple[float, float]] = LAMBDA  # in spaces with real parameters
+    amplitude_prior: ClassVar[tuple[float, float]] = AMPLITUDE
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class BaseKernelPLS(Classifier):
     def _start(self, space: SearchSpace) -> np.ndarray:
         """The first theta, the prior mean; sets the prior and the bounds."""
         d = len(space)
-        self._prior = prior_of(space, self.length_scale_prior, self.lambda_prior)
+        self._prior = prior_of(space, self.length_scale_prior, self.lambda_prior, self.amplitude_prior)
         self._prior_precision = self._precision(space)
         self._bounds = [self.length_scale_bounds] * d + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
         start = self._prior[:, 0].copy()

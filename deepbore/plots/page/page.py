@@ -18,6 +18,7 @@ from deepbore.plots.page.sections import (
     Section,
     best_section,
     failures_section,
+    former_values,
     history_section,
     parallel_section,
     timeline_section,
@@ -27,10 +28,12 @@ from deepbore.plots.page.sections import (
 )
 from deepbore.plots.sources import record_of, require_study
 from deepbore.plots.style import number
+from deepbore.text import visible
 
 if TYPE_CHECKING:
     from deepbore.study import Study
 
+LINE_ENDS = "\n\t"
 LINES = 24  # of a text that comes up under the pointer
 
 
@@ -74,7 +77,7 @@ def report(
     record = run if isinstance(run, Record) else record_of(run)
     sections = [*_sections(record, None if isinstance(run, Record) else run, times)]
     if configuration:
-        settings = f"<details><summary>all settings</summary><pre>{escape(configuration)}</pre></details>"
+        settings = f"<details><summary>all settings</summary><pre>{escape(visible(configuration, keep=LINE_ENDS))}</pre></details>"
         sections.append(Section("Configuration", html=settings))
     return Page(render(title, {**_summary(record), **(facts or {})}, sections, record, every))
 
@@ -111,12 +114,14 @@ def _found(record: Record) -> dict[str, str]:
         return {"beaten by none": f"{len(front(record.trials, record.directions))} trials"}
     best = record.best
     found = {"best value": "none yet" if best is None else f"{best.value:.8g} in trial {best.id}"}
+    if best is not None and best.suspicious:
+        found["best value"] += ", suspicious"
     told = [trial for trial in record.trials if trial.constraints is not None and trial.value is not None]
     return found | ({"feasible": f"{sum(map(is_feasible, told))} of {len(told)}"} if told else {})
 
 
 def _unfinished(statuses: list[Status]) -> dict[str, int]:
-    return {"failed": statuses.count(Status.FAILED), "pending": statuses.count(Status.PENDING)}
+    return {str(status): statuses.count(status) for status in (Status.FAILED, Status.PENDING, Status.WITHDRAWN)}
 
 
 # --- as HTML ---------------------------------------------------------------------------------------------------------
@@ -172,7 +177,7 @@ def render(
     }
     return PAGE.format(
         policy=POLICY,
-        title=escape(title),
+        title=escape(visible(title)),
         style=_asset("report.css"),
         facts=_facts(facts),
         body=body,
@@ -186,7 +191,8 @@ def _facts(facts: Mapping[str, Any]) -> str:
     cells = []
     for k, (name, value) in enumerate(facts.items()):
         kind = "fact" if k else "fact first"
-        cells.append(f'<div class="{kind}"><b>{escape(str(name))}</b><span>{escape(str(value))}</span></div>')
+        shown = escape(visible(str(value)))
+        cells.append(f'<div class="{kind}"><b>{escape(str(name))}</b><span>{shown}</span></div>')
     return f'<div class="facts">{"".join(cells)}</div>'
 
 
@@ -239,5 +245,7 @@ def about(trial: Trial) -> str:
         lines.append(f"task: {text(trial.task)}")
     if trial.reason:
         lines.append(text(trial.reason))
+    if trial.former:
+        lines.append(f"before: {text(str(former_values(trial)))}")
     hidden = len(lines) - LINES
     return "<br>".join(lines[:LINES] + ([f"and {hidden} more"] if hidden > 0 else []))

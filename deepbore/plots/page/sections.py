@@ -10,17 +10,22 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from deepbore.data.journal import content_of
 from deepbore.data.outcome import Status
 from deepbore.data.replay import Record
 from deepbore.data.trial import Trial
+from deepbore.errors import JournalError
 from deepbore.plots.history_chart import History, front_chart, history_chart
 from deepbore.plots.on_plotly import Chart, titled
 from deepbore.plots.parallel_chart import Parallel, parallel_chart
 from deepbore.plots.sources import MOST, some_of
-from deepbore.plots.style import FAILED, GOOD
+from deepbore.plots.style import EARLIER, FAILED, GOOD
+from deepbore.text import visible
 
 LINES, AXES = 300, 14  # of parallel coordinates
 REASONS, EXAMPLES, LONG = 12, 8, 300
+LONGEST_TIMES = 2**26  # bytes
+LATEST = 1e11  # seconds since 1970, in the year 5138: the clock of a computer says less
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,8 @@ def trials_table(record: Record) -> dict[str, Any]:
         "budget": [trial.budget for trial in trials],
         "task": [trial.task for trial in trials],
         "constraints": [_listed(trial.constraints) for trial in trials],
+        "former value": [former_values(trial) for trial in trials],
+        "withdrawn because": [trial.reason if trial.status is Status.WITHDRAWN else None for trial in trials],
         **_attributes(trials),
     }
     kept = {name: column for name, column in extras.items() if any(each is not None for each in column)}
@@ -97,7 +104,7 @@ def trials_table(record: Record) -> dict[str, Any]:
         ]
         for k, trial in enumerate(trials)
     ]
-    columns = [{"name": name, "number": _is_numeric(row[k] for row in rows)} for k, name in enumerate(names)]
+    columns = [{"name": visible(name), "number": _is_numeric(row[k] for row in rows)} for k, name in enumerate(names)]
     best = record.best if record.k == 1 else None
     first = {"column": 1, "up": record.direction == "minimize"}
     status = 1 + record.k
@@ -114,6 +121,8 @@ def trials_section(record: Record) -> Section:
     """The table, which the script fills."""
     few = f" Of {len(record)} trials {MOST} at most are listed." if len(record) > MOST else ""
     says = f"Every trial with its configuration; a click on a headline sorts by it, another turns the order.{few}"
+    if any(trial.status is Status.WITHDRAWN for trial in record.trials):
+        says += " Withdrawn trials are struck out."
     table = '<div class="scroll high"><table id="trials"></table></div>'
     return Section("Trials", says, html=table)
 
@@ -133,7 +142,15 @@ def _cell(value: Any) -> Any:
         return value
     if isinstance(value, (dict, list, tuple)):
         return json.dumps(value)[:LONG]
-    return str(value)[:LONG] if value is not None else "None"
+    return visible(str(value)[:LONG])
+
+
+def former_values(trial: Trial) -> float | str | None:
+    """What a trial was told before it was corrected or withdrawn; None for one that never was."""
+    told = [each.values or ("failed",) for each in trial.former]
+    if len(told) == 1 and trial.former[0].value is not None and len(told[0]) == 1:
+        return trial.former[0].value
+    return "; ".join(", ".join(one if isinstance(one, str) else f"{one:.7g}" for one in each) for each in told) or None
 
 
 def _listed(numbers: tuple[float, ...] | None) -> str | None:
@@ -153,10 +170,9 @@ def best_section(record: Record) -> Section | None:
     best = record.best if record.k == 1 else None
     if best is None:
         return None
-    cells = (
-        f"<div><b>{escape(str(name))}</b><span>{escape(str(value))}</span></div>" for name, value in best.params.items()
-    )
-    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>')
+    cells = (f"<div><b>{_text(name)}</b><span>{_text(value)}</span></div>" for name, value in best.params.items())
+    doubt = f"<p>The value is suspicious: it is {_text(best.suspicious)}.</p>" if best.suspicious else ""
+    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>{doubt}')
 
 
 def failures_section(record: Record) -> Section | None:
@@ -182,12 +198,17 @@ def _gist(reason: str | None) -> str:
     return re.sub(r"\d+", "#", (reason or "no reason was given").strip().partition("\n")[0][:LONG])
 
 
+def _text(value: Any) -> str:
+    """A user's text as HTML."""
+    return escape(visible(str(value), keep="\n\t"))
+
+
 def _reason(trials: Sequence[Trial]) -> str:
     """One line of the table: how many, the reason of the first of them with its traceback, and which."""
     first = next((trial for trial in trials if trial.attributes.get("traceback")), trials[0])
-    said = escape((first.reason or "no reason was given").strip()[:LONG])
+    said = _text((first.reason or "no reason was given").strip()[:LONG])
     if first.attributes.get("traceback"):
-        trace = escape(str(first.attributes["traceback"]))
+        trace = _text(first.attributes["traceback"])
         said = f"<details><summary>{said}</summary><pre>{trace}</pre></details>"
     ids = ", ".join(str(trial.id) for trial in trials[:EXAMPLES]) + (", …" if len(trials) > EXAMPLES else "")
     return f"<tr><td>{len(trials)}</td><td>{said}</td><td>{ids}</td></tr>"
@@ -204,15 +225,17 @@ def times_of(path: Path) -> dict[int, tuple[float, float]]:
     """
     found = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = content_of(path, LONGEST_TIMES).decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, JournalError):
         return {}
     for line in lines:
         try:
             said = json.loads(line)
-            found[int(said["trial"])] = (float(said["began"]), float(said["ended"]))
-        except (ValueError, LookupError, TypeError):
+            row, span = int(said["trial"]), (float(said["began"]), float(said["ended"]))
+        except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
             continue
+        if all(0 <= moment < LATEST for moment in span):
+            found[row] = span
     return found
 
 
@@ -228,8 +251,14 @@ def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -
     lanes = _lanes({trial.id: known[trial.id] for trial in trials})
     count = 1 + max(lanes.values())
     traces = []
-    for name, colour, failed in (("complete", GOOD, False), ("failed", FAILED, True)):
-        rows = [trial.id for trial in trials if (trial.status is Status.FAILED) is failed]
+    ended = (Status.COMPLETE, Status.PENDING)  # of what is pending the outcome is about to be told
+    kinds = {
+        "complete": (GOOD, ended),
+        "failed": (FAILED, (Status.FAILED,)),
+        "withdrawn": (EARLIER, (Status.WITHDRAWN,)),
+    }
+    for name, (colour, statuses) in kinds.items():
+        rows = [trial.id for trial in trials if trial.status in statuses]
         more = [f"took {_seconds(known[row][1] - known[row][0])}" for row in rows]
         traces.append({**_bars(rows, spans, lanes, colour), "name": name, "more": more})
     numbers = {"tickvals": list(range(count)), "ticktext": list(range(1, count + 1))}

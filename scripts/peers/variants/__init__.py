@@ -15,7 +15,9 @@ additive    kernels that add what single parameters do to what all do together
 near_axes   which axes the model of the near rows has, and when its turns begin
 repeat      whether values are noisy, by the best configuration once more
 elsewhere   without the proposals that leave out the branches known in detail
+neglected   what keeps branches and levels from being missed
 rival       without the rival whose kernel adds what each parameter does
+rows        how many rows the model of all observations learns
 """
 
 from collections.abc import Callable
@@ -30,9 +32,11 @@ from peers.variants import (
     heads,
     in_context,
     near_axes,
+    neglected,
     noise,
     quantile,
     rival,
+    rows,
     scales,
     ties,
     warping,
@@ -56,5 +60,5 @@ LATER: dict[str, Callable[[], Settings]] = {
     **elsewhere.VARIANTS,
 }
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
-ALL |= rival.VARIANTS
+ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default

@@ -1,0 +1,218 @@
+"""`NeglectedChoices`: proposals among the values of choices that have had few trials."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
+from deepbore.classifiers.kernel.posterior import KernelPosterior
+from deepbore.data.trial import Budget
+from deepbore.errors import SettingError
+from deepbore.labels import Labelling
+from deepbore.labels.threshold import ThresholdFamily
+from deepbore.space import SearchSpace
+from deepbore.strategies.base import Proposal, Strategy, View
+from deepbore.strategies.subset import CONSIDERED, Subset, considered_rows, graded_alone
+
+SHARE = 0.8  # of an equal share of the trials among the values of a choice, which is always enough
+BRANCH, LEVEL = 4.0, 0.5  # trials for each unit of ln n that are enough, for a value with parameters of its own or none
+BOLD = (0.0, 0.3)  # mean and standard deviation of the logarithm of the kernel's amplitude
+SAMPLED = 1024  # points of the space among which a possible value occurs
+PENALTY = 1e3  # subtracted from the predicted label where no value is neglected
+
+
+class NeglectedChoices(Strategy):
+    """Proposals by a kernel that considers only values of unordered choices that have had few trials.
+
+    A branch whose first trials are bad, because its own parameters were, is hardly tried again by the model of all
+    rows: all of its labels are 0, and the amplitude learned from such labels makes better ones seem impossible. The
+    same holds for a level that has not been tried. Therefore such values get a share of the proposals that falls as
+    log n / n (Lai & Robbins 1985).
+
+    - A value of a choice on which parameters depend has had enough after 4 ln n trials of n: its own parameters have to
+      be found. The kernel learns the trials with such values alone, graded among themselves.
+    - Any other value has had enough after ln n / 2. The kernel learns all trials.
+    - Four fifths of an equal share of the trials of its choice are always enough; the values of the best trial are
+      never neglected.
+
+    The kernel's amplitude has a prior close to 1, so that a high label is possible where nothing is known. Only the
+    newest thousand trials are counted.
+
+    It applies in spaces with unordered choices, to one objective without budgets, constraints or earlier tasks, and
+    labels by thresholds.
+
+    Args:
+        rows: the maximum number of rows to learn from, >= 1; for all arguments see `KernelPLS`.
+        iterations: of L-BFGS on the evidence, >= 0.
+        prior: whether the hyperparameters have priors.
+        crashes: whether single failures may be random.
+
+    Raises:
+        SettingError: for a number outside its range.
+
+    References:
+        Lai & Robbins, Asymptotically efficient adaptive allocation rules, 1985.
+    """
+
+    branch_trials: ClassVar[float] = BRANCH
+    level_trials: ClassVar[float] = LEVEL
+
+    def __init__(self, rows: int = ROWS, iterations: int = 15, prior: bool = True, crashes: bool = True):
+        self.model = BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=False)
+        self.alternatives: Alternatives | None = None
+        self.neglected: Tensor | None = None  # which of the alternatives, as of the latest `applies`
+        self._subset: Subset | None = None
+        self._kept: Mapping[str, Any] = {}  # a state dict, until the model is bound
+
+    def at_budgets(self, budget: Budget) -> "NeglectedChoices":
+        return self
+
+    def check(self, space: SearchSpace, labels: Labelling) -> None:
+        if not isinstance(labels, ThresholdFamily):
+            raise SettingError(
+                "NeglectedChoices grades values again by the thresholds of the labels, but "
+                f"{type(labels).__name__} has none. Give ValueGradedLabels() or ThresholdLabels(), or leave "
+                "NeglectedChoices out."
+            )
+
+    def applies(self, view: View) -> bool:
+        self.neglected = None
+        if view.batch is None or view.first is None or not view.has_plain_outcomes:
+            return False
+        if self.alternatives is None or self.alternatives.space is not view.space:
+            self.alternatives = possible_alternatives(view.space)
+        start = max(0, len(view.observations) - CONSIDERED)
+        enough = torch.where(self.alternatives.has_own, self.branch_trials, self.level_trials)
+        points, values = view.observations.points[start:], view.values[start:]
+        found = self.alternatives.neglected(points, values, enough)
+        if bool(found.any()):
+            self.neglected = found
+        return self.neglected is not None
+
+    def fit(self, view: View) -> bool:
+        """Trains the model on the trials of neglected branches, or on all trials."""
+        assert self.neglected is not None
+        assert self.alternatives is not None
+        assert view.batch is not None
+        branches = self.neglected & self.alternatives.has_own
+        levels = self.neglected & ~self.alternatives.has_own
+        kinds = [kind for kind in (branches, levels) if bool(kind.any())]
+        number = int(torch.randint(len(kinds), (1,), generator=view.generator)) if len(kinds) > 1 else 0
+        self._bind(view.space.without_fixed)
+        self.model.generator = view.generator
+        self.model.to(view.batch.points.device)
+        self.model.alternatives, self.model.wanted = self.alternatives, kinds[number]
+        self._subset = self._alone(view) if kinds[number] is branches else None
+        batch = view.batch if self._subset is None else self._subset.batch
+        self.model.learn(batch)
+        self.model.keep_best(batch.best)
+        return True
+
+    def _alone(self, view: View) -> Subset | None:
+        """The trials with a wanted value; None if fewer than two of them have succeeded."""
+        assert view.batch is not None
+        assert isinstance(view.labels, ThresholdFamily)  # otherwise `check` raises
+        rows = considered_rows(view.batch, view.observations)
+        rows = rows[self.model.is_wanted(view.batch.points[rows])]
+        values = view.values[rows]
+        return graded_alone(view.batch, rows, values, view.labels) if int((~values.isnan()).sum()) > 1 else None
+
+    def propose(self, view: View, q: int) -> Proposal:
+        assert view.first is not None
+        centres = None if self._subset is None else self._subset.ranked
+        search = replace(view.search(self.model, view.first.acquisition), centre_rows=centres)
+        return Proposal(view.first.candidates.propose(search, q), self.model)
+
+    def _bind(self, space: SearchSpace) -> None:
+        self.model.bind(space)
+        if "theta" in self._kept:
+            self.model.theta.copy_(self._kept["theta"])
+        self._kept = {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The hyperparameters of the kernel; empty before the first turn."""
+        return dict(self._kept) if self.model.space is None else {"theta": self.model.theta}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.neglected, self._kept = None, dict(state)
+        if self.model.space is not None:
+            self.model.build(self.model.space, 1)
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """The a possible values of the unordered choices of a space.
+
+    Attributes:
+        space: the space.
+        columns: the column of each value's choice, a.
+        levels: the level that each value is, a.
+        has_own: whether parameters depend on the value, a booleans.
+    """
+
+    space: SearchSpace
+    columns: Tensor
+    levels: Tensor
+    has_own: Tensor
+
+    def __call__(self, points: Tensor) -> Tensor:
+        """Which values each point has, its choice being active (n x a booleans)."""
+        columns, levels = self.columns.to(points.device), self.levels.to(points)
+        return (points[:, columns].round() == levels) & self.space.active(points)[:, columns]
+
+    def neglected(self, points: Tensor, values: Tensor, trials: Tensor) -> Tensor:
+        """Which values have had too few trials (a booleans).
+
+        Args:
+            points: the newest trials, pending ones included, n x d.
+            values: of the first of them, to minimise; NaN for failures. The rest has no outcome yet.
+            trials: that are enough for each unit of ln n, a.
+        """
+        has = self(points).cpu()
+        counts = has.sum(0).double()
+        same = self.columns[:, None] == self.columns
+        equal = (same.double() @ counts) / same.sum(1)
+        enough = trials * math.log(max(len(points), 2))
+        told = torch.full((len(points),), math.inf, dtype=values.dtype)
+        told[: len(values)] = values.cpu().nan_to_num(nan=math.inf)
+        best = has[told.argmin()] if bool(told.isfinite().any()) else torch.zeros_like(self.has_own)
+        return (counts < SHARE * equal) & (counts < enough) & ~best
+
+
+def possible_alternatives(space: SearchSpace) -> Alternatives:
+    """The values of unordered choices that occur in the space, with its constraints and fixed parameters."""
+    conditions = space.structure.conditions
+
+    def has_own(column: int, level: int) -> bool:
+        rules = (rule for child in conditions.children.get(column, ()) for rule in conditions.rules[child])
+        return any(rule.parent == column and bool(rule.holds(torch.tensor(float(level)))) for rule in rules)
+
+    found = [
+        (column, level, has_own(column, level))
+        for column, parameter in enumerate(space.parameters.values())
+        if not parameter.is_ordered and parameter.levels is not None
+        for level in range(parameter.levels)
+    ]
+    columns, levels, own = (torch.tensor([row[part] for row in found]) for part in range(3))
+    every = Alternatives(space, columns.long(), levels.double(), own.bool())
+    occurs = every(space.sobol(SAMPLED, seed=0)).any(0) if found else torch.zeros(0, dtype=torch.bool)
+    return Alternatives(space, every.columns[occurs], every.levels[occurs], every.has_own[occurs])
+
+
+class BoldModel(KernelPLS):
+    """`KernelPLS` with an amplitude close to 1, and a low mean where no wanted value is chosen."""
+
+    amplitude_prior: ClassVar[tuple[float, float]] = BOLD
+    alternatives: Alternatives
+    wanted: Tensor  # a booleans
+
+    def is_wanted(self, points: Tensor) -> Tensor:
+        """Which points have a wanted value (n booleans)."""
+        return self.alternatives(points)[:, self.wanted.to(points.device)].any(-1)
+
+    def posterior(self, points: Tensor) -> KernelPosterior:
+        return super().posterior(points).lowered(PENALTY * (~self.is_wanted(points)).to(self.theta))

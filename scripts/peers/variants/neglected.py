@@ -1,0 +1,61 @@
+"""Ways to keep branches and levels from being missed by bad luck.
+
+docs/ablation.md has what came of each ("Branches and levels that are neglected").
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import deepbore as db
+from deepbore.classifiers.kernel.kernels import AMPLITUDE
+from deepbore.strategies import ModelStrategy, NeglectedChoices, OtherBranches, Turns
+from deepbore.strategies.neglected import BOLD, BoldModel
+from peers.variants.settings import Settings
+
+
+class Shortly(NeglectedChoices):
+    """Half as many trials for each branch."""
+
+    branch_trials = 2.0
+
+
+class Timid(NeglectedChoices):
+    """The amplitude of the default."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = TimidModel(additive=False)
+
+
+class TimidModel(BoldModel):
+    """Its model."""
+
+    amplitude_prior: ClassVar[tuple[float, float]] = AMPLITUDE
+
+
+class Together(NeglectedChoices):
+    """A model of all rows for neglected branches, too."""
+
+    def _alone(self, view):
+        return None
+
+
+class BoldKernel(db.KernelPLS):
+    """The default kernel with an amplitude close to 1."""
+
+    amplitude_prior: ClassVar[tuple[float, float]] = BOLD
+
+
+def turns(*others: type[NeglectedChoices], first: type[db.KernelPLS] = db.KernelPLS) -> Callable[[], Settings]:
+    """A kernel of all rows in turns with other strategies."""
+    return lambda: {"strategy": Turns([ModelStrategy(first()), *(each() for each in others), OtherBranches()])}
+
+
+VARIANTS: dict[str, Callable[[], Settings]] = {
+    "deepbore:unneglected": turns(),
+    "deepbore:bold": turns(first=BoldKernel),
+    "deepbore:neglected": turns(NeglectedChoices),
+    "deepbore:neglected-2": turns(Shortly),
+    "deepbore:neglected-timid": turns(Timid),
+    "deepbore:neglected-together": turns(Together),
+}
