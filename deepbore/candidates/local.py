@@ -112,8 +112,8 @@ FOCUSED = 3  # best points whose neighbours a focused proposal samples
 class LocalSearch(Candidates):
     """Random points and neighbours of the best observed ones, then gradient ascent from the best of them.
 
-    If the classifier has gradients, Adam moves the real parameters and the finest grids; the others stay. The results are snapped to
-    configurations and ranked with the other points.
+    If the classifier has gradients, Adam moves the real parameters and the finest grids; the others stay. The results
+    are snapped to configurations and ranked with the other points.
 
     With real parameters a share of the proposals considers only neighbours of the three best observed points: on rugged
     functions the uncertainty is always largest far from all data, and the best points would not be refined. Without

@@ -16,7 +16,6 @@ from deepbore.classifiers.kernel.evidence import (
     Gram,
     PartlyAdditiveGram,
     ScaledGram,
-    native,
 )
 from deepbore.classifiers.kernel.kernels import (
     AMPLITUDE,
@@ -38,6 +37,7 @@ from deepbore.classifiers.kernel.posterior import (
     noiseless_scenarios,
 )
 from deepbore.classifiers.link import Link
+from deepbore.compute.arrays import native
 from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
