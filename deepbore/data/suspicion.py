@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from scipy.linalg import solve_triangular
 
 from deepbore.data.array_ranking import threshold
 from deepbore.data.trial import Status
@@ -68,36 +69,27 @@ def suspicion(table: "Table") -> Suspicion:
     """The suspicious values of a run, by each objective, and among the trials of each budget; none of preferences."""
     too_good: dict[int, None] = {}
     too_bad: set[int] = set()
-    for rows, values, first in () if table.by_preference else _groups(table):
+    for rows, values in () if table.by_preference else _groups(table):
         x = Coordinates(table.space)(table.points[torch.from_numpy(rows)].cpu()).numpy() / math.sqrt(len(table.space))
         good = too_good_values(x, values)
         kept = np.delete(np.arange(len(rows)), good)
         too_good |= dict.fromkeys(rows[good].tolist())
-        first_values = first[1][~np.isin(first[0], rows[good])][:FIRST]
-        too_bad.update(rows[kept][far_off_values(x[kept], values[kept], first_values)].tolist())
+        too_bad.update(rows[kept][far_off_values(x[kept], values[kept])].tolist())
     return Suspicion(tuple(too_good), tuple(sorted(too_bad)))
 
 
-Group = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]
-
-
-def _groups(table: "Table") -> Iterator[Group]:
-    """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m).
-
-    And the same of the first rows of all, which need not be among them.
-    """
-    told = ((table.status == Status.COMPLETE) & (table.tasks == 0)).cpu().numpy()
-    budgets = table.budgets.nan_to_num(nan=-1.0).cpu().numpy()
-    values = table.values.cpu().numpy()
-    rungs = np.unique(budgets[told]) if table.budget is not None else [None]
-    for rung, column in product(rungs, values.T):
-        rows = np.flatnonzero(told if rung is None else told & (budgets == rung))
-        early = rows[: FIRST + MOST]
+def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m)."""
+    told = (table.status == Status.COMPLETE) & (table.tasks == 0)
+    rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
+    for compared, values in product(rungs, table.values.T):
+        rows = compared.nonzero().squeeze(-1)
+        if len(rows) <= FEWEST:
+            continue
         if len(rows) > 2 * CONSIDERED:
-            best = np.argpartition(column[rows], CONSIDERED)[:CONSIDERED]
-            rows = np.union1d(rows[best], rows[-CONSIDERED:])
-        if len(rows) > FEWEST:
-            yield rows, column[rows], (early, column[early])
+            best = table.least(values.masked_fill(~compared, math.inf), CONSIDERED)
+            rows = torch.cat([rows[:FIRST], best, rows[-CONSIDERED:]]).unique()
+        yield rows.cpu().numpy(), values[rows].cpu().numpy()
 
 
 # --- too good --------------------------------------------------------------------------------------------------------
@@ -165,7 +157,7 @@ def _predicted(apart: np.ndarray, x: np.ndarray, labels: np.ndarray) -> tuple[fl
         gram, cross = _matern(squared / length**2), _matern(apart / length**2)
         for noise in NOISES:
             root = np.linalg.cholesky(gram + (noise + 1e-9) * np.eye(n))
-            white = np.linalg.solve(root, np.stack([y, cross], axis=-1))
+            white = solve_triangular(root, np.stack([y, cross], axis=-1), lower=True, check_finite=False)
             variance = max(float(white[:, 0] @ white[:, 0]) / n, 1e-12)
             evidence = -0.5 * n * math.log(variance) - float(np.log(root.diagonal()).sum())
             if evidence > best[0]:
@@ -184,7 +176,7 @@ def _matern(squared: np.ndarray) -> np.ndarray:
 # --- too bad ---------------------------------------------------------------------------------------------------------
 
 
-def far_off_values(x: np.ndarray, values: np.ndarray, first: np.ndarray | None = None) -> np.ndarray:
+def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Numbers of values (n) that are far worse than all ordinary ones, though most of their neighbours are good.
 
     The ordinary values are the first ten without those that are far off: later ones are closer together. A value is far
@@ -194,12 +186,11 @@ def far_off_values(x: np.ndarray, values: np.ndarray, first: np.ndarray | None =
     Args:
         x: coordinates over sqrt(d), n x c.
         values: to minimise, n, in the order of their rows.
-        first: the first values of the run; None for the first of these.
     """
     if len(values) <= FEWEST:
         return np.empty(0, dtype=int)
     distances = values / 2 - values.min() / 2  # of halves, which do not overflow
-    ordinary = np.sort((values[:FIRST] if first is None else first) / 2 - values.min() / 2)
+    ordinary = np.sort(distances[:FIRST])
     ends = np.flatnonzero(ordinary[ORDINARY:] > FAR * ordinary[ORDINARY - 1 : -1])
     worst = ordinary[ORDINARY - 1 + ends[0]] if len(ends) else ordinary[-1]
     far = np.flatnonzero(distances > FAR * worst)

@@ -1,4 +1,4 @@
-"""`LabelledObservations`: the data module, relabelled every epoch; `EmphasiseChanges`: weights of changed labels."""
+"""`LabelledObservations`: the data of a run, relabelled every epoch; `EmphasiseChanges`: weights of changed labels."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
 from deepbore.compute.distributed import Ranks
@@ -143,8 +142,10 @@ class LabelledBatch:
         return replace(chosen, weight=chosen.weight * weight)
 
 
-class LabelledObservations(LightningDataModule):
-    """The data module of a run: one batch an epoch, all observations with new labels, already on the device.
+class LabelledObservations:
+    """The data of a run: one batch an epoch, all observations with new labels, already on the device.
+
+    Under a Trainer it is within a data module; see `deepbore.loop.lightning`.
 
     Args:
         observations: the rows to label.
@@ -170,7 +171,6 @@ class LabelledObservations(LightningDataModule):
         labels: Labelling | None = None,
         joined: Callable[[LabelledBatch], LabelledBatch] | None = None,
     ):
-        super().__init__()
         self.joined = joined
         self.observations = observations
         self.labels = labels
@@ -178,7 +178,7 @@ class LabelledObservations(LightningDataModule):
         self.ranks = Ranks()
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"trainer": None, "ranks": Ranks()}  # a copy belongs to no trainer, and to one process
+        return vars(self) | {"ranks": Ranks()}  # a copy belongs to one process
 
     @property
     def space(self) -> SearchSpace:
@@ -209,32 +209,6 @@ class LabelledObservations(LightningDataModule):
             yield
         finally:
             self.ranks = Ranks()
-
-    def setup(self, stage: str) -> None:
-        """Moves the rows to the trainer's device."""
-        if self.trainer is not None:
-            self.observations.to(self.trainer.strategy.root_device)
-
-    def train_dataloader(self) -> "_FreshLabels":
-        """One batch an epoch, labelled when the epoch begins."""
-        return _FreshLabels(self)
-
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """The unchanged batch, which is on the device already."""
-        return batch
-
-
-class _FreshLabels:
-    """An iterable of one batch, which is labelled when it is requested."""
-
-    def __init__(self, data: LabelledObservations):
-        self.data = data
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[LabelledBatch]:
-        yield self.data.batch()
 
 
 # --- what has changed since the last epoch ---------------------------------------------------------------------------

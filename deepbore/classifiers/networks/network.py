@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim.adam import Adam, adam
 
-from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.networks.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.classifiers.posterior import Posterior, of_members
+from deepbore.classifiers.trained import TrainedClassifier
 from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks
 from deepbore.errors import SettingError
@@ -70,7 +70,7 @@ class Training:
         return steps // math.ceil(n / self.batch_size)
 
 
-class NetworkClassifier(Classifier):
+class NetworkClassifier(TrainedClassifier):
     """A classifier of m networks, trained side by side on the same minibatches.
 
     The loss is weighted cross-entropy, so that outputs are logits, unless a subclass overrides `loss` and
