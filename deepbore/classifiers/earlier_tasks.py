@@ -151,7 +151,7 @@ class EarlierTasks:
 
     def _learned(self, number: int, known: Task) -> Task:
         """The task with its current rows; the known one if no row is new."""
-        own = self.observations.of_task(number)
+        own = self.observations.of_task(number).believed
         rows = len(own)
         if rows == known.rows:
             return known

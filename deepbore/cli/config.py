@@ -15,8 +15,9 @@ from jsonargparse import ArgumentError, Namespace, set_loader
 from lightning.pytorch import LightningDataModule, Trainer
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.utilities import rank_zero_only
 
-from deepbore import problems
+from deepbore import classifiers, problems
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.component import has_default_settings
@@ -24,6 +25,7 @@ from deepbore.data.journal import replace_file
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
+from deepbore.loop.lightning import no_cluster
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
 from deepbore.study import Options
@@ -269,6 +271,14 @@ class Evaluation:
         return ProcessEvaluator(problem, self.workers, self.timeout, self.retries, self.devices)
 
 
+def _is_one_process(trainer: Mapping[str, Any]) -> bool:
+    """Whether these settings of a Trainer are of one device, so that there are no ranks."""
+    devices = trainer.get("devices")
+    on_cpu = devices == "auto" and trainer.get("accelerator") == "cpu"
+    is_one = devices in (1, "1") or (isinstance(devices, list) and len(devices) == 1)
+    return (is_one or on_cpu) and trainer.get("num_nodes", 1) == 1
+
+
 class RunCLI(LightningCLI):
     """LightningCLI with a problem, a loop and a run directory.
 
@@ -306,9 +316,19 @@ class RunCLI(LightningCLI):
         )
 
     def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
-        """Lightning's parser, which dumps a configuration with its texts as texts."""
+        """Lightning's parser, which dumps a configuration with its texts as texts, and takes any classifier."""
         parser = super().init_parser(**kwargs)
+        for name in classifiers.__all__:  # --model KernelPLS is one of the classes that are imported
+            getattr(classifiers, name)
         parser.dump = partial(dumped, parser.dump)  # `save` and --print_config call it
+        add = parser.add_lightning_class_args
+
+        def add_part(part: type, key: str, **settings: Any) -> list[str]:
+            if part is Classifier:  # those in closed form are no LightningModules
+                return parser.add_subclass_arguments(Classifier, key, fail_untyped=False, required=True)
+            return add(part, key, **settings)
+
+        parser.add_lightning_class_args = add_part
         return parser
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
@@ -375,10 +395,14 @@ class RunCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """The trainer with a CSV logger in the run directory, and without Lightning's bar, which counts batches."""
         self.problem: Problem = self.config_init.problem
-        named = self.config_init.run
-        self.run = new_run(type(self.problem).__name__.lower()) if named is None else Path(named).expanduser()
-        settings = self.config_init.trainer
+        named, settings = self.config_init.run, self.config_init.trainer
+        alone = _is_one_process(settings)
+        stem = type(self.problem).__name__.lower()
+        self.run = new_run(stem, alone) if named is None else Path(named).expanduser()
         refuse_steps(settings)
+        if alone and not settings.get("plugins"):  # whatever job of a cluster this process is in
+            kwargs["plugins"] = [no_cluster()]
+            rank_zero_only.rank = 0  # type: ignore[attr-defined]  # as Lightning itself sets it
         if settings.get("logger") in (None, True):
             kwargs["logger"] = CSVLogger(self.run.absolute(), name="", version="")  # also if the problem goes elsewhere
         self.shows_progress = settings.get("enable_progress_bar") is not False

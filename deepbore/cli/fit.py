@@ -22,8 +22,8 @@ from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
 from deepbore.evaluators import Evaluator, Timed
-from deepbore.evaluators.base import EvaluationWarning
-from deepbore.loop.lightning import quiet
+from deepbore.evaluators.base import EvaluationWarning, SuspiciousValue
+from deepbore.loop.quiet import quiet
 from deepbore.problems.base import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run
@@ -245,11 +245,12 @@ def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Within, warnings of evaluations are shown without a line of code, which does not help users of a command."""
+    """Within, warnings of trials are shown without a line of code, which does not help users of a command."""
     before = warnings.formatwarning
 
     def formatted(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
-        return f"{message}\n" if issubclass(category, EvaluationWarning) else before(message, category, *place, **line)
+        is_ours = issubclass(category, (EvaluationWarning, SuspiciousValue))
+        return f"{message}\n" if is_ours else before(message, category, *place, **line)
 
     warnings.formatwarning = formatted
     try:

@@ -181,6 +181,8 @@ def summary(run: Told, optimum: float | None = None, recommended: Trial | None =
     regret = "" if optimum is None else f", {abs(best.value - optimum):.3g} from the optimum"
     lines = [f"best value {best.value:.8g} in trial {best.id} ({counts}{regret})"]
     lines += _configuration(best)
+    if best.suspicious:
+        lines.append(f"  suspicious: {visible(str(best.suspicious))}")
     if recommended is not None and recommended.id != best.id:
         lines.append(f"recommended if values are noisy: trial {recommended.id}, value {recommended.value:.8g}")
         lines += _configuration(recommended)

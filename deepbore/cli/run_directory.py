@@ -25,21 +25,26 @@ TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.T
 N_TRIALS = 100  # the default
 NAMED = "DEEPBORE_RUN"  # the variable by which the ranks that Lightning starts know the run
 RANK = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")  # the variables that Lightning looks at
-LONGEST_CONFIG = 2**18  # bytes
+LONGEST_CONFIG = 2**20  # bytes that are shown
+LONGEST_YAML = 2**17  # characters that are read as settings, at some thousands in a second
 MOST_NODES = 10**5  # of a configuration, where each alias counts as what it stands for
 _NUMBER = re.compile(r"[-_.]?(seed|run)?[-_.]?\d+$")
 
 
-def new_run(stem: str) -> Path:
+def new_run(stem: str, alone: bool = False) -> Path:
     """The next free directory for a run: runs/branin-1, runs/branin-2, ...; for other ranks that of the first.
 
     It is made at once, so that runs which begin at the same time have one each; see `leave_unused`.
+
+    Args:
+        stem: of its name.
+        alone: whether this is a run of one process, which is no rank whatever the environment says.
 
     Raises:
         SettingError: in another rank that the first one has not started, and so can't tell the directory.
         JournalError: if it can't be made.
     """
-    if next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
+    if not alone and next((int(os.environ[name]) for name in RANK if name in os.environ), 0):
         if NAMED not in os.environ:
             raise SettingError("ranks that are started side by side share a run: name its directory by --run.")
         return Path(os.environ[NAMED])
@@ -197,6 +202,8 @@ def plain_data(text: str) -> Any:
     """
     import yaml  # only for runs that have a configuration
 
+    if len(text) > LONGEST_YAML:
+        raise SettingError(f"a configuration must have at most {LONGEST_YAML:,} characters, but has {len(text):,}.")
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()

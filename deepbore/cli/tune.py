@@ -64,7 +64,8 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
         run = Path(given.resume).expanduser()
         _check_is_of_tune(run)
         return ["--resume", str(run), "--problem.init_args.folder", str(run / TRIALS), *others]
-    run = Path(given.run or new_run("tune")).expanduser()
+    is_one_process = not any(part.startswith(("--trainer.devices", "--trainer.num_nodes")) for part in others)
+    run = Path(given.run or new_run("tune", is_one_process)).expanduser()
     return ["--problem", json.dumps(_problem(given, arguments, run)), "--run", str(run), *others]
 
 

@@ -1,12 +1,13 @@
 """`ImportedResults`: results from elsewhere as arrays, events of a journal, CSV files and data frames."""
 
 import csv
+import logging
 import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -20,11 +21,14 @@ from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
 from deepbore.space.parameters.base import NOTHING, number
 from deepbore.space.structure import free_name
+from deepbore.validation import one_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+log = logging.getLogger(__name__)
 BLOCK = 10_000  # rows in one event, and rows whose native values stand in memory at once
+CELLS = 10**6  # in one event, so that no line of a journal is too long
 
 
 @dataclass(frozen=True)
@@ -184,11 +188,12 @@ class ImportedResults:
 
     def events(self, space: SearchSpace) -> Iterator[dict[str, Any]]:
         """Events of up to 10 000 rows each; "left" says how many rows are still to come."""
-        for start in range(0, len(self), BLOCK):
-            rows = slice(start, start + BLOCK)
+        block = min(BLOCK, max(1, CELLS // len(space)))
+        for start in range(0, len(self), block):
+            rows = slice(start, start + block)
             event = {
                 "event": "added",
-                "left": max(0, len(self) - start - BLOCK),
+                "left": max(0, len(self) - start - block),
                 "task": self.task,
                 "columns": space.decode_columns(self.points[rows]),
                 "values": _plain(self.values[rows].squeeze(-1) if self.values.shape[1] == 1 else self.values[rows]),
@@ -278,6 +283,61 @@ def _one_each(given: Any, n: int, what: str) -> np.ndarray | None:
     return np.full(n, array) if array.ndim == 0 else array
 
 
+# --- rows outside the space ------------------------------------------------------------------------------------------
+
+Outside = Literal["raise", "drop"]
+
+
+def dropped(outside: Outside) -> bool:
+    """Whether rows outside the space are left out. Raises SettingError for anything but an `Outside`."""
+    one_of(get_args(Outside), outside=outside)
+    return outside == "drop"
+
+
+def rows_inside(
+    space: SearchSpace, columns: Mapping[str, Any], values: Any, about: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Any, dict[str, Any]] | None:
+    """The arguments of `Observations.add` without the rows that are outside the space; None if none is left."""
+    if not hasattr(columns, "keys") or _is_one(columns):
+        try:
+            space.encode([dict(columns)])
+        except PointError as error:
+            log.warning("the result is outside the space, and left out: %s", error)
+            return None
+        return columns, values, dict(about)
+    listed = {str(name): list(columns[name]) for name in columns}
+    n = len(next(iter(listed.values()), ()))
+    rows = _inside(space, listed, range(n))
+    if len(rows) == n:
+        return columns, values, dict(about)
+    log.warning("%d of %d results are outside the space, and left out", n - len(rows), n)
+    if not rows:
+        return None
+
+    def those(each: Any) -> Any:
+        return [each[row] for row in rows] if _is_sized(each) and not isinstance(each, str) else each
+
+    kept = {name: those(column) for name, column in listed.items()}
+    return kept, those(_positional(values)), {name: those(_positional(each)) for name, each in about.items()}
+
+
+def _positional(each: Any) -> Any:
+    """A data frame's own as an array, whose rows are counted from 0."""
+    return each.to_numpy() if hasattr(each, "to_numpy") else each
+
+
+def _inside(space: SearchSpace, columns: Mapping[str, list[Any]], rows: range) -> list[int]:
+    """The rows that are in the space, found by halves: where few are outside, in few steps."""
+    if not rows:
+        return []
+    try:
+        space.encode_columns({name: column[rows.start : rows.stop] for name, column in columns.items()})
+        return list(rows)
+    except PointError:
+        middle = len(rows) // 2
+        return [] if len(rows) == 1 else _inside(space, columns, rows[:middle]) + _inside(space, columns, rows[middle:])
+
+
 # --- CSV files and data frames ---------------------------------------------------------------------------------------
 
 Columns = dict[str, list[Any]]
@@ -322,6 +382,7 @@ def read_csv(
     objectives: int = 1,
     task: str | None = None,
     has_budget: bool = False,
+    drops: bool = False,
 ) -> list[EarlierResults]:
     """The results in a CSV file, task by task.
 
@@ -336,6 +397,7 @@ def read_csv(
         objectives: k.
         task: name of the task of rows that name none; None for this run.
         has_budget: whether the results are for a study with budgets.
+        drops: whether rows outside the space are left out, in place of an error.
 
     Raises:
         TableError: naming line and column, for a cell that does not belong there, or for a file that is no such table.
@@ -346,7 +408,7 @@ def read_csv(
     values = [own_column(name, space.names) for name in names]
     table = _TextTable.read(path, space.names, values)
     read = {name: _natives(space.parameters[name], table.columns[name]) for name in space.names}
-    columns = {name: natives for name, (natives, _) in read.items()}
+    columns = {name: natives for name, (natives, _, _) in read.items()}
     free = SearchSpace(space.parameters)  # constraints have nothing to say of what stands in the place of wrong cells
     active = dict(zip(space.names, free.active(free.encode_columns(columns)).T.tolist(), strict=True))
     wrong = [
@@ -355,10 +417,17 @@ def read_csv(
         for row, says in read[name][1].items()
         if active[name][row]
     ]
+    left_out = {row for row, _, name, _ in wrong if drops and row not in read[name][2]}
+    wrong = [each for each in wrong if each[0] not in left_out]
     if wrong:  # of a row the first whose parents are right: what they were would say whether it matters
         row, _, name, says = min(wrong)
         raise table.error(row, name, says)
-    if space.constraints:
+    if drops:
+        rows = range(len(table.lines))
+        left_out |= {row for row in rows if row not in left_out} - set(_inside(space, columns, rows))
+        if left_out:
+            log.warning("%d of %d rows of %s are outside the space, and left out", len(left_out), len(rows), path)
+    elif space.constraints:
         _refuse_forbidden(space, table, columns)
     budgets = table.single(own_column("budget", space.names))
     told = table.single(*values) if objectives == 1 else table.numbers(values)
@@ -367,6 +436,7 @@ def read_csv(
     everything = EarlierResults(columns, told or [], constraints, budgets, noise, task)
     tasks = table.tasks(own_column("task", space.names), task)
     rows_of = {name: [row for row, each in enumerate(tasks) if each == name] for name in dict.fromkeys(tasks)}
+    rows_of = {name: [row for row in rows if row not in left_out] for name, rows in rows_of.items()}
     results = [everything.take(rows, name) for name, rows in rows_of.items()]
     for each in results:
         if (
@@ -455,8 +525,8 @@ def _place(path: str | os.PathLike[str], header: Sequence[str], name: str) -> in
     return header.index(name)
 
 
-def _natives(parameter: Parameter, texts: Sequence[str]) -> tuple[list[Any], dict[int, str]]:
-    """Native values, and what is wrong in which row; some value of the parameter stands there."""
+def _natives(parameter: Parameter, texts: Sequence[str]) -> tuple[list[Any], dict[int, str], set[int]]:
+    """Native values, and what is wrong in which row; some value of the parameter stands there; and rows without any."""
     some = parameter.decode(torch.zeros(1, dtype=torch.float64))[0]
     known: dict[str, Any] = {}
     wrong = {}
@@ -466,7 +536,8 @@ def _natives(parameter: Parameter, texts: Sequence[str]) -> tuple[list[Any], dic
         except PointError as error:
             wrong[row] = str(error)
     natives = [known.get(text, some) for text in texts]
-    return _checked(parameter, natives, some, wrong), wrong
+    unread = set(wrong) if parameter.is_numeric else set()  # another text may be a choice that was taken out
+    return _checked(parameter, natives, some, wrong), wrong, unread
 
 
 def _checked(parameter: Parameter, natives: list[Any], some: Any, wrong: dict[int, str]) -> list[Any]:

@@ -31,6 +31,7 @@ from deepbore.data.outcome import (
 )
 from deepbore.data.ranking import Ranking, in_order
 from deepbore.data.replicates import AveragedValues, Replicates
+from deepbore.data.suspicion import Suspicion, suspicion
 from deepbore.data.table import Table, as_numbers
 from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
 from deepbore.errors import TrialError
@@ -165,6 +166,8 @@ class Observations:
     def _hold(self, table: Table, sorted_values: np.ndarray | None = None) -> None:
         self.table, self.ranking = table, Ranking(table)
         self.replicates, self.comparisons = Replicates(table, sorted_values), Comparisons(table)
+        self._suspicion: tuple[tuple[object, ...], Suspicion] | None = None  # cached, with its key
+        self._believed: tuple[tuple[object, ...], Self] | None = None
 
     def __len__(self) -> int:
         """n, pending and failed rows included."""
@@ -257,6 +260,28 @@ class Observations:
         table = self.table.take(rows, self.table.first_with, n_asked=self.n_asked)
         return self._of(table, rows, self.sorted_values)
 
+    @property
+    def suspicion(self) -> Suspicion:
+        """The trials of this run whose values others contradict; see `deepbore.data.suspicion`."""
+        key = self.table.revision, len(self.table.finished)
+        if self._suspicion is None or self._suspicion[0] != key:
+            self._suspicion = key, suspicion(self.table)
+        return self._suspicion[1]
+
+    @property
+    def believed(self) -> Self:
+        """The same rows, where trials with suspicious values have failed: to label or to look at, not to change.
+
+        These observations themselves if no value is suspicious.
+        """
+        if not (suspicious := self.suspicion.rows):
+            return self
+        table = self.table
+        key = table.revision, len(table.finished), len(table), table.points.device, table.space
+        if self._believed is None or self._believed[0] != key:
+            self._believed = key, self._of(table.with_failures(suspicious), torch.arange(len(table)))
+        return self._believed[1]
+
     def part(self, rows: Tensor, n_beaten: int = 0) -> "Observations":
         """Some rows as observations that know of no others: to label or to look at, not to change.
 
@@ -266,7 +291,7 @@ class Observations:
         """
         return self._of(self.table.take(rows, n_beaten=n_beaten), rows)
 
-    def _of(self, table: Table, rows: Tensor, sorted_values: np.ndarray | None = None) -> "Observations":
+    def _of(self, table: Table, rows: Tensor, sorted_values: np.ndarray | None = None) -> Self:
         """Observations of a part of the table, with the comparisons of its rows."""
         part, pairs = copy(self), self.comparisons.pairs
         part._hold(table, sorted_values)

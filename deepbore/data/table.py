@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from deepbore.compute.numerics import smallest
-from deepbore.data.outcome import Outcome, as_number, width_of, with_former
+from deepbore.data.outcome import Outcome, as_number, attributes_after, width_of, with_former
 from deepbore.data.trial import Budget, Direction, Status, Trial, sign_of
 from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
@@ -600,7 +600,7 @@ class Table:
         noise = () if outcome.noise is None else (outcome.noise,)
         beside = {"constraints": outcome.constraints[: width_of(outcome)], "noise": noise}
         columns = {name: self._with_row(name, at, numbers) for name, numbers in beside.items()}
-        attributes = {**self.attributes.get(row, {}), **outcome.attributes}
+        attributes = attributes_after(self.attributes.get(row, {}), outcome)
         former, revision = (*self.former.get(row, ()), self.outcomes([row])[row]), self.revision + 1
 
         def effect() -> None:
@@ -612,8 +612,7 @@ class Table:
             self._note(row, outcome.reason)
             if outcome.budget is not None:
                 self.budgets[row] = outcome.budget
-            if attributes:
-                self.attributes[row] = attributes
+            self.attributes[row] = attributes
             self.statistics, self.revision = statistics, revision
 
         return effect
@@ -700,6 +699,15 @@ class Table:
         part.finished, part.revision = [range(len(rows))], 0
         part.attributes, part.reasons = _among(rows, self.attributes), _among(rows, self.reasons)
         part.former = _among(rows, self.former)
+        return part
+
+    def with_failures(self, rows: Sequence[int]) -> "Table":
+        """The same rows, of which some complete ones have failed: to look at, not to change."""
+        part, at = copy(self), self.no_rows.new_tensor(rows)
+        part._columns = self._columns.take(torch.arange(len(self), device=at.device))
+        part.values[at], part.status[at] = math.nan, int(Status.FAILED)
+        known = self.statistics
+        part.statistics = replace(known, n_failed=known.n_failed + len(rows), n_complete=known.n_complete - len(rows))
         return part
 
 

@@ -189,6 +189,11 @@ class Trial:
     former: "tuple[Trial, ...]" = field(default=(), repr=False)
 
     @property
+    def suspicious(self) -> str | None:
+        """Why the value is suspicious, where a warning has named the trial; see `Study.suspicious`."""
+        return self.attributes.get("suspicious")
+
+    @property
     def traceback(self) -> str | None:
         """The last 4000 characters of the traceback, where the objective has raised an exception."""
         return self.attributes.get("traceback")

@@ -249,9 +249,13 @@ class EvaluationWarning(RuntimeWarning):
     """A trial has failed, or all workers are busy with evaluations that have timed out; the run continues."""
 
 
-def warn(message: str) -> None:
-    """An EvaluationWarning, at the line of the user's own program that the run was started from."""
+class SuspiciousValue(RuntimeWarning):
+    """The other trials contradict the value of one, which counts as failed until they confirm it."""
+
+
+def warn(message: str, category: type[Warning] = EvaluationWarning) -> None:
+    """A warning at the line of the user's own program that the run was started from."""
     frame, level = sys._getframe(1), 2
     while (above := frame.f_back) and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
         frame, level = above, level + 1
-    warnings.warn(message, EvaluationWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

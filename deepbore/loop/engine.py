@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
-from lightning.pytorch import Trainer
 from torch import Tensor
 
 from deepbore.candidates import select_new
@@ -20,10 +19,15 @@ from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
-from deepbore.loop.lightning import new_trainer, run_and_then
+from deepbore.loop.learning import learn
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
+from deepbore.loop.suspicious import name_suspicious
 from deepbore.strategies import Proposal, View
+from deepbore.strategies.confirming import confirming_points
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -73,13 +77,14 @@ class Engine:
         """q distinct new points by the strategy (q x d), or points of the design while it is not ready.
 
         With black-box constraints but no feasible trial yet, the strategy proposes even if it is not ready: only the
-        model of the constraints is used.
+        model of the constraints is used. The first points are beside a value that is suspiciously good, if there is one
+        that no trial beside it has confirmed or refuted.
 
         Raises:
             SpaceExhausted: if a finite space has fewer than q configurations left.
             RankError: if a rank has died.
         """
-        strategy = self.state.strategy
+        state, strategy = self.state, self.state.strategy
         with one_thread():
             view = self.view()
             constraints_known = self._learn_constraints(view)
@@ -87,7 +92,12 @@ class Engine:
             ready = view.agreed(lambda: strategy.fit(view), "the strategy could not be trained, exploring instead: %s")
             seeks_feasible = view.feasibility is not None and view.feasibility.none_feasible
             if constraints_known and (ready or seeks_feasible):
-                return strategy.propose(view, q)
+                name_suspicious(state.observations, aloud=self.ranks.is_first)
+                beside = confirming_points(view, state.observations, q)
+                if len(beside) == q:
+                    return Proposal(beside)
+                found = strategy.propose(view.beside(beside) if len(beside) else view, q - len(beside))
+                return Proposal(torch.cat([beside, found.points]), found.model) if len(beside) else found
         return Proposal(self.design(q))
 
     def view(self) -> View:
@@ -157,7 +167,7 @@ class Engine:
         observations = self.state.observations
         now = len(observations), len(observations.pending_rows), observations.revision, observations.space.fixed
         if self._found is None or self._found[0] != now:
-            self._found = now, Promotions(observations)
+            self._found = now, Promotions(observations.believed)
         return self._found[1]
 
     def _drop_withdrawn_promotions(self) -> None:
@@ -326,18 +336,12 @@ class TrialAllocator:
             return self.engine.design(q)
         epochs, state.warmup_epochs = 1 + state.warmup_epochs, 0
         if all(model.closed_form for model in state.models):
-            return self._points_without_a_trainer(q, epochs)
+            learn(state.models, state.data, epochs, self.device)
+            return self.engine.propose(q).points
+        from deepbore.loop.lightning import new_trainer, run_and_then  # takes seconds
+
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
-        points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+        with state.data.learned_by(self.engine.ranks):
+            points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
         self._trainer = trainer  # a trainer that was interrupted is not used again
         return points
-
-    def _points_without_a_trainer(self, q: int, epochs: int) -> Tensor:
-        """The next q points by models that are fitted in closed form."""
-        state = self.state
-        state.observations.to(self.device)
-        for _ in range(epochs):
-            batch = state.data.batch()
-            for model in state.models:
-                model.to(self.device).learned(batch, measure=False)
-        return self.engine.propose(q).points

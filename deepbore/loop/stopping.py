@@ -23,7 +23,7 @@ from deepbore.compute.devices import one_thread
 from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ObjectiveError, SettingError
 from deepbore.loop.engine import Engine
-from deepbore.loop.lightning import in_caller_state
+from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.state import RunState
 from deepbore.strategies import Proposal
 from deepbore.validation import above, between, required, seconds, whole
@@ -143,7 +143,7 @@ class NoImprovement(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        return state.observations.n_since_best >= self.trials
+        return state.observations.believed.n_since_best >= self.trials
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class TargetReached(StopRule):
         _one_objective(self, state)
 
     def is_met(self, state: RunState) -> bool:
-        best = state.observations.best
+        best = state.observations.believed.best
         if best is None or best.value is None:
             return False
         return best.value <= self.value if state.observations.direction == "minimize" else best.value >= self.value

@@ -64,6 +64,7 @@ class History:
         tau: the threshold of the good values after each; None for labels without one (n).
         name_of_tau: with its gamma.
         sign: -1 where values are maximised, else 1.
+        doubted: which are suspicious, so that the axis does not reach for them (n); none where that is not known.
         is_one_of_several: whether these are the first of several values, of which there is no best one.
     """
 
@@ -77,6 +78,7 @@ class History:
     name_of_tau: str
     sign: float
     is_one_of_several: bool = False
+    doubted: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -120,7 +122,8 @@ class History:
     @property
     def axis(self) -> ValueAxis | None:
         """The axis of this run's values, or of all, if it has none yet."""
-        return ValueAxis.of(self.values[self.own], self.sign) or ValueAxis.of(self.values, self.sign)
+        trusted = self.own if self.doubted is None else self.own & ~self.doubted
+        return ValueAxis.of(self.values[trusted], self.sign) or ValueAxis.of(self.values, self.sign)
 
     @property
     def name(self) -> str:
@@ -141,6 +144,7 @@ def _of_record(
         values=first_values(trials),
         counted=np.array([may_be_best(trial) for trial in trials], dtype=bool),
         own=np.array([trial.task is None for trial in trials], dtype=bool),
+        doubted=np.array([trial.suspicious is not None for trial in trials], dtype=bool),
         best=best_among(trials, direction, record.budget is not None),
         is_one_of_several=record.k > 1,
     )

@@ -110,7 +110,7 @@ class Encoding:
             found[column] = active = conditions.is_active(column, found, levels, always)
             rows = active.numpy()
             values = columns[name] if rows.all() else _picked(columns[name], rows)
-            points.numpy()[rows, column] = _encoded(name, parameter, values)
+            points.numpy()[rows, column] = _encoded(name, parameter, values, np.flatnonzero(rows))
             if column in conditions.children:
                 levels[column] = conditions.level(column, points[:, column])
         return self._permitted(points)
@@ -162,11 +162,28 @@ class Encoding:
         return keys
 
 
-def _encoded(name: str, parameter: Parameter, values: Sequence[Any]) -> np.ndarray:
+def _encoded(
+    name: str, parameter: Parameter, values: Sequence[Any], rows: Sequence[int] | np.ndarray | None = None
+) -> np.ndarray:
+    """A column of values; `rows` are their numbers, which the error names."""
     try:
         return parameter.encode(values).numpy()
     except PointError as error:
-        raise PointError(f"parameter {name!r}: {error}") from None
+        where = "" if rows is None else f"row {rows[_first_wrong(parameter, list(values))]}, "
+        raise PointError(f"{where}parameter {name!r}: {error}") from None
+
+
+def _first_wrong(parameter: Parameter, values: Sequence[Any]) -> int:
+    """The first of the values, some of them wrong, that is wrong: by halves."""
+    start, end = 0, len(values)
+    while end - start > 1:
+        middle = (start + end) // 2
+        try:
+            parameter.encode(values[start:middle])
+            start = middle
+        except PointError:
+            end = middle
+    return start
 
 
 def _picked(values: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:

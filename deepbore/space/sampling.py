@@ -125,9 +125,9 @@ class Sampler:
         return self.structure.masked(self.structure.by_group(lambda p, column: p.from_uniform(column), u.to(device)))
 
     def in_the_middle(self, points: Tensor) -> Tensor:
-        """Points with each continuous parameter that is not fixed in the middle of its scale (n x d)."""
+        """Points with each parameter that gradients move in the middle of its scale (n x d)."""
         columns = torch.tensor(self.structure.moving_columns, dtype=torch.long, device=points.device)
-        return self.structure.masked(points.index_fill(1, columns, 0.5))
+        return self.structure.snap(points.index_fill(1, columns, 0.5))
 
     # --- neighbours --------------------------------------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ class SearchSpace:
 
     @property
     def moving_columns(self) -> tuple[int, ...]:
-        """Columns of continuous parameters that are not fixed."""
+        """Columns of parameters that gradients move, continuous ones and the finest grids, and that are not fixed."""
         return self.structure.moving_columns
 
     @property
@@ -310,7 +310,7 @@ class SearchSpace:
         return self.sampler.project_to_feasible(starts, ends)
 
     def in_the_middle(self, points: Tensor) -> Tensor:
-        """The points with each continuous parameter that is not fixed in the middle of its scale (n x d)."""
+        """The points with each parameter that gradients move in the middle of its scale (n x d)."""
         return self.sampler.in_the_middle(points)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:

@@ -90,7 +90,8 @@ class SpaceStructure:
     @cached_property
     def moving_columns(self) -> tuple[int, ...]:
         """Columns of continuous parameters that are not fixed."""
-        return tuple(column for column in self.continuous_columns if column not in self.fixed_entries)
+        climbing = (column for column, parameter in enumerate(self.of_column) if parameter.climbs)
+        return tuple(column for column in climbing if column not in self.fixed_entries)
 
     @cached_property
     def free_columns(self) -> tuple[int, ...]:

@@ -12,13 +12,12 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
 
 import numpy as np
-from lightning.pytorch import Trainer
 
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.imported import ImportedResults, as_frame, read_csv
+from deepbore.data.imported import ImportedResults, Outside, as_frame, dropped, read_csv, rows_inside
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_outcome
 from deepbore.data.trial import ROUNDING, Status, Trials
@@ -26,7 +25,7 @@ from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialErro
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
 from deepbore.loop.engine import Engine, TrialAllocator
-from deepbore.loop.lightning import new_trainer, run
+from deepbore.loop.learning import learn
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
@@ -47,6 +46,7 @@ from deepbore.validation import above, required, whole
 
 if TYPE_CHECKING:
     import pandas as pd
+    from lightning.pytorch import Trainer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -157,8 +157,8 @@ class Study:
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
 
     A study may be used from several threads, one call at a time. A call that fails leaves it as it was. What a signal
-    handler or a finalizer tells, adds, annotates, fixes or enqueues while another call is at work in the same thread is
-    done right after that; what it asks for then is refused.
+    handler or a finalizer tells, corrects, withdraws, adds, annotates, fixes or enqueues while another call is at work
+    in the same thread is done right after that; what it asks for then is refused.
 
     Args:
         space: the search space.
@@ -351,7 +351,7 @@ class Study:
             value = replace(as_outcome(value), noise=as_noise(noise))
         self._state.observations.tell(trial, value, failed=failed)
 
-    @locked
+    @queued
     def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
         """Takes trials back that were told or added wrongly, as if they had never been.
 
@@ -384,7 +384,7 @@ class Study:
         """
         self.observations.withdraw(trial, reason)
 
-    @locked
+    @queued
     def correct(
         self,
         trial: Trial | int,
@@ -398,7 +398,8 @@ class Study:
 
         What is not given stays: `correct(trial, 0.3)` keeps constraints and noise, `correct(trial, constraints=[-1])`
         the value. An `Outcome` replaces all but the attributes, which it adds to. A failed trial may get a value, and a
-        complete one may turn out failed. The outcomes before are in `trial.former`.
+        complete one may turn out failed. The outcomes before are in `trial.former`; notes about them, `trial.traceback`
+        and `trial.suspicious`, go with them.
 
         Args:
             trial: from `ask` or `trials`, or its id.
@@ -540,6 +541,7 @@ class Study:
         budgets: Any = None,
         task: str | None = None,
         noise: Any = None,
+        outside: Outside = "raise",
     ) -> None:
         """Adds earlier results, one or a million.
 
@@ -552,18 +554,30 @@ class Study:
                 this one. Its values are graded among themselves; it suggests where to begin, and the classifier learns
                 from it as much as it forecasts this task (see docs/outcomes.md).
             noise: standard deviations of the values, n or one for all.
+            outside: "drop" leaves out rows that the space has not, such as after its ranges were narrowed, with a log
+                message; "raise" refuses them.
 
         Raises:
-            PointError: for configurations outside the space.
+            PointError: naming the row, for configurations outside the space.
             ShapeError: if there is not one value for each row.
             ValueTypeError: for another number of constraints than before.
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
         about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
-        self.observations.append(results_for(self._state, columns, values, **about))
+        inside = rows_inside(self.space, columns, values, about) if dropped(outside) else (columns, values, about)
+        if inside is not None:
+            columns, values, about = inside
+            self.observations.append(results_for(self._state, columns, values, **about))
 
     @queued
-    def add_csv(self, path: str | os.PathLike[str], value: str = "value", *, task: str | None = None) -> None:
+    def add_csv(
+        self,
+        path: str | os.PathLike[str],
+        value: str = "value",
+        *,
+        task: str | None = None,
+        outside: Outside = "raise",
+    ) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
 
         What `to_frame` writes beside these is read, too: value_0, ... of several objectives, constraint_0, ..., budget,
@@ -573,6 +587,7 @@ class Study:
             path: the file, in UTF-8.
             value: name of the column of values.
             task: name of the task of those rows that name none, as in `add`.
+            outside: what becomes of rows outside the space, as in `add`.
 
         Raises:
             TableError: naming line and column, for an unexpected column or entry.
@@ -580,7 +595,8 @@ class Study:
         """
         observations = self.observations
         with_budget = observations.budget is not None
-        read = read_csv(path, self.space, value, objectives=observations.k, task=task, has_budget=with_budget)
+        about = {"objectives": observations.k, "task": task, "has_budget": with_budget, "drops": dropped(outside)}
+        read = read_csv(path, self.space, value, **about)
         for results in [observations.appendable(results_for(self._state, **vars(each))) for each in read]:
             observations.append(results)
 
@@ -593,7 +609,7 @@ class Study:
         objective: Objective | Evaluator,
         n_trials: int | None,
         *,
-        trainer: Trainer | None = None,
+        trainer: "Trainer | None" = None,
         **options: Unpack[RunArguments],
     ) -> Result:
         """Evaluates until there are `n_trials` more trials, all in one `fit`.
@@ -685,7 +701,7 @@ class Study:
             self._loaded.keep_unlearned()
         try:
             generator.manual_seed(self._state.seed)
-            run(new_trainer(self._device), self._state.module, self._state.data, epochs)
+            learn(self._state.models, self._state.data, epochs, self._device)
         finally:
             generator.set_state(stream)
             labels.load_state_dict(remembered)
@@ -733,6 +749,17 @@ class Study:
         if self.observations.k == 1:
             return [] if self.best_trial is None else [self.best_trial]
         return self.observations.front
+
+    @property
+    def suspicious(self) -> list[Trial]:
+        """The trials of this run whose values the other trials contradict, in the order of asking.
+
+        A value is suspicious if it is much better than all others predict, until a trial beside it comes close; or if
+        it is far worse than all ordinary ones, although most trials near it are good. These trials count as failed in
+        all that the study learns and decides: no single wrong value misleads it. `best_trial` and `pareto_front` go by
+        the values as they were told. A warning names them (`SuspiciousValue`).
+        """
+        return self.observations.trials(self.observations.suspicion.rows)
 
     @property
     def recommended(self) -> Trial | None:
@@ -840,7 +867,7 @@ class Study:
     @property
     def _is_entered(self) -> bool:
         """Whether this thread is within a call of the study, and has not released its lock."""
-        return self._lock._is_owned()  # type: ignore[attr-defined]  # as threading.Condition asks it
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # as threading.Condition asks it
 
     def _catch_up(self) -> None:
         """Makes the calls that came within another one; whatever is refused now is logged."""

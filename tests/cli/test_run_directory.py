@@ -5,11 +5,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from lightning.pytorch.utilities import rank_zero_only
 
 from deepbore import Study, minimize
 from deepbore.cli.load import load_run
 from deepbore.cli.main import main
 from deepbore.cli.run_directory import Run, leave_unused, new_run
+from kinds_of_jobs import JOBS
 from plane import SQUARE
 
 
@@ -100,3 +102,15 @@ def test_a_run_stays_where_it_is_though_its_problem_goes_elsewhere(empty_folder)
     os.chdir(empty_folder)
     assert run_here("fit", "--resume", "mine", "--loop.n_trials", 16) == 0
     assert len(Study.load(empty_folder / "mine" / "journal.jsonl").trials) == 16
+
+
+@pytest.mark.usefixtures("beside_branin")
+@pytest.mark.parametrize("job", JOBS)
+def test_a_run_on_one_device_asks_no_cluster(job, monkeypatch):
+    for name, value in JOBS[job].items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(rank_zero_only, "rank", 1)  # as Lightning finds it when it is imported there
+    assert main(["fit", "--config", "branin.yaml", "--loop.n_trials", "12"]) == 0
+    assert main(["fit", "--config", "branin.yaml", "--loop.n_trials", "2", "--trainer.devices", "1"]) == 0
+    assert [len(Study.load(run).trials) for run in sorted(Path("runs").iterdir())] == [12, 2]
+    assert "best_value" in Path("runs/branin-1/metrics.csv").read_text()  # the logger, too

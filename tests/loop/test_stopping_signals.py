@@ -6,16 +6,28 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import forked
-from deepbore import ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, TargetReached, minimize
+from deepbore import (
+    DeepEnsemble,
+    ExecutorEvaluator,
+    ProcessEvaluator,
+    RandomSearch,
+    Real,
+    SearchSpace,
+    Study,
+    TargetReached,
+    Training,
+    minimize,
+)
 from deepbore.errors import JournalError
 from deepbore.loop import lightning
 from deepbore.loop.stopping import Interrupts
-from deepbore.study import StopRule
+from deepbore.study import DistributedStudy, StopRule
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE, SQUARE
 from processes import ROOT
@@ -339,3 +351,115 @@ def test_an_interrupt_that_lightning_stumbles_over_is_an_interrupt():
         stumbling()
     with pytest.raises(RuntimeError, match="mine"), lightning._interruptible():
         raise RuntimeError("mine")
+
+
+# --- SIGTERM at the doors that train networks by a Trainer -----------------------------------------------------------
+
+
+class Terminated(RandomSearch):
+    """Gets SIGTERM while it searches."""
+
+    def ranked(self, search, q):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return super().ranked(search, q)
+
+
+class Overheard(DeepEnsemble):
+    """Gets SIGTERM while it is trained."""
+
+    def training_step(self, batch, batch_idx=0):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return super().training_step(batch, batch_idx)
+
+
+def learned(**parts):
+    study = Study(LINE, seed=0, n_initial=3, **parts)
+    study.add({"x": [0.1, 0.4, 0.8]}, [3.0, 1.0, 2.0])
+    return study
+
+
+def small(kind=DeepEnsemble, **settings):
+    return kind(members=1, hidden=(4,), training=Training(steps=2), **settings)
+
+
+def sampled():
+    import optuna
+
+    from deepbore.integrations.optuna import DeepBoreSampler
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = DeepBoreSampler(classifier=lambda: small(Overheard))
+    optuna.create_study(sampler=sampler).optimize(lambda trial: trial.suggest_float("x", 0, 1), 14)
+
+
+def distributed():
+    study = DistributedStudy(LINE, n_initial=3, classifier=small(Overheard))
+    for trial in study.ask(3):
+        study.tell({trial.id: trial.params["x"]})
+    study.ask()
+
+
+DOORS = {
+    "ask, searching": lambda: learned(classifier=small(), candidates=Terminated(10)).ask(),
+    "ask, training": lambda: learned(classifier=small(Overheard)).ask(),
+    "fit": lambda: learned(classifier=small(Overheard)).fit(2),
+    "recommended": lambda: learned(classifier=small(Overheard)).recommended,
+    "DistributedStudy": distributed,
+    "sampler": sampled,
+}
+
+
+def ending_of(act):
+    """How a forked process ends that does this; it has no handlers but Python's."""
+    if not (child := os.fork()):
+        try:
+            act()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        finally:
+            os._exit(42)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_sigterm_ends_a_program_while_a_network_is_trained(door):
+    assert ending_of(DOORS[door]) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("door", ["ask, searching", "ask, training", "fit"])
+def test_sigterm_goes_to_the_programs_own_handler_while_a_network_is_trained(door):
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+    try:
+        handler = signal.getsignal(signal.SIGTERM)
+        DOORS[door]()
+        assert set(heard) == {1}
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_handler_that_raises_while_a_network_is_trained_ends_the_call_by_that_error():
+    def ends(*_):
+        raise SystemExit(7)
+
+    before = signal.signal(signal.SIGTERM, ends)
+    try:
+        study = learned(classifier=small(Overheard))
+        with pytest.raises(SystemExit) as ended:
+            study.ask()
+        assert ended.value.code == 7
+        assert len(study.trials) == 3
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_sigterm_that_a_program_ignores_is_ignored_while_a_network_is_trained():
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert len(learned(classifier=small(Overheard)).ask()) == 1
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -189,7 +189,7 @@ def _log_density(search: Search, points: Tensor, moving: list[int]) -> tuple[Ten
 
 def _level_distances(space: SearchSpace, points: Tensor) -> Tensor | float:
     """Squared distances between particles in all but the real columns, q x q; 0 without other columns."""
-    levels = [column for column in range(len(space)) if column not in space.continuous_columns]
+    levels = [column for column in range(len(space)) if not space.parameters[space.names[column]].climbs]
     if not levels:
         return 0.0
     place = Coordinates(space).to(points.device)

@@ -77,7 +77,8 @@ def report(
     record = run if isinstance(run, Record) else record_of(run)
     sections = [*_sections(record, None if isinstance(run, Record) else run, times)]
     if configuration:
-        settings = f"<details><summary>all settings</summary><pre>{escape(visible(configuration, keep=LINE_ENDS))}</pre></details>"
+        shown = escape(visible(configuration, keep=LINE_ENDS))
+        settings = f"<details><summary>all settings</summary><pre>{shown}</pre></details>"
         sections.append(Section("Configuration", html=settings))
     return Page(render(title, {**_summary(record), **(facts or {})}, sections, record, every))
 
@@ -114,6 +115,8 @@ def _found(record: Record) -> dict[str, str]:
         return {"beaten by none": f"{len(front(record.trials, record.directions))} trials"}
     best = record.best
     found = {"best value": "none yet" if best is None else f"{best.value:.8g} in trial {best.id}"}
+    if best is not None and best.suspicious:
+        found["best value"] += ", suspicious"
     told = [trial for trial in record.trials if trial.constraints is not None and trial.value is not None]
     return found | ({"feasible": f"{sum(map(is_feasible, told))} of {len(told)}"} if told else {})
 

@@ -171,7 +171,8 @@ def best_section(record: Record) -> Section | None:
     if best is None:
         return None
     cells = (f"<div><b>{_text(name)}</b><span>{_text(value)}</span></div>" for name, value in best.params.items())
-    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>')
+    doubt = f"<p>The value is suspicious: it is {_text(best.suspicious)}.</p>" if best.suspicious else ""
+    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>{doubt}')
 
 
 def failures_section(record: Record) -> Section | None:

@@ -17,6 +17,7 @@ from deepbore.space.parameters.scale import Scale
 
 FEW_LEVELS = 32  # numbers with at most this many levels get a thermometer code
 MANY_LEVELS = 500  # numbers with at least this many levels are moved as continuous ones
+FINE_LEVELS = 10_000  # numbers with at least this many levels follow gradients, too
 SMALLEST_STEP, LARGEST_STEP = 1e-3, 0.5  # standard deviations of steps along a numeric parameter, in [0, 1]
 NOTHING = ("", "none", "null", "nan")  # texts of a missing value
 KINDS: dict[str, Any] = {}  # `kind` -> class, filled as the classes are defined
@@ -139,6 +140,11 @@ class Parameter(ABC):
     def has_many_levels(self) -> bool:
         """Whether it has so many levels along a scale that a search moves as on a continuous one."""
         return self.is_numeric and self.levels is not None and self.levels >= MANY_LEVELS
+
+    @property
+    def climbs(self) -> bool:
+        """Whether gradients move it: it is continuous, or so fine that steps from level to level lead nowhere."""
+        return self.is_continuous or (self.is_numeric and (self.levels or 0) >= FINE_LEVELS)
 
     @property
     def upper(self) -> float:

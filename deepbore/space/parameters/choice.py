@@ -13,7 +13,7 @@ from torch import Tensor
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
 from deepbore.space.parameters.base import NOTHING, Parameter, Reading, chosen, equal, number
-from deepbore.space.parameters.scale import as_scalar
+from deepbore.space.parameters.scale import SLACK, as_scalar
 
 Scalar = str | int | float | bool | None
 _BOOLEANS = (bool, np.bool_)
@@ -84,14 +84,22 @@ class _Choice(Parameter):
         try:
             native = value.item() if hasattr(value, "item") else value
             missing = None in self.choices and is_missing(native)  # a data frame writes None as NaN
-            return self._level_of[_key(None if missing else native)]
+            key = _key(None if missing else native)
+            return self._level_of[key] if key in self._level_of else self._level_of[_key(self._near(native))]
         except (KeyError, TypeError, ValueError, RuntimeError):
             raise PointError(f"values must be among {_some(self.choices)}, but got {value!r}.") from None
+
+    def _near(self, value: Any) -> Scalar:
+        """The choice that a floating-point number is, but for the rounding of another format. Raises ValueError."""
+        (near,) = [each for each in self.choices if _is_near(value, each)]
+        return near
 
     def read(self, text: str) -> Scalar:
         alike = [choice for choice in self.choices if str(choice) == text]
         if not alike or not text:  # an empty cell may also be None
             alike += [choice for choice in self.choices if choice not in alike and _is_written(choice, text)]
+        if not alike and (found := _as_float(text)) is not None:
+            alike = [choice for choice in self.choices if _is_near(found, choice)]
         if not alike:
             raise PointError(f"a value must be among {_some(self.choices)}, but got {text!r}.")
         if len(alike) > 1:
@@ -190,6 +198,19 @@ def _is_written(choice: Scalar, text: str) -> bool:
         return number(word) == choice
     except PointError:
         return False
+
+
+def _is_near(value: Any, choice: Scalar) -> bool:
+    """Whether a floating-point number is a choice, but for the rounding of another format."""
+    is_number = isinstance(choice, (int, float)) and not isinstance(choice, bool)
+    return is_number and isinstance(value, float) and math.isclose(value, choice, rel_tol=SLACK)
+
+
+def _as_float(text: str) -> float | None:
+    try:
+        return number(text)
+    except PointError:
+        return None
 
 
 def is_missing(value: Any) -> bool:

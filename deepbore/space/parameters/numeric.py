@@ -15,6 +15,8 @@ from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
 from deepbore.space.parameters.base import Parameter, number
 from deepbore.space.parameters.scale import (
+    SINGLE,
+    SLACK,
     Scale,
     as_column,
     as_scalar,
@@ -165,7 +167,10 @@ class Real(Number):
         return Real if type(self) is Real and self.step is None else self  # in [0, 1] for all bounds
 
     def _encoded(self, values: Sequence[Any]) -> Tensor:
-        return self.scale.place(torch.from_numpy(numbers(values, self.low, self.high)))
+        low, high = self.low, self.high
+        if self.log:
+            return self.scale.place(torch.from_numpy(numbers(values, low, high, relative=SLACK)))
+        return self.scale.place(torch.from_numpy(numbers(values, low, high, SLACK * (high - low))))
 
     def decode(self, column: Tensor) -> list[float]:
         natives = self.identity(column)
@@ -255,10 +260,11 @@ class Integer(Number):
         return [int(tick) for tick in self.scale.ticks(most)]
 
     def _encoded(self, values: Sequence[Any]) -> Tensor:
-        column = numbers(values, self.low, self.high)
-        if (column != np.rint(column)).any():
-            raise PointError(f"values must be whole numbers, but got {column[column != np.rint(column)][0]}.")
-        return self.from_level(torch.from_numpy(column - self.low))
+        column = numbers(values, self.low, self.high, SLACK, relative=0.0)
+        whole = np.rint(column)
+        if (wrong := np.abs(column - whole) > SLACK).any():
+            raise PointError(f"values must be whole numbers, but got {column[wrong][0]}.")
+        return self.from_level(torch.from_numpy(whole - self.low))
 
     def decode(self, column: Tensor) -> list[int]:
         natives: list[int] = (self.to_level(column.double()).long() * (self.step or 1) + self.low).tolist()
@@ -299,17 +305,25 @@ def checked_bounds(low: Any, high: Any, log: Any) -> tuple[float, float, bool]:
     return low, high, log
 
 
-def numbers(values: Sequence[Any], low: float, high: float) -> np.ndarray:
-    """Values (n) as a new float64 array.
+def numbers(values: Sequence[Any], low: float, high: float, slack: float = 0.0, relative: float = SINGLE) -> np.ndarray:
+    """Values (n) as a new float64 array; one beyond a bound by rounding alone is that bound.
+
+    Args:
+        values: n numbers.
+        low: least value.
+        high: greatest value.
+        slack: how far beyond a bound rounding may take a value.
+        relative: the same as a share of the bound.
 
     Raises:
         PointError: unless they are numbers in [low, high].
     """
     column = as_column(values, low, high)
-    outside = ~((column >= low) & (column <= high))
+    below, above = (max(slack, relative * abs(bound)) for bound in (low, high))
+    outside = ~((column >= low - below) & (column <= high + above))
     if outside.any():
         raise PointError(f"values must lie in [{low}, {high}], but got {column[outside][0]}.")
-    return column
+    return column.clip(low, high)
 
 
 def refuse_more_positions(name: str, given: Sequence[Any]) -> None:

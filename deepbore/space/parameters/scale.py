@@ -12,7 +12,9 @@ from torch import Tensor
 from deepbore.errors import PointError, SpaceError
 
 FINEST = 1e-9  # of the largest number: finer steps are lost in the digits of float64
-SLACK = 1e-6  # of a step: tolerance of a number beside its level
+SLACK = 1e-6  # of a step or a range: tolerance of a number beside its level, or beyond a bound
+SINGLE = 2.0**-24  # relative rounding of single precision, by which values may have come
+NO_NUMBERS = (bool, np.bool_, str, bytes)  # which NumPy would make numbers
 POWERS = np.array([float(f"1e{k}") for k in range(23)])  # all powers of ten that float64 holds exactly
 
 Array = np.ndarray
@@ -121,8 +123,9 @@ def _is_finite(bound: float) -> bool:
 def as_column(values: Sequence[Any], low: float, high: float) -> np.ndarray:
     """Values (n) as a new float64 array; the bounds are for the message. Raises PointError where one is no number."""
     try:
-        if getattr(getattr(values, "dtype", None), "kind", "f") in "cmM":  # complex, dates: NumPy would make numbers
-            raise TypeError
+        kind = getattr(getattr(values, "dtype", None), "kind", "O")
+        if kind in "bcmMSU" or (kind == "O" and any(issubclass(each, NO_NUMBERS) for each in set(map(type, values)))):
+            raise TypeError  # such as complex numbers and dates, of which NumPy would make numbers
         column = np.array(values, dtype=np.float64)  # a copy: a data frame's own is read-only
     except (TypeError, ValueError, OverflowError):
         raise PointError(f"values must be numbers in [{low}, {high}], but got {list(values)[:3]!r}.") from None
@@ -184,7 +187,8 @@ def levels_at(values: Any, low: float, high: float, step: float) -> np.ndarray:
     column = as_column(values, low, high)
     count = (column - low) / step
     levels: np.ndarray = np.rint(count)
-    wrong = ~(np.abs(count - levels) <= SLACK) | (levels < 0) | (levels > round((high - low) / step))
+    slack = np.clip(SINGLE * np.abs(column) / step, SLACK, 0.25)
+    wrong = ~(np.abs(count - levels) <= slack) | (levels < 0) | (levels > round((high - low) / step))
     if wrong.any():
         raise PointError(f"values must be among {low}, {low} + {step}, ..., {high}, but got {column[wrong][0]}.")
     return levels

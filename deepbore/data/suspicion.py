@@ -1,0 +1,203 @@
+"""Suspicious values: outcomes that the other trials contradict, so that one wrong value does not mislead a run.
+
+A value better than all others (a bug, a 0 that stands for NaN) would set the scale of all labels, and one far worse
+than its neighbours (a run that has diverged by chance) would hide the good region around it. Both are found by the
+values around them, as a function of the observations alone. Until other trials confirm them they count as failures.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from scipy.linalg import solve_triangular
+
+from deepbore.data.array_ranking import threshold
+from deepbore.data.trial import Status
+from deepbore.space.features import Coordinates
+
+if TYPE_CHECKING:
+    from deepbore.data.table import Table
+
+FEWEST = 8  # values that one is compared with
+CONSIDERED = 1000  # best rows, and newest rows, that are considered: the cost does not grow with n
+
+# too good
+NEAREST = 100  # rows that a prediction is made from
+TAIL = 0.5  # thresholds beyond the median, as in `ValueGradedLabels`
+CLAIM = 0.5  # the least difference of a label from its prediction
+SURE, FEW = 6.0, 10  # the least difference is 6 (1 + 10 / n) standard deviations
+CLOSE = 3  # nearest rows, one of which confirms a value if it has half of its label
+MOST = 3  # values that may be too good
+SCALES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])  # length scales
+NOISES = np.array([1e-6, 1e-4, 1e-2, 0.1, 0.5])  # of the variance
+
+# too bad
+FIRST, ORDINARY = 10, 6  # the first values, and how many of them have not diverged
+FAR = (
+    2.5  # the distance from the best value, in units of that of the worst ordinary one, beyond which a value is far off
+)
+NEIGHBOURS = 5  # nearest rows, most of which must be good and near
+NEAR, BEYOND = 0.2, 10  # distance times sqrt(d) up to which they are; where this does not count, in units as above
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Rows with suspicious values.
+
+    Attributes:
+        too_good: rows whose value is better than the others predict, best first.
+        too_bad: rows whose value is far worse than those around it, ascending.
+    """
+
+    too_good: tuple[int, ...] = ()
+    too_bad: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.too_good or self.too_bad)
+
+    @property
+    def rows(self) -> list[int]:
+        """All of them, ascending."""
+        return sorted({*self.too_good, *self.too_bad})
+
+
+def suspicion(table: "Table") -> Suspicion:
+    """The suspicious values of a run, by each objective, and among the trials of each budget; none of preferences."""
+    too_good: dict[int, None] = {}
+    too_bad: set[int] = set()
+    for rows, values in () if table.by_preference else _groups(table):
+        x = Coordinates(table.space)(table.points[torch.from_numpy(rows)].cpu()).numpy() / math.sqrt(len(table.space))
+        good = too_good_values(x, values)
+        kept = np.delete(np.arange(len(rows)), good)
+        too_good |= dict.fromkeys(rows[good].tolist())
+        too_bad.update(rows[kept][far_off_values(x[kept], values[kept])].tolist())
+    return Suspicion(tuple(too_good), tuple(sorted(too_bad)))
+
+
+def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m)."""
+    told = (table.status == Status.COMPLETE) & (table.tasks == 0)
+    rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
+    for compared, values in product(rungs, table.values.T):
+        rows = compared.nonzero().squeeze(-1)
+        if len(rows) <= FEWEST:
+            continue
+        if len(rows) > 2 * CONSIDERED:
+            best = table.least(values.masked_fill(~compared, math.inf), CONSIDERED)
+            rows = torch.cat([rows[:FIRST], best, rows[-CONSIDERED:]]).unique()
+        yield rows.cpu().numpy(), values[rows].cpu().numpy()
+
+
+# --- too good --------------------------------------------------------------------------------------------------------
+
+
+def too_good_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Numbers of values (n) that are better than the others predict, best first, at most three.
+
+    The best value is compared with its prediction from the others, by a Gaussian process of their labels. It is
+    suspicious if it is better by half of the range of labels and by six standard deviations, and by more of these while
+    there are few values. Then it is left out, and the next one is compared. So a value is confirmed by a neighbour that
+    comes close, and refuted by neighbours that do not, and a single value beyond the scale of all others is suspicious
+    even far from them.
+
+    Args:
+        x: coordinates over sqrt(d), n x c.
+        values: to minimise, n.
+    """
+    left = np.arange(len(values))
+    found: list[int] = []
+    while len(found) < MOST and len(left) > FEWEST:
+        best = int(left[values[left].argmin()])
+        left = left[left != best]
+        if not _is_too_good(x[best], values[best], x[left], values[left]):
+            break
+        found.append(best)
+    return np.array(found, dtype=int)
+
+
+def _is_too_good(at: np.ndarray, value: float, x: np.ndarray, values: np.ndarray) -> bool:
+    """Whether a value at a place (c) is too good, given the others at x (n x c)."""
+    ranked = np.sort(values)
+    best, tau = ranked[0], threshold(ranked, 0.5)
+    if tau == best:
+        return False
+    # the labels of `graded_by_value`, but linear beyond the best of the others
+    scale = tau / 2 - best / 2  # differences of halves do not overflow
+    units = (tau / 2 - values / 2) / scale
+    labels = (units.clip(0, 1) + TAIL**2 / (TAIL + (-units).clip(0))) / (1 + TAIL)
+    label = ((tau / 2 - value / 2) / scale + TAIL) / (1 + TAIL)
+    apart = np.square(x - at).sum(-1)
+    near = np.argsort(apart, kind="stable")[:NEAREST]
+    labels, apart, x = labels[near], apart[near], x[near]
+    if labels[:CLOSE].max() >= label / 2:
+        return False
+    mean, deviation = _predicted(apart, x, labels)
+    return bool(label - mean > max(CLAIM, SURE * (1 + FEW / len(near)) * deviation))
+
+
+def _predicted(apart: np.ndarray, x: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """The label of a new row, and its standard deviation, by the Gaussian process of the greatest evidence.
+
+    Its kernel is a Matern 5/2 with one length scale. That, and the share of noise, are chosen from a grid; the variance
+    has its most likely value.
+
+    Args:
+        apart: squared distances from the new row, n.
+        x: coordinates over sqrt(d), n x c.
+        labels: n.
+    """
+    n, mean = len(labels), labels.mean()
+    squared = np.square(x[:, None] - x).sum(-1)
+    y, best = labels - mean, (-math.inf, float(mean), math.inf)
+    for length in SCALES:
+        gram, cross = _matern(squared / length**2), _matern(apart / length**2)
+        for noise in NOISES:
+            root = np.linalg.cholesky(gram + (noise + 1e-9) * np.eye(n))
+            white = solve_triangular(root, np.stack([y, cross], axis=-1), lower=True, check_finite=False)
+            variance = max(float(white[:, 0] @ white[:, 0]) / n, 1e-12)
+            evidence = -0.5 * n * math.log(variance) - float(np.log(root.diagonal()).sum())
+            if evidence > best[0]:
+                predicted = float(mean + white[:, 0] @ white[:, 1])
+                unknown = max(1 + noise - float(white[:, 1] @ white[:, 1]), 0.0)
+                best = evidence, predicted, math.sqrt(variance * unknown)
+    return best[1], best[2]
+
+
+def _matern(squared: np.ndarray) -> np.ndarray:
+    r = np.sqrt(5 * squared)
+    kernel: np.ndarray = (1 + r + r * r / 3) * np.exp(-r)
+    return kernel
+
+
+# --- too bad ---------------------------------------------------------------------------------------------------------
+
+
+def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Numbers of values (n) that are far worse than all ordinary ones, though most of their neighbours are good.
+
+    The ordinary values are the first ten without those that are far off: later ones are closer together. A value is far
+    off if its distance from the best one is more than 2.5 times that of the worst ordinary value. It is suspicious if
+    most of its five nearest neighbours are at most the median, and near unless it is beyond ten times that distance.
+
+    Args:
+        x: coordinates over sqrt(d), n x c.
+        values: to minimise, n, in the order of their rows.
+    """
+    if len(values) <= FEWEST:
+        return np.empty(0, dtype=int)
+    distances = values / 2 - values.min() / 2  # of halves, which do not overflow
+    ordinary = np.sort(distances[:FIRST])
+    ends = np.flatnonzero(ordinary[ORDINARY:] > FAR * ordinary[ORDINARY - 1 : -1])
+    worst = ordinary[ORDINARY - 1 + ends[0]] if len(ends) else ordinary[-1]
+    far = np.flatnonzero(distances > FAR * worst)
+    is_good = values <= threshold(np.sort(values), 0.5)
+    apart = np.square(x[far][:, None] - x).sum(-1)
+    apart[np.arange(len(far)), far] = math.inf
+    nearest = np.argsort(apart, axis=-1, kind="stable")[:, :NEIGHBOURS]
+    is_near = (np.take_along_axis(apart, nearest, -1) <= NEAR**2) | (distances[far] > BEYOND * worst)[:, None]
+    counts = is_good[nearest] & is_near
+    return far[2 * counts.sum(-1) > NEIGHBOURS]

@@ -1,0 +1,92 @@
+#!/usr/bin/env python
+"""What one wrong value, and runs that diverge by chance, cost.
+
+    python scripts/wrong_values.py docs/results/wrong_values.jsonl           # resumable
+    python scripts/wrong_values.py docs/results/wrong_values.jsonl --show    # the table only
+
+none                all values are true
+-10, -1e6           trial 5 has the optimum minus so many times the range of the first ten values
+just below          trial 5 has the optimum minus a hundredth of that range
+at 1, at 20         as -10, of trial 1 or trial 20
+diverged .15, .30   this share of the trials has the optimum plus 30 times that range, at random
+
+A row has the regret of the true trials after 40 evaluations, and the trials that were suspicious at the end.
+"""
+
+import os
+import time
+import warnings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+import deepbore
+from deepbore import Study
+from deepbore.evaluators.base import SuspiciousValue
+from deepbore.problems import Ackley, Branin, Hartmann, HPOLib, Levy, NASBench201, Problem, Rosenbrock
+from harness.measuring import Row, grid, measure_or_show
+
+PROBLEMS: dict[str, Problem] = {
+    "branin": Branin(),
+    "hartmann3": Hartmann(3),
+    "rosenbrock4": Rosenbrock(4),
+    "levy4": Levy(4),
+    "hartmann6": Hartmann(6),
+    "ackley5": Ackley(5),
+    "parkinsons": HPOLib("parkinsons_telemonitoring"),
+    "cifar10": NASBench201("cifar10"),
+}
+WRONG = {"-10": 5, "-1e6": 5, "just below": 5, "at 1": 1, "at 20": 20}  # the trial
+SHARES = {"diverged .15": 0.15, "diverged .30": 0.3}
+FLOOR = 1e-6  # of the range: smaller regrets count as equal
+DESIGN, N, SEEDS = 10, 40, range(10)
+WANTED = grid(seed=SEEDS, method=["none", *WRONG, *SHARES], problem=PROBLEMS)
+
+
+def run(problem: str, method: str, seed: int) -> Row:
+    """What a row says of one run."""
+    function, rng, started = PROBLEMS[problem], np.random.default_rng(seed), time.process_time()
+    design = [function(params) for params in function.space.decode(function.space.sobol(DESIGN, seed=seed))]
+    extent = max(design) - function.optimum
+    told = {"-10": -10 * extent, "-1e6": -1e6 * extent, "just below": -0.01 * extent}
+    study, true = Study(function.space, seed=seed), []
+    for n in range(N):
+        (trial,) = study.ask()
+        if rng.random() < SHARES.get(method, 0):
+            study.tell(trial, function.optimum + 30 * extent)
+        elif n == WRONG.get(method):
+            study.tell(trial, function.optimum + told.get(method, told["-10"]))
+        else:
+            true.append(function(trial.params))
+            study.tell(trial, true[-1])
+    return {
+        "regret": float(f"{min(true) - function.optimum:.4g}"),
+        "share": float(f"{(min(true) - function.optimum) / extent:.4g}"),
+        "suspicious": [trial.id for trial in study.suspicious],
+        "seconds": round(time.process_time() - started, 2),
+        "version": f"deepbore {deepbore.__version__}",
+    }
+
+
+def show(kept: list[Row]) -> None:
+    """The geometric mean, over seeds, of the regret as a multiple of that without wrong values."""
+    share = {(row["problem"], row["method"], row["seed"]): max(row["share"], FLOOR) for row in kept}
+    methods = [method for method in ("none", *WRONG, *SHARES) if any(row["method"] == method for row in kept)]
+    print("| | " + " | ".join(methods) + " |")
+    print("|---|" + "---|" * len(methods))
+    for problem in PROBLEMS:
+        cells = []
+        for method in methods:
+            ratios = [
+                found / share[problem, "none", seed]
+                for (name, other, seed), found in share.items()
+                if (name, other) == (problem, method) and (problem, "none", seed) in share
+            ]
+            cells.append(f"{np.exp(np.log(ratios).mean()):.2g} ({len(ratios)})" if ratios else "")
+        print(f"| {problem} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", SuspiciousValue)
+    measure_or_show(__doc__, WANTED, run, show)

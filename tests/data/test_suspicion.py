@@ -1,0 +1,101 @@
+"""Suspicious values against hand-made landscapes."""
+
+import numpy as np
+import pytest
+
+from deepbore import Budget, Real, SearchSpace
+from deepbore.data.observations import Observations
+from deepbore.data.suspicion import far_off_values, too_good_values
+
+SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+
+
+def bowl(x):
+    return 0.3 + np.square(x - [0.3, 0.6]).sum(-1)
+
+
+def places(n, seed=0):
+    return np.random.default_rng(seed).random((n, 2))
+
+
+@pytest.mark.parametrize("wrong", [-10.0, -1e6, -1e300, 0.0])
+@pytest.mark.parametrize("at", [1, 5, 20])
+def test_one_value_beyond_all_others_is_suspicious(wrong, at):
+    x = places(25)
+    values = bowl(x)
+    values[at] = wrong
+    assert too_good_values(x, values).tolist() == [at]
+
+
+def test_a_value_just_below_the_optimum_is_refuted_by_its_neighbours():
+    x = np.concatenate([places(20), [[0.9, 0.1], [0.91, 0.11], [0.899, 0.1]]])
+    values = bowl(x)
+    values[20] = 0.2999
+    assert too_good_values(x[:20], values[:20]).tolist() == []
+    assert too_good_values(x, values).tolist() == [20]
+
+
+@pytest.mark.parametrize("step", [1e-2, 1e-3])
+def test_a_neighbour_that_comes_close_confirms_a_narrow_optimum(step):
+    def needle(x):
+        return bowl(x) - 5 * np.exp(-np.square((x - [0.8, 0.2]) / 0.02).sum(-1))
+
+    x = np.concatenate([places(20), [[0.8, 0.205]]])
+    assert too_good_values(x, needle(x)).tolist() == [20]
+    x = np.concatenate([x, [[0.8 - step, 0.205 + step]]])
+    assert too_good_values(x, needle(x)).tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_true_values_are_not_suspicious(seed):
+    x = np.concatenate([places(15, seed), [0.3, 0.6] + 1e-3 * places(15, seed + 100), [[0.3, 0.6]]])
+    for values in (bowl(x), np.square(bowl(x) - 0.3), np.round(bowl(x), 1), -np.square(bowl(x)), np.exp(9 * bowl(x))):
+        assert not len(too_good_values(x, values))
+        assert not len(far_off_values(x, values))
+
+
+def test_equal_values_are_not_suspicious():
+    x = places(20)
+    assert not len(too_good_values(x, np.ones(20)))
+    assert not len(far_off_values(x, np.ones(20)))
+
+
+@pytest.mark.parametrize("diverged", [5.0, 1e6, 1e300])
+def test_values_far_worse_than_good_neighbours_are_suspicious_and_walls_are_not(diverged):
+    x = np.concatenate([places(15), [0.3, 0.6] + 0.1 * (places(20, 1) - 0.5)])
+    values = bowl(x)
+    values[[18, 30]] = diverged
+    assert {18, 30} <= set(far_off_values(x, values).tolist())
+    values = np.where(x[:, 0] > 0.5, diverged, bowl(x))  # a wall
+    assert not len(far_off_values(x, values))
+
+
+def test_each_objective_and_each_budget_is_looked_at_by_itself():
+    x = places(12)
+    params = {"x": x[:, 0], "y": x[:, 1]}
+    two = np.stack([bowl(x), x[:, 0]], axis=-1)
+    two[4, 1] = -50.0
+    observations = Observations(SQUARE, ("minimize", "minimize"))
+    observations.add(params, two)
+    assert observations.suspicion.too_good == (4,)
+    rungs = Observations(SQUARE, budget=Budget("epochs", 1, 9))
+    values = np.where(np.arange(12) == 3, -50.0, bowl(x))
+    rungs.add(params, values, budgets=[1] * 12)
+    rungs.add(params, bowl(x) - 60, budgets=[3] * 12)  # of another scale
+    assert rungs.suspicion.too_good == (3,)
+
+
+def test_suspicious_trials_are_believed_to_have_failed_and_stay_as_they_were_told():
+    x = places(12)
+    observations = Observations(SQUARE, "maximize")
+    observations.add({"x": x[:, 0], "y": x[:, 1]}, np.where(np.arange(12) == 2, 50.0, -bowl(x)))
+    believed = observations.believed
+    assert believed.best.id == int(np.where(np.arange(12) == 2, 9, bowl(x)).argmin())
+    assert believed.n_failed == 1
+    assert believed.n_complete == 11
+    assert observations.best.id == 2
+    assert observations.n_failed == 0
+    assert observations.believed is believed
+    params = {"x": [x[2, 0] + 0.005], "y": [x[2, 1]]}
+    observations.add(params, [49.0])  # confirms it
+    assert observations.believed is observations

@@ -1,0 +1,115 @@
+"""One wrong value, and runs that diverge, do not mislead a study."""
+
+import math
+import random
+import re
+
+import pytest
+
+from deepbore import Budget, NoImprovement, Real, SearchSpace, Study, TargetReached
+from deepbore.data.replay import read_record
+from deepbore.evaluators.base import SuspiciousValue
+from deepbore.plots.history_chart import History
+
+SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+WRONG = 5  # the trial
+
+
+def regret(params):
+    return (params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2
+
+
+def run(study, n, outcome):
+    """n trials; the regrets of all but the wrong one."""
+    for _ in range(n):
+        (trial,) = study.ask()
+        study.tell(trial, outcome(trial))
+    return [regret(trial.params) for trial in study.trials if trial.id != WRONG]
+
+
+def wrong_once(value, true=regret):
+    return lambda trial: value if trial.id == WRONG else true(trial.params)
+
+
+@pytest.mark.parametrize("value", [-10.0, -1e6, -0.001])
+def test_one_wrong_value_does_not_mislead_a_run(value):
+    study = Study(SQUARE, seed=0)
+    with pytest.warns(SuspiciousValue, match=re.escape(f"trial 5, {value:g}, is better")) as warned:
+        assert min(run(study, 28, wrong_once(value))) < 1e-5
+    assert len(warned) == 1
+    assert "study.withdraw(5)" in str(warned[0].message)
+    assert [trial.id for trial in study.suspicious] == [WRONG]
+    assert study.best_trial.id == WRONG
+    assert study.recommended.id != WRONG
+    study.withdraw(WRONG)
+    assert not study.suspicious
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+def test_one_wrong_value_does_not_mislead_a_run_that_maximises_two_values_under_a_constraint():
+    study = Study(SQUARE, seed=0, directions=["maximize", "minimize"])
+    run(study, 14, wrong_once((9.0, 9.0), lambda params: (-regret(params), params["x"])))
+    assert [trial.id for trial in study.suspicious] == [WRONG]
+    assert study.pareto_front[0].id in {trial.id for trial in study.trials}
+
+
+def test_trials_beside_a_value_confirm_it_if_it_is_true():
+    def needle(params):
+        return regret(params) - 3 * math.exp(-1e3 * ((params["x"] - 0.96) ** 2 + (params["y"] - 0.04) ** 2))
+
+    study = Study(SQUARE, seed=0)
+    study.add({"x": [0.97], "y": [0.05]}, [needle({"x": 0.97, "y": 0.05})])
+    run(study, 10, lambda trial: needle(trial.params))
+    assert [trial.id for trial in study.suspicious] == [0]
+    run(study, 2, lambda trial: needle(trial.params))
+    assert not study.suspicious
+    assert max(abs(study.trials[11].params[name] - study.trials[0].params[name]) for name in "xy") < 0.011
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+def test_runs_that_diverge_by_chance_do_not_mislead_a_run():
+    stream = random.Random(1)
+    study = Study(SQUARE, seed=1)
+    run(study, 30, lambda trial: 1e9 if stream.random() < 0.2 else regret(trial.params))
+    assert min(trial.value for trial in study.trials) < 1e-4
+    assert all(trial.value == 1e9 for trial in study.suspicious)
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+@pytest.mark.parametrize("rule", [TargetReached(-1.0), NoImprovement(16)])
+def test_a_suspicious_value_ends_no_run(rule):
+    study, told = Study(SQUARE, seed=0), []
+
+    def objective(params):
+        told.append(params)
+        return -10.0 if len(told) == 9 else regret(params)
+
+    study.optimize(objective, 23, stop_when=rule)
+    assert len(study.trials) == 23
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+def test_a_suspicious_trial_is_not_promoted():
+    study = Study(SQUARE, seed=0, budget=Budget("epochs", 1, 9))
+    study.add({"x": [i / 12 for i in range(12)], "y": [0.5] * 12},
+              [-10.0 if i == 0 else 0.1 + i / 12 for i in range(12)], budgets=[1] * 12)  # fmt: skip
+    assert [trial.resume_from.id for trial in study.ask(4) if trial.resume_from] == [1, 2, 3, 4]
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+def test_a_run_with_a_suspicious_value_resumes_exactly_and_its_record_says_why(tmp_path):
+    found = []
+    for stop in (None, 12):
+        path = tmp_path / f"{stop}.jsonl"
+        study = Study(SQUARE, seed=2, journal=path)
+        run(study, stop or 16, wrong_once(-10.0))
+        if stop:
+            study.close()
+            study = Study.load(path)
+            run(study, 16 - stop, wrong_once(-10.0))
+        found.append([trial.params for trial in study.trials])
+        study.close()
+    assert found[0] == found[1]
+    record = read_record(path)
+    assert "better than" in record.trials[WRONG].suspicious
+    assert History.of(record).axis.low > -1
