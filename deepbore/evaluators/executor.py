@@ -275,7 +275,7 @@ class ParallelEvaluator(Evaluator):
         self._queue.appendleft((trial, attempt.number))
         if times > self.lost_retries:
             self._error = self._error or EvaluatorError(
-                f"the {type(attempt.executor).__name__} has lost trial {trial.id}, {times} times so far: {why}. It stays "
+                f"the {type(attempt.executor).__name__} has lost trial {trial.id}, {times} times now: {why}. It stays "
                 "pending. See whether the engine is still there, and continue with a new one; if the trial itself ends "
                 "its workers, tell it as failed."
             )

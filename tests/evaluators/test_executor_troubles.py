@@ -74,7 +74,7 @@ def test_what_is_no_number_is_a_failure_with_a_reason_and_not_tried_again(tmp_pa
     with pytest.warns(RuntimeWarning, match="no licence"):
         study.optimize(objectives.answers_oddly, 1, max_failures=None)
     with ThreadPoolExecutor(2) as threads, pytest.warns(RuntimeWarning, match="failed"):
-        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 5)
+        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 5, max_failures=None)
     reasons = {study.trials[e["trial"]].params["k"]: e["reason"] for e in events(tmp_path / "run.jsonl", "failed")}
     says = ["SystemExit: no licence", "None", "'high'", "its value is nan", "(1+2j)", "its value is inf"]
     assert all(text in reasons[k] for k, text in enumerate(says))
