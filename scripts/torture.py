@@ -110,7 +110,7 @@ class Run:
 
     def checked(self, undisturbed: list[list[object]]) -> dict[str, object]:
         """What is lost, and whether all is equal."""
-        acknowledged = len(self.acknowledged.read_bytes())
+        acknowledged = len(self.acknowledged.read_bytes()) if self.acknowledged.exists() else 0
         assert self.lines is not None
         missing = self.lines[acknowledged] > n_lines(self.path)
         found = trials(self.path)
@@ -228,8 +228,14 @@ def with_interrupts(run: Run, seed: int, seconds: float) -> dict[str, object]:
 
         signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, 0.001)
-        run.go(KeyboardInterrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        is_done = False
+        while not is_done:
+            try:
+                run.go(KeyboardInterrupt)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                is_done = True
+            except KeyboardInterrupt:  # between two lines of this script
+                continue
 
     code = forked(interrupted)
     return {"interrupts": int((run.folder / "count").read_text()), "ended": code}
