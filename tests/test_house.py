@@ -77,7 +77,7 @@ def test_no_file_of_a_room_waits_for_itself(room):
 def test_every_export_has_a_case(room, base, listed):
     concrete = {
         name
-        for name, value in vars(room).items()
+        for name, value in ((name, getattr(room, name)) for name in room.__all__)
         if inspect.isclass(value) and issubclass(value, base) and not inspect.isabstract(value)
     }
     assert concrete - cases.COMPARING == set(listed)
@@ -104,7 +104,7 @@ def test_names_of_kept_configurations_go_on_working():
         evaluators: "SerialEvaluator ProcessEvaluator ExecutorEvaluator",
     }
     for room, names in kept.items():
-        assert set(names.split()) <= set(vars(room))
+        assert set(names.split()) <= set(dir(room))
 
 
 def test_every_error_is_one_of_ours_and_one_of_pythons():
@@ -167,7 +167,7 @@ def test_lightnings_private_parts_are_touched_in_one_file():
             text = path.read_text()
             assert "fit_loop" not in text, path
             assert "trainer.callbacks" not in text or path.name == "lightning_cli.py", path  # which runs in the user's
-            assert "lightning.fabric" not in text, path
+            assert "lightning.fabric" not in text or path.name == "quiet.py", path  # which silences it
 
 
 LIGHT = {"torch", "lightning", "botorch", "numpy"}

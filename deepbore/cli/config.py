@@ -17,7 +17,7 @@ from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCL
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.utilities import rank_zero_only
 
-from deepbore import problems
+from deepbore import classifiers, problems
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.component import has_default_settings
@@ -316,9 +316,19 @@ class RunCLI(LightningCLI):
         )
 
     def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
-        """Lightning's parser, which dumps a configuration with its texts as texts."""
+        """Lightning's parser, which dumps a configuration with its texts as texts, and takes any classifier."""
         parser = super().init_parser(**kwargs)
+        for name in classifiers.__all__:  # --model KernelPLS is one of the classes that are imported
+            getattr(classifiers, name)
         parser.dump = partial(dumped, parser.dump)  # `save` and --print_config call it
+        add = parser.add_lightning_class_args
+
+        def add_part(part: type, key: str, **settings: Any) -> list[str]:
+            if part is Classifier:  # those in closed form are no LightningModules
+                return parser.add_subclass_arguments(Classifier, key, fail_untyped=False, required=True)
+            return add(part, key, **settings)
+
+        parser.add_lightning_class_args = add_part
         return parser
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:

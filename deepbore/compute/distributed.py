@@ -180,6 +180,26 @@ class Ranks:
             whole = self._gathered(nn.functional.pad(own, (0, max(sizes) - len(own))))
             return [pickle.loads(each[:size].numpy().tobytes()) for each, size in zip(whole, sizes, strict=True)]
 
+    def gather_tensors(self, part: Tensor) -> list[Tensor]:
+        """The tensors of all ranks, on the CPU, in the order of ranks.
+
+        Args:
+            part: this rank's; all have the same type, and the same shape but for the number of rows.
+
+        Raises:
+            RankError: if a rank has died.
+        """
+        if self.world == 1:
+            return [part]
+        shape, size = part.shape[1:], part.shape[1:].numel() * part.element_size()  # bytes of a row
+        sent = part.detach().cpu().contiguous().flatten().view(torch.uint8)
+        counts = [int(count) for count in self._gathered(torch.tensor([len(part)], device="cpu"))]
+        found = self._gathered(nn.functional.pad(sent, (0, max(counts) * size - len(sent))))  # gloo: of one shape
+        return [
+            each[: count * size].view(part.dtype).reshape(count, *shape)
+            for count, each in zip(counts, found, strict=True)
+        ]
+
     def _gathered(self, part: Tensor) -> list[Tensor]:
         """The tensors of all ranks, of equal shapes; watches the others while it waits for them."""
         parts = [torch.empty_like(part) for _ in range(self.world)]
@@ -212,6 +232,10 @@ class Ranks:
         """The item of the first rank."""
         return self.gather(item)[0]
 
+    def agreed_rows(self, rows: Tensor) -> Tensor:
+        """The rows of the first rank, on the CPU."""
+        return self.gather_tensors(rows)[0]
+
     def stream(self, generator: torch.Generator) -> torch.Generator:
         """A stream of this rank's own on the same device, seeded by one draw from the common one."""
         if self.world == 1:
@@ -226,7 +250,12 @@ class Ranks:
 
     def whole(self, part: Tensor) -> Tensor:
         """The rows of all ranks, put together from their shares."""
-        return torch.cat(self.gather(part.cpu())).to(part.device) if self.world > 1 else part
+        return torch.cat(self.gather_tensors(part)).to(part.device) if self.world > 1 else part
+
+    def share(self, count: int) -> slice:
+        """This rank's contiguous share of so many rows, at least one for each rank."""
+        rows = self.part(torch.arange(count, device="cpu")).tolist()
+        return slice(rows[0], rows[-1] + 1)
 
 
 def leave_apart(module: nn.Module, witness: str) -> None:

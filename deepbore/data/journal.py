@@ -485,7 +485,7 @@ class Journal:
                 raise JournalError(f"a journal takes plain JSON data, but got {event!r:.200}: {error}.") from error
             if len(line) > LONGEST_LINE:
                 raise JournalError(
-                    f"an event must have at most {LONGEST_LINE:,} bytes, but that of {event['event']!r} has {len(line):,}."
+                    f"an event must have at most {LONGEST_LINE:,} bytes, but {event['event']!r} has {len(line):,}."
                 )
             started[:] = started or [line]
             size += len(line)
