@@ -2,7 +2,7 @@
 
 from lightning.pytorch import Trainer
 
-from deepbore.loop.lightning import quiet
+from deepbore.loop.quiet import quiet
 
 QUIET = dict.fromkeys(["logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"], False)
 

@@ -28,6 +28,7 @@ from deepbore.data.outcome import (
     Outcome,
     as_attributes,
     as_budget,
+    attributes_after,
     check_comparable,
     check_correctable,
     check_corrected,
@@ -310,9 +311,8 @@ class Replay:
         known = self.correctable(row)
         check_corrected(known, outcome, len(self.directions), self._width(row))
         self.former[row] = (*self.former.get(row, ()), known)
-        if outcome.attributes:
-            self._annotate(row, outcome.attributes)
-            outcome = replace(outcome, attributes={})
+        self.attributes[row] = attributes_after(self.attributes.get(row, {}), outcome)
+        outcome = replace(outcome, attributes={})
         if row in self.asked:
             own = self.asked[row].budget
             outcome = with_own_budget(self.budget, row, math.nan if own is None else own, outcome)

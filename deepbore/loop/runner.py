@@ -8,7 +8,7 @@ from deepbore.evaluators import Evaluator
 from deepbore.evaluators.base import Finished, warn
 from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop.engine import Engine
-from deepbore.loop.lightning import in_caller_state
+from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.stopping import RunControl
 from deepbore.space import SearchSpace
 

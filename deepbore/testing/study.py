@@ -1,7 +1,7 @@
 """A check that a run with given parts resumes exactly after a kill."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -111,7 +111,7 @@ def know_toys(study: Study, objectives: int = 1) -> None:
 
 
 def _go_on(
-    killed: Path, makers: Mapping[str, Callable[[], Any] | None], expected: list[Trial], objectives: int
+    killed: Path, makers: Mapping[str, Callable[[], Any] | None], expected: Sequence[Trial], objectives: int
 ) -> None:
     """Compares what a run that was killed proposes with the trials of the uninterrupted one."""
     study = Study.load(killed / "run.jsonl", **_made(makers))
