@@ -146,6 +146,7 @@ OF_LIBRARIES = {
     "_trainer",  # of a LightningModule; see deepbore/loop/lightning.py
     "_set_params_and_buffers_to_ignore_for_model",  # DistributedDataParallel's only way to leave parameters alone
     "_is_owned",  # of an RLock, as threading.Condition asks it: whether this thread holds it
+    "_get_default_store", "_get_default_group", "_get_backend", "_timeout",  # of torch.distributed, which has no others
     "_replace",  # of a NamedTuple, public by its documentation
     "_getframe", "_exit",  # of sys and os, public by their documentation
     "_mp_context", "_initializer", "_initargs",  # of a pool that is made again after a worker has died

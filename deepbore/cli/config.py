@@ -15,7 +15,6 @@ from jsonargparse import ArgumentError, Namespace, set_loader
 from lightning.pytorch import LightningDataModule, Trainer
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
-from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.utilities import rank_zero_only
 
 from deepbore import classifiers, problems
@@ -26,6 +25,7 @@ from deepbore.data.journal import replace_file
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
+from deepbore.loop.lightning import no_cluster
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
 from deepbore.study import Options
@@ -401,8 +401,8 @@ class RunCLI(LightningCLI):
         self.run = new_run(stem, alone) if named is None else Path(named).expanduser()
         refuse_steps(settings)
         if alone and not settings.get("plugins"):  # whatever job of a cluster this process is in
-            kwargs["plugins"] = [LightningEnvironment()]
-            rank_zero_only.rank = 0
+            kwargs["plugins"] = [no_cluster()]
+            rank_zero_only.rank = 0  # type: ignore[attr-defined]  # as Lightning itself sets it
         if settings.get("logger") in (None, True):
             kwargs["logger"] = CSVLogger(self.run.absolute(), name="", version="")  # also if the problem goes elsewhere
         self.shows_progress = settings.get("enable_progress_bar") is not False

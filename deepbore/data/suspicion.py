@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from scipy.linalg import solve_triangular
 
 from deepbore.data.array_ranking import threshold
 from deepbore.data.trial import Status
@@ -79,17 +80,16 @@ def suspicion(table: "Table") -> Suspicion:
 
 def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m)."""
-    told = ((table.status == Status.COMPLETE) & (table.tasks == 0)).cpu().numpy()
-    budgets = table.budgets.nan_to_num(nan=-1.0).cpu().numpy()
-    values = table.values.cpu().numpy()
-    rungs = np.unique(budgets[told]) if table.budget is not None else [None]
-    for rung, column in product(rungs, values.T):
-        rows = np.flatnonzero(told if rung is None else told & (budgets == rung))
+    told = (table.status == Status.COMPLETE) & (table.tasks == 0)
+    rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
+    for compared, values in product(rungs, table.values.T):
+        rows = compared.nonzero().squeeze(-1)
+        if len(rows) <= FEWEST:
+            continue
         if len(rows) > 2 * CONSIDERED:
-            best = np.argpartition(column[rows], CONSIDERED)[:CONSIDERED]
-            rows = np.union1d(rows[best], rows[-CONSIDERED:])
-        if len(rows) > FEWEST:
-            yield rows, column[rows]
+            best = table.least(values.masked_fill(~compared, math.inf), CONSIDERED)
+            rows = torch.cat([rows[:FIRST], best, rows[-CONSIDERED:]]).unique()
+        yield rows.cpu().numpy(), values[rows].cpu().numpy()
 
 
 # --- too good --------------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def _predicted(apart: np.ndarray, x: np.ndarray, labels: np.ndarray) -> tuple[fl
         gram, cross = _matern(squared / length**2), _matern(apart / length**2)
         for noise in NOISES:
             root = np.linalg.cholesky(gram + (noise + 1e-9) * np.eye(n))
-            white = np.linalg.solve(root, np.stack([y, cross], axis=-1))
+            white = solve_triangular(root, np.stack([y, cross], axis=-1), lower=True, check_finite=False)
             variance = max(float(white[:, 0] @ white[:, 0]) / n, 1e-12)
             evidence = -0.5 * n * math.log(variance) - float(np.log(root.diagonal()).sum())
             if evidence > best[0]:

@@ -1,7 +1,8 @@
 """`LabelledObservations`: the data of a run, relabelled every epoch; `EmphasiseChanges`: weights of changed labels."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from deepbore.compute.distributed import Ranks
 from deepbore.compute.numerics import up_to
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels, WrappedLabels
@@ -35,6 +37,7 @@ class LabelledBatch:
         n_earlier: the number of rows of earlier tasks, which precede those of this run.
         failed: which trials have failed, n booleans; None if none has.
         pending: which trials have no outcome yet, n booleans; None if only the weights decide what is learned.
+        ranks: the processes that learn the same batch, and may share the work.
     """
 
     points: Tensor
@@ -48,6 +51,7 @@ class LabelledBatch:
     n_earlier: int = 0
     failed: Tensor | None = None
     pending: Tensor | None = None
+    ranks: Ranks = field(default_factory=Ranks)
 
     @classmethod
     def of(cls, observations: Observations, labelling: Labelling) -> "LabelledBatch":
@@ -150,6 +154,7 @@ class LabelledObservations:
 
     Attributes:
         latest: the latest labelled rows of this run; None before the first labelling.
+        ranks: the processes that learn together at present; else this one alone.
 
     Example:
         >>> from deepbore import Real, SearchSpace
@@ -170,6 +175,10 @@ class LabelledObservations:
         self.observations = observations
         self.labels = labels
         self.latest: LabelledBatch | None = None
+        self.ranks = Ranks()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"ranks": Ranks()}  # a copy belongs to one process
 
     @property
     def space(self) -> SearchSpace:
@@ -189,7 +198,17 @@ class LabelledObservations:
     def batch(self) -> LabelledBatch:
         """The batch of an epoch: rows of earlier tasks, then those of this run with new labels."""
         labelled = self.labelled()
-        return labelled if self.joined is None else self.joined(labelled)
+        joined = labelled if self.joined is None else self.joined(labelled)
+        return joined if self.ranks.world == 1 else replace(joined, ranks=self.ranks)
+
+    @contextmanager
+    def learned_by(self, ranks: Ranks) -> Iterator[None]:
+        """A context in which several processes learn together: all of them train the same models."""
+        self.ranks = ranks
+        try:
+            yield
+        finally:
+            self.ranks = Ranks()
 
 
 # --- what has changed since the last epoch ---------------------------------------------------------------------------

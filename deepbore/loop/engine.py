@@ -341,6 +341,7 @@ class TrialAllocator:
         from deepbore.loop.lightning import new_trainer, run_and_then  # takes seconds
 
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
-        points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+        with state.data.learned_by(self.engine.ranks):
+            points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
         self._trainer = trainer  # a trainer that was interrupted is not used again
         return points

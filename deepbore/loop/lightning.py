@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import torch
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint, LambdaCallback, ModelSummary, ProgressBar
-from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.pytorch.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]
 from torch import nn
 
 from deepbore.classifiers.base import Classifier
@@ -157,8 +157,13 @@ def new_trainer(device: torch.device | str = "cpu") -> Trainer:
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            plugins=[LightningEnvironment()],
+            plugins=[no_cluster()],
         )
+
+
+def no_cluster() -> Any:
+    """The plugin of a Trainer of one process, which is no part of whatever job of a cluster this process is in."""
+    return LightningEnvironment()
 
 
 def run(trainer: Trainer, module: LightningModule, data: LabelledObservations, epochs: int | None = None) -> None:

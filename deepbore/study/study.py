@@ -157,8 +157,8 @@ class Study:
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
 
     A study may be used from several threads, one call at a time. A call that fails leaves it as it was. What a signal
-    handler or a finalizer tells, adds, annotates, fixes or enqueues while another call is at work in the same thread is
-    done right after that; what it asks for then is refused.
+    handler or a finalizer tells, corrects, withdraws, adds, annotates, fixes or enqueues while another call is at work
+    in the same thread is done right after that; what it asks for then is refused.
 
     Args:
         space: the search space.
@@ -351,7 +351,7 @@ class Study:
             value = replace(as_outcome(value), noise=as_noise(noise))
         self._state.observations.tell(trial, value, failed=failed)
 
-    @locked
+    @queued
     def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
         """Takes trials back that were told or added wrongly, as if they had never been.
 
@@ -384,7 +384,7 @@ class Study:
         """
         self.observations.withdraw(trial, reason)
 
-    @locked
+    @queued
     def correct(
         self,
         trial: Trial | int,
@@ -398,7 +398,8 @@ class Study:
 
         What is not given stays: `correct(trial, 0.3)` keeps constraints and noise, `correct(trial, constraints=[-1])`
         the value. An `Outcome` replaces all but the attributes, which it adds to. A failed trial may get a value, and a
-        complete one may turn out failed. The outcomes before are in `trial.former`.
+        complete one may turn out failed. The outcomes before are in `trial.former`; notes about them, `trial.traceback`
+        and `trial.suspicious`, go with them.
 
         Args:
             trial: from `ask` or `trials`, or its id.
@@ -866,7 +867,7 @@ class Study:
     @property
     def _is_entered(self) -> bool:
         """Whether this thread is within a call of the study, and has not released its lock."""
-        return self._lock._is_owned()  # type: ignore[attr-defined]  # as threading.Condition asks it
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # as threading.Condition asks it
 
     def _catch_up(self) -> None:
         """Makes the calls that came within another one; whatever is refused now is logged."""

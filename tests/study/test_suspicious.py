@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 
 import pytest
 
@@ -33,9 +34,10 @@ def wrong_once(value, true=regret):
 @pytest.mark.parametrize("value", [-10.0, -1e6, -0.001])
 def test_one_wrong_value_does_not_mislead_a_run(value):
     study = Study(SQUARE, seed=0)
-    with pytest.warns(SuspiciousValue, match=rf"trial 5, {value:g}, is better .* `study.withdraw\(5\)`") as warned:
+    with pytest.warns(SuspiciousValue, match=re.escape(f"trial 5, {value:g}, is better")) as warned:
         assert min(run(study, 28, wrong_once(value))) < 1e-5
     assert len(warned) == 1
+    assert "study.withdraw(5)" in str(warned[0].message)
     assert [trial.id for trial in study.suspicious] == [WRONG]
     assert study.best_trial.id == WRONG
     assert study.recommended.id != WRONG
@@ -53,10 +55,10 @@ def test_one_wrong_value_does_not_mislead_a_run_that_maximises_two_values_under_
 
 def test_trials_beside_a_value_confirm_it_if_it_is_true():
     def needle(params):
-        return regret(params) - 3 * math.exp(-1e3 * ((params["x"] - 0.86) ** 2 + (params["y"] - 0.41) ** 2))
+        return regret(params) - 3 * math.exp(-1e3 * ((params["x"] - 0.96) ** 2 + (params["y"] - 0.04) ** 2))
 
     study = Study(SQUARE, seed=0)
-    study.add({"x": [0.87], "y": [0.4]}, [needle({"x": 0.87, "y": 0.4})])
+    study.add({"x": [0.97], "y": [0.05]}, [needle({"x": 0.97, "y": 0.05})])
     run(study, 10, lambda trial: needle(trial.params))
     assert [trial.id for trial in study.suspicious] == [0]
     run(study, 2, lambda trial: needle(trial.params))
@@ -80,7 +82,7 @@ def test_a_suspicious_value_ends_no_run(rule):
 
     def objective(params):
         told.append(params)
-        return -10.0 if len(told) == WRONG + 1 else regret(params)
+        return -10.0 if len(told) == 9 else regret(params)
 
     study.optimize(objective, 23, stop_when=rule)
     assert len(study.trials) == 23
@@ -91,7 +93,7 @@ def test_a_suspicious_trial_is_not_promoted():
     study = Study(SQUARE, seed=0, budget=Budget("epochs", 1, 9))
     study.add({"x": [i / 12 for i in range(12)], "y": [0.5] * 12},
               [-10.0 if i == 0 else 0.1 + i / 12 for i in range(12)], budgets=[1] * 12)  # fmt: skip
-    assert [trial.resume_from.id for trial in study.ask(4) if trial.resume_from] == [1, 2, 3]
+    assert [trial.resume_from.id for trial in study.ask(4) if trial.resume_from] == [1, 2, 3, 4]
 
 
 @pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
