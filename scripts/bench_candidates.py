@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -75,13 +76,19 @@ def measure(rank: int, world: int, rounds: int, folder: str) -> None:
         distributed.destroy_process_group()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def on_ranks(about: str | None, measure: Callable[[int, int, int, str], None], rounds: int) -> None:
+    """The command line of a script that measures on several numbers of ranks.
+
+    Args:
+        about: the script's docstring.
+        measure: called on each rank with its number, how many there are, the rounds, and a folder for `rows.json`.
+        rounds: by default.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--out", type=Path, help="a JSON file for the measurements")
     options = parser.parse_args()
-    print(f"{'search':16} {'ranks':>5} {'q':>4} {'seconds':>9} {'CPU':>9}   quartiles")
     rows, load = [], {}
     for world in options.ranks:
         load[world] = os.getloadavg()[0]
@@ -89,12 +96,13 @@ def main() -> None:
             multiprocessing.spawn(measure, (world, options.rounds, folder), nprocs=world)
             rows += json.loads(Path(folder, "rows.json").read_text())
     if options.out is not None:
-        ranks = " ".join(map(str, options.ranks))
-        command = f"python scripts/bench_candidates.py --ranks {ranks} --rounds {options.rounds} --out {options.out}"
+        ranks, script = " ".join(map(str, options.ranks)), Path(sys.argv[0]).name
+        command = f"python scripts/{script} --ranks {ranks} --rounds {options.rounds} --out {options.out}"
         said = {"command": command, "cores": os.cpu_count(), "load": load, "rows": rows}
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(said, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    print(f"{'search':16} {'ranks':>5} {'q':>4} {'seconds':>9} {'CPU':>9}   quartiles")
+    on_ranks(__doc__, measure, rounds=10)

@@ -76,7 +76,8 @@ def greatest(search: Search, points: Tensor) -> float:
 def scoring(study: Study, device: str, points: int) -> Callable[[], float]:
     """Scores as many points by what the study's classifier learns of its rows."""
     classifier = study.fit(2).to(device)
-    search = Search(default_acquisition(classifier), classifier, study.observations, torch.Generator().manual_seed(0))
+    acquisition = default_acquisition(classifier).resolved(classifier)
+    search = Search(acquisition, classifier, study.observations, torch.Generator().manual_seed(0))
     return partial(greatest, search, SPACE.sample(points, torch.Generator().manual_seed(2)).to(device))
 
 

@@ -1,7 +1,7 @@
 """Hostile run directories: files of real runs with structural mutations, every door that looks at them, and a watch.
 
-The watch (`sys.addaudithook`) notes each import, `exec`, start of a process, socket and write that looking at a run has no
-business with. As a program it runs many mutations: `python tests/hostile.py SEED COUNT`.
+The watch (`sys.addaudithook`) notes each import, `exec`, start of a process, socket and write that looking at a run has
+no business with. As a program it runs many mutations: `python tests/hostile.py SEED COUNT`.
 """
 
 import contextlib
@@ -126,6 +126,8 @@ def write_runs(folder):
     mixed.tell(trial, 0.1)
     mixed.annotate(trial, {"note": "good"})
     mixed.enqueue({"lr": 0.01, "step": 0.5, "units": 32, "depth": 1, "optimizer": "adam"})
+    mixed.correct(trial, 0.2)
+    mixed.withdraw(trial, "a wrong value")
     mixed.fix({"depth": 2})
     mixed.ask()
     rungs = Study(PLANE, seed=0, journal=folder / "rungs" / "journal.jsonl", budget=Budget("epochs", 1, 9), n_initial=3)
@@ -182,12 +184,34 @@ EVIL_PARTS = [
     ]
 ]
 TEXTS = [
-    "", "evil", "evil.f", "evil.C", "lr\x1b]0;owned\x07\x1b[2J", "\u202egnirts", "\x00", "a\nb\r\tc", "\ud800", "é" * 50, "$\\frac{$",
-    "<script>evil</script>", "{0.__class__}", "%s%n", "a" * 10**5, "=cmd|' /C calc'!A0", "x" + "\u0301" * 500, "NaN", "1e999",
-    "real", "integer", "ordinal", "categorical", "told", "failed", "asked", "added", "preferred", "created", "x ** 9 ** 9 <= 1",
-    "units * units * units < 1e99", "lr == 5", "(" * 300 + "lr" + ")" * 300 + " < 1", "__import__('evil') < lr", "minimize",
+    "", "evil", "evil.f", "evil.C", "lr\x1b]0;owned\x07\x1b[2J", "\u202egnirts", "\x00", "a\nb\r\tc", "\ud800",
+    "é" * 50, "$\\frac{$", "<script>evil</script>", "{0.__class__}", "%s%n", "a" * 10**5, "=cmd|' /C calc'!A0",
+    "x" + "\u0301" * 500, "NaN", "1e999", "real", "integer", "ordinal", "categorical", "told", "failed", "asked",
+    "added", "preferred", "created", "x ** 9 ** 9 <= 1", "units * units * units < 1e99", "lr == 5",
+    "(" * 300 + "lr" + ")" * 300 + " < 1", "__import__('evil') < lr", "minimize",
 ]  # fmt: skip
-NUMBERS = [0, -1, 1, 2, 3, 7, 10**6, 10**18, 10**400, -(10**400), 0.5, 1e-320, 1e-300, 1e300, 1e308, -1e308, 1e15, 2**63, -0.0, 1.5]
+NUMBERS = [
+    0,
+    -1,
+    1,
+    2,
+    3,
+    7,
+    10**6,
+    10**18,
+    10**400,
+    -(10**400),
+    0.5,
+    1e-320,
+    1e-300,
+    1e300,
+    1e308,
+    -1e308,
+    1e15,
+    2**63,
+    -0.0,
+    1.5,
+]
 
 
 def nested(depth):
@@ -294,7 +318,9 @@ def mutate_bytes(content, draw):
                 del content[draw.randrange(len(content) + 1) :]
             case _:
                 place = draw.randrange(len(content) + 1)
-                content[place:place] = draw.choice([b"\x00", b"\n", b"}", b"]", b"\xff", b"\x1b[2J", b"1" * 5000, b"[" * 5000])
+                content[place:place] = draw.choice(
+                    [b"\x00", b"\n", b"}", b"]", b"\xff", b"\x1b[2J", b"1" * 5000, b"[" * 5000]
+                )
     return bytes(content)
 
 
@@ -306,7 +332,9 @@ YAMLS = [
     BOMB + "loop: *z9\n",
     "loop: &a [*a, *a]\n",
     "loop: &a\n  n_trials: *a\n",
-    "a0: &a0 {x: 1}\n" + "".join(f"a{k}: &a{k} {{<<: [*a{k - 1}, *a{k - 1}]}}\n" for k in range(1, 40)) + "loop: *a39\n",
+    "a0: &a0 {x: 1}\n"
+    + "".join(f"a{k}: &a{k} {{<<: [*a{k - 1}, *a{k - 1}]}}\n" for k in range(1, 40))
+    + "loop: *a39\n",
     "!!python/object/apply:os.system ['touch PWNED']",
     "problem: !!python/name:evil.f\n",
     "problem: !!python/module:evil\n",
@@ -517,7 +545,9 @@ def look(door, run, watch, heard):
         signal.setitimer(signal.ITIMER_PROF, 0)
     if fault is None and watch.seen:
         fault = "; ".join(watch.seen)
-    if fault is None and (raw := {c for c in output.getvalue() + "\n".join(heard.said) if not c.isprintable() and c not in "\n\t\r"}):
+    if fault is None and (
+        raw := {c for c in output.getvalue() + "\n".join(heard.said) if not c.isprintable() and c not in "\n\t\r"}
+    ):
         fault = f"shows {sorted(raw)} raw: {output.getvalue()!r:.300}"
 
     return None if fault is None else f"{getattr(door, '__name__', door)}: {fault}"
@@ -566,7 +596,9 @@ def campaign(folder, seed, count, often=OFTEN, seconds=None):
                     faults.append(f"seed {seed}, mutation {k} ({name}, {kinds}): {fault}")
                 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
                 if grown - largest > MEGABYTES * 1000:
-                    faults.append(f"seed {seed}, mutation {k} ({name}, {kinds}): {door} took {(grown - largest) // 1000} MB")
+                    faults.append(
+                        f"seed {seed}, mutation {k} ({name}, {kinds}): {door} took {(grown - largest) // 1000} MB"
+                    )
                 largest = max(largest, grown)
             if ran.exists() or (place / "PWNED").exists():
                 faults.append(f"seed {seed}, mutation {k} ({name}, {kinds}): foreign code ran")

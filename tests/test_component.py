@@ -89,3 +89,33 @@ def test_text_names_nothing_that_is_not_on_a_list(foreign, place, tmp_path, monk
 )
 def test_records_of_settings_are_made_again(part):
     assert describe(make(describe(part), component.Component)) == describe(part)
+
+
+MISPLACED = {
+    "a classifier for a search": ("candidates.GreedyBatch", {"base": "classifiers.KernelPLS"}),
+    "a labelling for a classifier": ("classifiers.Calibrated", {"classifier": "labels.ThresholdLabels"}),
+    "a record for a classifier": ("classifiers.PerColumn", {"classifier": "classifiers.Training"}),
+    "a search in a number": ("classifiers.KernelPLS", {"rows": "candidates.RandomSearch"}),
+    "a search for a function": ("classifiers.MLPClassifier", {"network": "candidates.RandomSearch"}),
+    "a classifier among strategies": ("strategies.Turns", {"strategies": ["classifiers.KernelPLS"]}),
+    "a search for a schedule": ("labels.ThresholdLabels", {"gamma": "candidates.RandomSearch"}),
+}
+
+
+@pytest.mark.parametrize(("outer", "settings"), MISPLACED.values(), ids=MISPLACED)
+def test_a_part_stands_only_where_its_kind_is_expected(outer, settings):
+    def described(name):
+        return {"class_path": f"deepbore.{name}", "init_args": {}}
+
+    inner = {
+        name: [described(each) for each in value] if isinstance(value, list) else described(value)
+        for name, value in settings.items()
+    }
+    with pytest.raises(SettingError, match=r"must be a|is no part"):
+        make({**described(outer), "init_args": inner}, component.Component)
+
+
+@pytest.mark.parametrize("settings", [{"rows": "many"}, {"no_such": 1}, {"rows": [1]}, {"": None}, {"rows": 1e308}])
+def test_damaged_settings_are_refused_in_words(settings):
+    with pytest.raises(SettingError):
+        make({"class_path": "deepbore.classifiers.KernelPLS", "init_args": settings}, component.Component)

@@ -77,7 +77,7 @@ def test_no_file_of_a_room_waits_for_itself(room):
 def test_every_export_has_a_case(room, base, listed):
     concrete = {
         name
-        for name, value in vars(room).items()
+        for name, value in ((name, getattr(room, name)) for name in room.__all__)
         if inspect.isclass(value) and issubclass(value, base) and not inspect.isabstract(value)
     }
     assert concrete - cases.COMPARING == set(listed)
@@ -104,7 +104,7 @@ def test_names_of_kept_configurations_go_on_working():
         evaluators: "SerialEvaluator ProcessEvaluator ExecutorEvaluator",
     }
     for room, names in kept.items():
-        assert set(names.split()) <= set(vars(room))
+        assert set(names.split()) <= set(dir(room))
 
 
 def test_every_error_is_one_of_ours_and_one_of_pythons():
@@ -146,6 +146,7 @@ OF_LIBRARIES = {
     "_trainer",  # of a LightningModule; see deepbore/loop/lightning.py
     "_set_params_and_buffers_to_ignore_for_model",  # DistributedDataParallel's only way to leave parameters alone
     "_is_owned",  # of an RLock, as threading.Condition asks it: whether this thread holds it
+    "_get_default_store", "_get_default_group", "_get_backend", "_timeout",  # of torch.distributed, which has no others
     "_replace",  # of a NamedTuple, public by its documentation
     "_getframe", "_exit",  # of sys and os, public by their documentation
     "_mp_context", "_initializer", "_initargs",  # of a pool that is made again after a worker has died
@@ -166,7 +167,7 @@ def test_lightnings_private_parts_are_touched_in_one_file():
             text = path.read_text()
             assert "fit_loop" not in text, path
             assert "trainer.callbacks" not in text or path.name == "lightning_cli.py", path  # which runs in the user's
-            assert "lightning.fabric" not in text, path
+            assert "lightning.fabric" not in text or path.name == "quiet.py", path  # which silences it
 
 
 LIGHT = {"torch", "lightning", "botorch", "numpy"}

@@ -1,14 +1,19 @@
 """Expected improvement over the best label."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from deepbore.acquisition.base import Acquisition
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import Posterior
+from deepbore.classifiers.posterior import MomentFormula, OfMoments, Posterior
+from deepbore.compute.arrays import Array, module_of, native, special_of
 
+FAR = -1 + 1e-12  # u Phi(u) / phi(u), from where on its distance from -1 is lost and h'(u) / h(u) is -u
+HIGH = 5.0  # u from where on h is computed directly: Phi / phi overflows beyond 37
 CERTAIN = 1e-9  # least standard deviation: a certain point is ranked by its mean
 
 
@@ -39,26 +44,68 @@ class LogExpectedImprovement(Acquisition):
         if scenarios is not None:
             each = log_improvement(scenarios.mean.double() - scenarios.shift, scenarios.std[:, None], best)
             return each.logsumexp(-1) - math.log(each.shape[-1])
-        return log_improvement(posterior.mean, posterior.std, best)
+        return posterior.of_moments(improvement_over(best))
 
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         return self(posterior, best)
 
 
 def log_improvement(mean: Tensor, std: Tensor, best: Tensor | float) -> Tensor:
-    """log E[max(z - best, 0)] of normal z; in double precision."""
-    std = std.double().clamp(min=CERTAIN)
-    return std.log() + log_h((mean.double() - best) / std)
+    """log E[max(z - best, 0)] of normal z; in double precision, with gradients in mean and std."""
+    mean, std = torch.broadcast_tensors(mean.double(), std.double())
+    value: Tensor = OfMoments.apply(mean, std, improvement_over(best))
+    return value
+
+
+def improvement_over(best: Tensor | float) -> MomentFormula:
+    """log s + log h(u) with u = (m - best) / s.
+
+    With q = h'(u) / h(u) its derivatives are q / s in m and (1 - q u) / s in s.
+
+    Args:
+        best: a scalar.
+    """
+
+    def formula(mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        incumbent = native(best) if isinstance(best, Tensor) else best
+        s = std.clip(CERTAIN)
+        u = (mean - incumbent) / s
+        value, q = log_h_and_slope(u)
+        return value + module_of(s).log(s), q / s, (1 - q * u) / s * (std >= CERTAIN)
+
+    return formula
 
 
 def log_h(u: Tensor) -> Tensor:
     """log(phi(u) + u Phi(u)), phi and Phi the standard normal density and distribution function; stable for all u."""
-    density = -u * u / 2 - math.log(2 * math.pi) / 2
-    above = torch.where(u > -1, u, -1.0)  # not `clamp`, whose gradient at the bound itself is none of either branch
-    direct = ((-above * above / 2).exp() / math.sqrt(2 * math.pi) + above * torch.special.ndtr(above)).log()
-    below = torch.where(
-        u > -1, -1.0, u
-    )  # Phi(u) / phi(u) by the scaled error function, where Phi itself loses its digits
-    mills = math.sqrt(math.pi / 2) * torch.special.erfcx(-below / math.sqrt(2))
-    tail = density + torch.log1p((below * mills).clamp(min=-1 + 1e-12))
-    return torch.where(u > -1, direct, tail)
+    value: Tensor = LogH.apply(u)
+    return value
+
+
+class LogH(torch.autograd.Function):
+    """`log_h` as a function of torch."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor) -> Tensor:
+        value, ctx.q = log_h_and_slope(native(u))
+        return torch.as_tensor(value)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, derivative: Tensor) -> Tensor:
+        return torch.as_tensor(native(derivative) * ctx.q)
+
+
+def log_h_and_slope(u: Array) -> tuple[Array, Array]:
+    """log h(u) with h(u) = phi(u) + u Phi(u), and its derivative Phi(u) / h(u)."""
+    xp, special = module_of(u), special_of(u)
+    low = u.clip(None, HIGH)
+    mills = special.erfcx(low * -math.sqrt(0.5)) * math.sqrt(math.pi / 2)  # Phi / phi, where both may be 0
+    rest = (low * mills).clip(FAR)
+    value = low * low * -0.5 - math.log(2 * math.pi) / 2 + xp.log1p(rest)
+    slope = xp.where(rest > FAR, mills / (1 + rest), -low)
+    if not (is_high := u > HIGH).any():
+        return value, slope
+    high = u.clip(HIGH)
+    h = xp.exp(high * high * -0.5) * (1 / math.sqrt(2 * math.pi)) + high * special.ndtr(high)
+    return xp.where(is_high, xp.log(h), value), xp.where(is_high, special.ndtr(high) / h, slope)

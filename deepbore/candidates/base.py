@@ -246,7 +246,7 @@ class Candidates(Component, ABC):
         before = search.generator.get_state()
         try:
             ranked = self.ranked(search, q)
-            return search.ranks.agreed(select_new(ranked, search.observations, q, search.stream, search.chosen))
+            return search.ranks.agreed_rows(select_new(ranked, search.observations, q, search.stream, search.chosen))
         except BaseException:
             search.generator.set_state(before)
             raise

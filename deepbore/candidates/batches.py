@@ -11,6 +11,7 @@ from deepbore.space.features import Coordinates, squared_distances
 from deepbore.validation import above, of_kind
 
 SHORTLIST = 1000  # best points of the ranking that a batch is chosen from, or 4 q
+PART = 1024  # points of the pool whose distances to others are in memory at once
 KNOWN = 1000  # evaluated points considered, half the best and half the newest; and as many pending ones
 TINY = 1e-12
 
@@ -60,8 +61,9 @@ class GreedyBatch(WrappedSearch):
         """Rows of the pool, in the order of choice: q of them, or all. All tensors stay on the device."""
         place = Coordinates(search.space).to(pool.device)
         x, known, taken = place(pool), place(known_points(search)), place(pending)
-        value = search.log_densities(pool) + log_penalty(x, taken, self._radius(taken, known)).sum(-1)
-        radius, rows = self._radius(x, known), []
+        near, parts = self._radius(taken, known), x.split(PART)  # in parts: pool and taken grow with the batch
+        value = search.log_densities(pool) + torch.cat([log_penalty(part, taken, near).sum(-1) for part in parts])
+        radius, rows = torch.cat([self._radius(part, known) for part in parts]), []
         for _ in range(min(q, len(pool))):
             rows.append(value.argmax(keepdim=True))
             value = value + log_penalty(x, x[rows[-1]], radius[rows[-1]])[:, 0]

@@ -11,6 +11,8 @@ from torch import Tensor
 from deepbore.candidates.base import Candidates, Search, sorted_by_value
 from deepbore.validation import one_of, whole, within
 
+PER_POINT = 4  # candidates for each point of a batch, at least
+
 
 class RandomSearch(Candidates):
     """The best of uniform random points, for any classifier (BORE J.1: 500 on discrete spaces).
@@ -18,7 +20,7 @@ class RandomSearch(Candidates):
     Several ranks share the points.
 
     Args:
-        samples: the number of points, >= 1.
+        samples: the number of points, >= 1; at least 4 for each point of a batch.
 
     Raises:
         SettingError: for a number below 1.
@@ -30,7 +32,7 @@ class RandomSearch(Candidates):
 
     def ranked(self, search: Search, q: int) -> Tensor:
         own = search.on_own_stream()
-        return search.gather_ranked(*own.best_first(own.sample(search.share(self.samples))))[0]
+        return search.gather_ranked(*own.best_first(own.sample(search.share(max(self.samples, PER_POINT * q)))))[0]
 
 
 RATE = 0.05  # length of the first step in units of the range of a parameter; falls to 0
@@ -100,6 +102,7 @@ def lbfgs_ascent(
     return placed(np.asarray(found.x)) if np.isfinite(found.fun) else start
 
 
+CLIMBING = 512  # starts that climb at once, which bounds the memory for large batches
 EXHAUSTIVE = 4096  # finite spaces up to this size are ranked completely
 REACH = 2.0  # half the width of the region around a centre, in lengths of each axis
 INSTEAD = "Give Study(strategy=...), such as deepbore.strategies.ModelStrategy(KernelPLS()), without turns."
@@ -109,8 +112,8 @@ FOCUSED = 3  # best points whose neighbours a focused proposal samples
 class LocalSearch(Candidates):
     """Random points and neighbours of the best observed ones, then gradient ascent from the best of them.
 
-    If the classifier has gradients, Adam moves the real parameters and the finest grids; the others stay. The results are snapped to
-    configurations and ranked with the other points.
+    If the classifier has gradients, Adam moves the real parameters and the finest grids; the others stay. The results
+    are snapped to configurations and ranked with the other points.
 
     With real parameters a share of the proposals considers only neighbours of the three best observed points: on rugged
     functions the uncertainty is always largest far from all data, and the best points would not be refined. Without
@@ -124,7 +127,7 @@ class LocalSearch(Candidates):
     Several ranks share the points, and then the starts of the ascent.
 
     Args:
-        samples: uniform random points, >= 1.
+        samples: uniform random points, >= 1; at least 4 for each point of a batch.
         neighbours: neighbours of the best observed points, with one or two parameters changed; 0 for none.
         centres: best observed points whose neighbours are sampled, >= 1.
         climbers: starts of the ascent; 0 for none.
@@ -162,20 +165,20 @@ class LocalSearch(Candidates):
         self.nearby, self.elsewhere = nearby, elsewhere
 
     def ranked(self, search: Search, q: int) -> Tensor:
-        own = search.on_own_stream()
+        own, samples = search.on_own_stream(), max(self.samples, PER_POINT * q)
         if search.centre is not None and search.axes is not None:
-            return search.gather_ranked(*self._search_axes(search.centre, search.axes, own))[0]
+            return search.gather_ranked(*self._search_axes(search.centre, search.axes, own, samples))[0]
         if search.space.cardinality <= EXHAUSTIVE:
             points = search.ranks.part(search.space.enumerate().to(search.device))
             return search.gather_ranked(*own.best_first(points))[0]
         if search.space.moving_columns and self._focuses(search):
-            return search.gather_ranked(*own.best_first(own.sample_neighbours(search.share(self.samples), FOCUSED)))[0]
+            return search.gather_ranked(*own.best_first(own.sample_neighbours(search.share(samples), FOCUSED)))[0]
         pool = torch.cat(
-            [own.sample(search.share(self.samples)), own.sample_neighbours(search.share(self.neighbours), self.centres)]
+            [own.sample(search.share(samples)), own.sample_neighbours(search.share(self.neighbours), self.centres)]
         )
         return self._with_climbed(own, *search.gather_ranked(*own.best_first(pool)), q)
 
-    def _search_axes(self, centre: Tensor, axes: Tensor, own: Search) -> tuple[Tensor, Tensor]:
+    def _search_axes(self, centre: Tensor, axes: Tensor, own: Search, samples: int) -> tuple[Tensor, Tensor]:
         """Random points around the centre, and ends of ascents along the axes, best first (k x d), and values (k)."""
         upper = own.space.bounds[1].to(own.device)
 
@@ -183,7 +186,7 @@ class LocalSearch(Candidates):
             """Coordinates in [0, 1] along each axis (n x d) -> points of the space (n x d)."""
             return torch.minimum((centre + (2 * units - 1) * REACH @ axes.mT).clamp(min=0), upper)
 
-        n, d = own.share(self.samples), len(upper)
+        n, d = own.share(samples), len(upper)
         spread = torch.rand(n, 1, dtype=upper.dtype, generator=own.stream, device=own.device)
         drawn = torch.randn(n, d, dtype=upper.dtype, generator=own.stream, device=own.device)
         units = (0.5 + spread * drawn / 2).clamp(0, 1)
@@ -204,7 +207,8 @@ class LocalSearch(Candidates):
             return points
         if self.climbers:
             starts = own.ranks.part(points[: max(self.climbers, q)])
-            tops = adam_ascent(own.value, starts, columns, upper, self.steps)
+            parts = starts.split(CLIMBING)
+            tops = torch.cat([adam_ascent(own.value, part, columns, upper, self.steps) for part in parts])
             points, values = self._joined(own, starts, tops, points, values)
         if self.iterations and self._refines(own):
             starts = own.ranks.part(points[: own.ranks.world])  # one for each rank

@@ -1,30 +1,25 @@
-"""`Classifier`: the interface of all models of labelled points, and what they share."""
+"""`Classifier`: the interface of all models of labelled points, and what they share. It imports no Lightning."""
 
 import logging
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, cast
+from abc import ABCMeta, abstractmethod
+from importlib import import_module
+from typing import Any
 
 import torch
-from lightning.pytorch import LightningModule
 from torch import Tensor, nn
-from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
 
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import Posterior
 from deepbore.component import Component
 from deepbore.compute.devices import one_thread
-from deepbore.compute.distributed import leave_apart
 from deepbore.compute.numerics import LinAlgError
-from deepbore.compute.torch_state import hook
 from deepbore.errors import SettingError
-from deepbore.labels import Gamma, LabelledBatch, Labelling, default_labels
+from deepbore.labels import Gamma, LabelledBatch, LabelledObservations, Labelling, default_labels
 from deepbore.space import SearchSpace
 from deepbore.validation import between, of_kind
 
 QUALITY_ROWS = 512  # of the training data, at most, that `Classifier.quality` judges by
-Kept = TypeVar("Kept", bound=torch.optim.Optimizer)
 log = logging.getLogger(__name__)
 
 
@@ -32,11 +27,28 @@ class Diverged(ArithmeticError):
     """Scores that are not finite after training."""
 
 
-class Classifier(Component, LightningModule, ABC):
+class ClassifierType(ABCMeta):
+    """The type of the class `Classifier`: what a subclass that takes gradient steps need not say.
+
+    A subclass of `Classifier` itself that does not declare `closed_form = True` becomes one of `TrainedClassifier`, a
+    LightningModule, as every classifier was in version 0.2. Lightning is imported for those alone.
+    """
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> "ClassifierType":
+        ours = [base for base in bases if isinstance(base, ClassifierType)]
+        is_module = any(issubclass(base, nn.Module) for base in bases if base not in ours)  # as TrainedClassifier is
+        if ours and Classifier in ours and not is_module and not namespace.get("closed_form"):
+            trained: Any = import_module("deepbore.classifiers.trained")  # which imports this module
+            bases = tuple(trained.TrainedClassifier if base is Classifier else base for base in bases)
+        return super().__new__(mcs, name, bases, namespace)
+
+
+class Classifier(Component, nn.Module, metaclass=ClassifierType):
     """A model that learns one labelled batch per epoch, and predicts the posterior distribution of scores.
 
     A higher score means that a point is more likely to be good. A subclass implements `build`, `fit` and `posterior`,
-    and declares the attributes `link` to `kappa` where they differ from the defaults.
+    and declares the attributes `link` to `kappa` where they differ from the defaults. Unless it declares
+    `closed_form = True`, it is a LightningModule, a `TrainedClassifier`.
 
     Attributes:
         link: the meaning of the scores: estimates of the label itself, logits, or probits.
@@ -46,7 +58,7 @@ class Classifier(Component, LightningModule, ABC):
         differentiable: whether the scores have gradients with respect to the points.
         distance_aware: whether the standard deviation grows with the distance from the data, as expected improvement
             needs. The default acquisition depends on its value before `bind`.
-        closed_form: whether `fit` takes no gradient steps, and so needs no Trainer.
+        closed_form: whether `fit` takes no gradient steps, and so needs neither a Trainer nor Lightning.
         kappa: the default number of standard deviations of an upper confidence bound.
         generator: random numbers for weights and minibatches, shared with the classifiers within this one; in a run,
             the run's own generator.
@@ -68,11 +80,9 @@ class Classifier(Component, LightningModule, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        self.automatic_optimization = False
         self.generator = torch.Generator().manual_seed(0)
         self._counter = nn.Parameter(torch.zeros(()))  # never trained: DDP requires a parameter that could be
         self.run: torch.Generator | None = None
-        self._optimizer: torch.optim.Optimizer | None = None
         self.space: SearchSpace | None = None
         self.ready = False
         self._logged: set[str] = set()
@@ -130,7 +140,17 @@ class Classifier(Component, LightningModule, ABC):
         between(0, 1, gamma=gamma)
         return self.probability(points) / gamma
 
-    # --- Lightning ---------------------------------------------------------------------------------------------------
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.best_label.device
+
+    def kept_optimizers(self) -> list[torch.optim.Optimizer]:
+        """The optimizers whose state lasts over all fits, of this classifier and of those within it."""
+        parts = [part for part in self.children() if isinstance(part, Classifier)]
+        return [optimizer for part in parts for optimizer in part.kept_optimizers()]
 
     def bind(self, space: SearchSpace, outputs: int = 1) -> "Classifier":
         """Creates the parameters at the first call; a Trainer calls this itself.
@@ -145,6 +165,13 @@ class Classifier(Component, LightningModule, ABC):
             raise SettingError("a classifier learns one space, but this one is bound to another. Make a new one.")
         return self
 
+    def bind_to(self, data: LabelledObservations) -> None:
+        """Creates the parameters for some data, and default labels if the data have none."""
+        if data.labels is None:
+            data.labels = self.default_labels(objectives=data.observations.k)
+        with torch.device("cpu"):  # in a hook of Lightning's the default device is the accelerator; it moves all later
+            self.bind(data.space, data.labels.outputs)
+
     def become(self, other: "Classifier") -> None:
         """Takes over the whole state of another classifier of its class, such as an earlier copy of itself."""
         vars(self).clear()
@@ -153,46 +180,6 @@ class Classifier(Component, LightningModule, ABC):
     def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
         """The default labels for this classifier; see `deepbore.labels.default_labels`."""
         return default_labels(self.link is Link.IDENTITY, gamma, objectives, "columns" in self.capabilities)
-
-    def configure_model(self) -> None:
-        """Creates the parameters for the trainer's data, and default labels if the data have none."""
-        data = self.trainer.datamodule  # type: ignore[attr-defined]  # Lightning's types don't have it
-        if data.labels is None:
-            data.labels = self.default_labels(objectives=data.observations.k)
-        with torch.device("cpu"):  # in this hook Lightning's default device is the accelerator; it moves all later
-            self.bind(data.space, data.labels.outputs)
-        leave_apart(self, witness="_counter")
-
-    def configure_optimizers(self) -> Any:
-        """A placeholder for models without gradient descent, whose steps are only counted; see `count_step`."""
-        return self.keep_optimizer(lambda: torch.optim.SGD([self._counter], lr=0.0))
-
-    def keep_optimizer(self, make: Callable[[], Kept]) -> Kept:
-        """The optimizer that `make` returned at the first call, so that its state lasts over all fits."""
-        if self._optimizer is None:
-            self._optimizer = make()
-        return cast(Kept, self._optimizer)
-
-    def lightning_optimizer(self) -> Any:
-        """This classifier's own optimizer in Lightning's wrapper, which counts the steps."""
-        wrapped: Any = self.optimizers()
-        every = wrapped if isinstance(wrapped, list) else [wrapped]  # several, where one classifier contains another
-        return next(each for each in every if each.optimizer is self._optimizer)
-
-    def count_step(self) -> None:
-        """Counts one step; `fit` of a model without gradient descent calls it once.
-
-        Lightning writes a checkpoint only if the number of steps has grown. Without a running Trainer nothing is
-        counted.
-        """
-        if self._trainer is not None and self._trainer.training:
-            self.lightning_optimizer().step()
-
-    @hook
-    def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
-        """Learns the epoch's one batch, and logs what `learned` measures."""
-        if measured := self.learned(batch):
-            self.log_dict(measured, on_step=False, on_epoch=True, batch_size=batch.n_own)
 
     def learned(self, batch: LabelledBatch, measure: bool = True) -> dict[str, Any]:
         """Learns a batch, if its labels differ; `ready` says whether it did.
@@ -246,6 +233,8 @@ class Classifier(Component, LightningModule, ABC):
         Raises:
             Diverged: for scores that are not finite.
         """
+        from torchmetrics.functional.classification import binary_auroc, binary_calibration_error  # takes seconds
+
         rows, posterior = self._judged(batch)
         good = (rows.z.mean(-1) >= 0.5).long()
         probability, score = posterior.probability, posterior.mean.sigmoid()
@@ -270,12 +259,6 @@ class Classifier(Component, LightningModule, ABC):
         if self.space is None:
             raise SettingError("a classifier must know its space first: fit it, or call bind(space).")
         self.space.check_points(points)
-
-
-def optimizers_of(classifiers: Iterable[Classifier]) -> list[torch.optim.Optimizer]:
-    """The optimizers of several classifiers, each of which has one, or a list of those within it."""
-    made = [each.configure_optimizers() for each in classifiers]
-    return [one for some in made for one in (some if isinstance(some, list) else [some])]
 
 
 def check_base(classifier: Classifier, why: str) -> None:

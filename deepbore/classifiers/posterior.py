@@ -1,14 +1,21 @@
 """`Posterior`: the joint distribution of a classifier's scores at n points."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from deepbore.classifiers.link import Link
+from deepbore.compute.arrays import Array, native
 from deepbore.errors import SettingError
+
+# means and standard deviations (n each) -> values of n points, and their derivatives in the means and in the deviations
+MomentFormula: TypeAlias = Callable[[Array, Array], tuple[Array, Array, Array]]
 
 UNCERTAIN = (
     "DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, DeepPLS, GPClassifier, FourierLogistic or "
@@ -72,12 +79,35 @@ class Posterior(ABC):
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Joint samples, count x n. Raises SettingError for a point estimate."""
 
+    def of_moments(self, formula: MomentFormula) -> Tensor:
+        """A formula of means and standard deviations, with gradients by its own derivatives, in double precision: n.
+
+        A subclass may override it to compute value and gradient at once.
+        """
+        value: Tensor = OfMoments.apply(self.mean.double(), self.std.double(), formula)
+        return value
+
     @property
     def probability(self) -> Tensor:
         """Expected probability of class 1, or expected label, n."""
         if self.link is Link.IDENTITY:  # independent of the deviation, which may be costly
             return self.link.probability(self.mean)
         return self.link.probability(self.link.expected_score(self.mean, self.std))
+
+
+class OfMoments(torch.autograd.Function):
+    """A formula of means and deviations as a function of torch."""
+
+    @staticmethod
+    def forward(ctx: Any, mean: Tensor, std: Tensor, formula: MomentFormula) -> Tensor:
+        value, ctx.by_mean, ctx.by_std = formula(native(mean), native(std))
+        return torch.as_tensor(value)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, Tensor, None]:
+        by = native(derivative)
+        return torch.as_tensor(by * ctx.by_mean), torch.as_tensor(by * ctx.by_std), None
 
 
 class MeanOnlyPosterior(Posterior):

@@ -34,6 +34,7 @@ class TreeClassifier(Classifier):
     """
 
     differentiable = False
+    closed_form = True
 
     def __init__(self, members: int, rows: int):
         super().__init__()
@@ -59,7 +60,6 @@ class TreeClassifier(Classifier):
         labels = torch.stack([batch.z.mean(-1), batch.weight], dim=-1)
         seed = torch.randint(2**31, (), generator=self.generator)
         self._remember(torch.cat([batch.points, labels], dim=-1).cpu(), seed)
-        self.count_step()
         return {"loss": self._loss(self._scores(batch.points).mean(0), *labels.T), "rows": float(len(batch))}
 
     def _loss(self, score: Tensor, z: Tensor, weight: Tensor) -> Tensor:

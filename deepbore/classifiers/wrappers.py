@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from torch import Tensor
 
-from deepbore.classifiers.base import Classifier, check_base, optimizers_of
+from deepbore.classifiers.base import Classifier, check_base
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MeanOnlyPosterior, MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
@@ -47,6 +47,7 @@ class OnAnotherSpace(Classifier):
         SettingError: for a base that is no classifier, or is bound already.
     """
 
+    closed_form = True  # but for the base, on which it depends in the end
     learns: ClassVar[str]  # the space of the base, for the error
 
     def __init__(self, classifier: Classifier):
@@ -57,10 +58,6 @@ class OnAnotherSpace(Classifier):
         self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
         self.columns, self.closed_form = classifier.columns, classifier.closed_form
         self.generator = classifier.generator
-
-    def configure_optimizers(self) -> Any:
-        """The optimizers of the base, which steps them."""
-        return self.base.configure_optimizers()
 
     def keep_best(self, best: float | Tensor) -> None:
         """Sets the best label of the base, and the same here."""
@@ -296,6 +293,8 @@ class Calibrated(Classifier):
         Niculescu-Mizil & Caruana, Predicting good probabilities with supervised learning, 2005.
     """
 
+    closed_form = True  # but for the base
+
     def __init__(
         self,
         classifier: Classifier,
@@ -318,12 +317,12 @@ class Calibrated(Classifier):
             library("sklearn.isotonic", "isotonic calibration")
         self.base = classifier
         self.folds = [deepcopy(classifier) for _ in range(folds)]
-        for number, fold in enumerate(self.folds):  # not in a list: Lightning hands its trainer to children only
+        for number, fold in enumerate(self.folds):
             self.add_module(f"fold{number}", fold)
         self._fit, self._logit = METHODS[method]
         self.min_per_class, self.rows, self.ensemble = min_per_class, rows, ensemble
         self.differentiable = classifier.differentiable and method != "isotonic"
-        self.link, self.kappa = classifier.link, classifier.kappa
+        self.link, self.kappa, self.closed_form = classifier.link, classifier.kappa, classifier.closed_form
         can = {"std", "members"}
         self.capabilities = frozenset(can) if ensemble else classifier.capabilities & can
         self.generator = classifier.generator
@@ -339,10 +338,6 @@ class Calibrated(Classifier):
     def build(self, space: SearchSpace, outputs: int) -> None:
         for part in self.parts:
             part.bind(space, outputs)
-
-    def configure_optimizers(self) -> list[Any]:
-        """The optimizers of all parts, each of which steps its own."""
-        return optimizers_of(self.parts)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -542,6 +537,8 @@ class PerColumn(Classifier):
         'ObjectiveLabels'
     """
 
+    closed_form = True  # but for the base
+
     def __init__(self, classifier: Classifier, columns: int):
         super().__init__()
         required(classifier=classifier, columns=columns)
@@ -553,7 +550,7 @@ class PerColumn(Classifier):
                 "KernelPLS or DeepPLS; or leave it as it is: then ChebyshevLabels put several objectives in one column."
             )
         self.parts = [classifier, *(deepcopy(classifier) for _ in range(columns - 1))]
-        for number, part in enumerate(self.parts):  # not in a list: Lightning hands its trainer to children only
+        for number, part in enumerate(self.parts):
             self.add_module(f"column{number}", part)
         self.link, self.kappa, self.differentiable = classifier.link, classifier.kappa, classifier.differentiable
         self.distance_aware, self.closed_form = classifier.distance_aware, classifier.closed_form
@@ -563,10 +560,6 @@ class PerColumn(Classifier):
     def build(self, space: SearchSpace, outputs: int) -> None:
         for part in self.parts:
             part.bind(space, 1)
-
-    def configure_optimizers(self) -> list[Any]:
-        """Those of all columns, each of which steps its own."""
-        return optimizers_of(self.parts)
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         if batch.z.shape[1] != len(self.parts):

@@ -15,10 +15,9 @@ from jsonargparse import ArgumentError, Namespace, set_loader
 from lightning.pytorch import LightningDataModule, Trainer
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
-from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.utilities import rank_zero_only
 
-from deepbore import problems
+from deepbore import classifiers, problems
 from deepbore.classifiers import Classifier, KernelPLS
 from deepbore.cli.run_directory import CONFIG, N_TRIALS, new_run
 from deepbore.component import has_default_settings
@@ -26,6 +25,7 @@ from deepbore.data.journal import replace_file
 from deepbore.errors import JournalError, SettingError
 from deepbore.evaluators import Evaluator, ProcessEvaluator, SerialEvaluator
 from deepbore.labels import Labelling
+from deepbore.loop.lightning import no_cluster
 from deepbore.loop.stopping import StopRule
 from deepbore.problems import Problem
 from deepbore.study import Options
@@ -316,9 +316,19 @@ class RunCLI(LightningCLI):
         )
 
     def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
-        """Lightning's parser, which dumps a configuration with its texts as texts."""
+        """Lightning's parser, which dumps a configuration with its texts as texts, and takes any classifier."""
         parser = super().init_parser(**kwargs)
+        for name in classifiers.__all__:  # --model KernelPLS is one of the classes that are imported
+            getattr(classifiers, name)
         parser.dump = partial(dumped, parser.dump)  # `save` and --print_config call it
+        add = parser.add_lightning_class_args
+
+        def add_part(part: type, key: str, **settings: Any) -> list[str]:
+            if part is Classifier:  # those in closed form are no LightningModules
+                return parser.add_subclass_arguments(Classifier, key, fail_untyped=False, required=True)
+            return add(part, key, **settings)
+
+        parser.add_lightning_class_args = add_part
         return parser
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
@@ -391,8 +401,8 @@ class RunCLI(LightningCLI):
         self.run = new_run(stem, alone) if named is None else Path(named).expanduser()
         refuse_steps(settings)
         if alone and not settings.get("plugins"):  # whatever job of a cluster this process is in
-            kwargs["plugins"] = [LightningEnvironment()]
-            rank_zero_only.rank = 0
+            kwargs["plugins"] = [no_cluster()]
+            rank_zero_only.rank = 0  # type: ignore[attr-defined]  # as Lightning itself sets it
         if settings.get("logger") in (None, True):
             kwargs["logger"] = CSVLogger(self.run.absolute(), name="", version="")  # also if the problem goes elsewhere
         self.shows_progress = settings.get("enable_progress_bar") is not False

@@ -23,7 +23,7 @@ from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.base import EvaluationWarning, SuspiciousValue
-from deepbore.loop.lightning import quiet
+from deepbore.loop.quiet import quiet
 from deepbore.problems.base import make_working_directory_importable
 from deepbore.study import Study
 from deepbore.study.opening import holds_run

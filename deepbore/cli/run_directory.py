@@ -25,7 +25,8 @@ TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.T
 N_TRIALS = 100  # the default
 NAMED = "DEEPBORE_RUN"  # the variable by which the ranks that Lightning starts know the run
 RANK = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")  # the variables that Lightning looks at
-LONGEST_CONFIG = 2**18  # bytes
+LONGEST_CONFIG = 2**20  # bytes that are shown
+LONGEST_YAML = 2**17  # characters that are read as settings, at some thousands in a second
 MOST_NODES = 10**5  # of a configuration, where each alias counts as what it stands for
 _NUMBER = re.compile(r"[-_.]?(seed|run)?[-_.]?\d+$")
 
@@ -201,6 +202,8 @@ def plain_data(text: str) -> Any:
     """
     import yaml  # only for runs that have a configuration
 
+    if len(text) > LONGEST_YAML:
+        raise SettingError(f"a configuration must have at most {LONGEST_YAML:,} characters, but has {len(text):,}.")
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()

@@ -76,10 +76,12 @@ class _Independent:
         self.n, self.better, self.worse = n, better, worse
 
     def utilities(self, x: np.ndarray) -> np.ndarray:
-        return SCALE * x
+        utilities: np.ndarray = SCALE * x
+        return utilities
 
     def differences(self, x: np.ndarray) -> np.ndarray:
-        return SCALE * (x[self.better] - x[self.worse])
+        differences: np.ndarray = SCALE * (x[self.better] - x[self.worse])
+        return differences
 
     def penalty(self, x: np.ndarray) -> float:
         return float(x @ x / 2)
@@ -130,7 +132,8 @@ class _Correlated:
         return float(x @ self.gram @ x / 2)
 
     def gradient(self, x: np.ndarray, surprise: np.ndarray) -> np.ndarray:
-        return x - surprise  # up to the factor G
+        slope: np.ndarray = x - surprise  # up to the factor G
+        return slope
 
     def newton_step(self, weight: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """(I + W G)^-1 g by a Cholesky decomposition.

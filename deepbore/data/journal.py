@@ -102,7 +102,9 @@ def content_of(path: Path, most: int) -> bytes:
     with open_regular(refuse_link(path), follow=False) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
-            raise JournalError(f"{path} must have at most {most:,} bytes, but has {size:,}. Move it away to do without.")
+            raise JournalError(
+                f"{path} must have at most {most:,} bytes, but has {size:,}. Move it away to do without."
+            )
         return file.read()
 
 
@@ -483,7 +485,7 @@ class Journal:
                 raise JournalError(f"a journal takes plain JSON data, but got {event!r:.200}: {error}.") from error
             if len(line) > LONGEST_LINE:
                 raise JournalError(
-                    f"an event must have at most {LONGEST_LINE:,} bytes, but that of {event['event']!r} has {len(line):,}."
+                    f"an event must have at most {LONGEST_LINE:,} bytes, but {event['event']!r} has {len(line):,}."
                 )
             started[:] = started or [line]
             size += len(line)

@@ -20,6 +20,7 @@ __all__ = [
     "as_noise",
     "as_number",
     "as_outcome",
+    "attributes_after",
     "check_comparable",
     "check_correctable",
     "check_corrected",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 BOOLEANS = ("bool", "torch.bool")  # types of arrays, by name
+OF_AN_OUTCOME = ("suspicious", "traceback")  # attributes that are about an outcome, and not about the configuration
 LONGEST_REASON = 2000  # characters: whole logs would swell the journal
 
 
@@ -127,8 +129,8 @@ class Mistake(Outcome):
     """A failure by a mistake in the program: it says nothing about the configuration, so the trial stays pending.
 
     Args:
-        missing: names that the program has looked for in the configuration, where it is a mistake only if one of them is
-            a parameter that is inactive there; empty for other mistakes.
+        missing: names that the program has looked for: a mistake only if one of them is a parameter that is inactive
+            in the configuration; empty for other mistakes.
     """
 
     missing: tuple[str, ...] = ()
@@ -393,6 +395,11 @@ def corrected_outcome(
     deviation = known.noise if noise is None else as_noise(noise)
     outcome = Outcome(known.values if value is None else value, kept, noise=deviation)
     return as_outcome(outcome.values) if not outcome.values else outcome  # which says that there must be one
+
+
+def attributes_after(known: Mapping[str, Any], corrected: Outcome) -> dict[str, Any]:
+    """The attributes of a trial after a correction, without those that say something of its former outcome."""
+    return {**{name: each for name, each in known.items() if name not in OF_AN_OUTCOME}, **corrected.attributes}
 
 
 def check_corrected(known: Outcome, outcome: Outcome, k: int, c: int) -> None:

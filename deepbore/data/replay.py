@@ -28,6 +28,7 @@ from deepbore.data.outcome import (
     Outcome,
     as_attributes,
     as_budget,
+    attributes_after,
     check_comparable,
     check_correctable,
     check_corrected,
@@ -310,9 +311,8 @@ class Replay:
         known = self.correctable(row)
         check_corrected(known, outcome, len(self.directions), self._width(row))
         self.former[row] = (*self.former.get(row, ()), known)
-        if outcome.attributes:
-            self._annotate(row, outcome.attributes)
-            outcome = replace(outcome, attributes={})
+        self.attributes[row] = attributes_after(self.attributes.get(row, {}), outcome)
+        outcome = replace(outcome, attributes={})
         if row in self.asked:
             own = self.asked[row].budget
             outcome = with_own_budget(self.budget, row, math.nan if own is None else own, outcome)
@@ -492,7 +492,7 @@ def check_declared(name: str, declared: Mapping[str, Any]) -> None:
 
 
 def _is_of_kind(declared: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value may belong to a parameter: a number, one of its choices, or anything where its type is the user's."""
+    """Whether a value may be a parameter's: a number, one of its choices, or anything where its type is the user's."""
     if declared["type"] in CHOICES:
         return value in declared["choices"]
     return _is_finite(value) if declared["type"] in NUMBERS else True

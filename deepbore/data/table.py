@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from deepbore.compute.numerics import smallest
-from deepbore.data.outcome import Outcome, as_number, width_of, with_former
+from deepbore.data.outcome import Outcome, as_number, attributes_after, width_of, with_former
 from deepbore.data.trial import Budget, Direction, Status, Trial, sign_of
 from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
@@ -600,7 +600,7 @@ class Table:
         noise = () if outcome.noise is None else (outcome.noise,)
         beside = {"constraints": outcome.constraints[: width_of(outcome)], "noise": noise}
         columns = {name: self._with_row(name, at, numbers) for name, numbers in beside.items()}
-        attributes = {**self.attributes.get(row, {}), **outcome.attributes}
+        attributes = attributes_after(self.attributes.get(row, {}), outcome)
         former, revision = (*self.former.get(row, ()), self.outcomes([row])[row]), self.revision + 1
 
         def effect() -> None:
@@ -612,8 +612,7 @@ class Table:
             self._note(row, outcome.reason)
             if outcome.budget is not None:
                 self.budgets[row] = outcome.budget
-            if attributes:
-                self.attributes[row] = attributes
+            self.attributes[row] = attributes
             self.statistics, self.revision = statistics, revision
 
         return effect

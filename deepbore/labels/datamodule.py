@@ -1,15 +1,16 @@
-"""`LabelledObservations`: the data module, relabelled every epoch; `EmphasiseChanges`: weights of changed labels."""
+"""`LabelledObservations`: the data of a run, relabelled every epoch; `EmphasiseChanges`: weights of changed labels."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import torch
-from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
+from deepbore.compute.distributed import Ranks
 from deepbore.compute.numerics import up_to
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels, WrappedLabels
@@ -36,6 +37,7 @@ class LabelledBatch:
         n_earlier: the number of rows of earlier tasks, which precede those of this run.
         failed: which trials have failed, n booleans; None if none has.
         pending: which trials have no outcome yet, n booleans; None if only the weights decide what is learned.
+        ranks: the processes that learn the same batch, and may share the work.
     """
 
     points: Tensor
@@ -49,6 +51,7 @@ class LabelledBatch:
     n_earlier: int = 0
     failed: Tensor | None = None
     pending: Tensor | None = None
+    ranks: Ranks = field(default_factory=Ranks)
 
     @classmethod
     def of(cls, observations: Observations, labelling: Labelling) -> "LabelledBatch":
@@ -139,8 +142,10 @@ class LabelledBatch:
         return replace(chosen, weight=chosen.weight * weight)
 
 
-class LabelledObservations(LightningDataModule):
-    """The data module of a run: one batch an epoch, all observations with new labels, already on the device.
+class LabelledObservations:
+    """The data of a run: one batch an epoch, all observations with new labels, already on the device.
+
+    Under a Trainer it is within a data module; see `deepbore.loop.lightning`.
 
     Args:
         observations: the rows to label.
@@ -149,6 +154,7 @@ class LabelledObservations(LightningDataModule):
 
     Attributes:
         latest: the latest labelled rows of this run; None before the first labelling.
+        ranks: the processes that learn together at present; else this one alone.
 
     Example:
         >>> from deepbore import Real, SearchSpace
@@ -165,14 +171,14 @@ class LabelledObservations(LightningDataModule):
         labels: Labelling | None = None,
         joined: Callable[[LabelledBatch], LabelledBatch] | None = None,
     ):
-        super().__init__()
         self.joined = joined
         self.observations = observations
         self.labels = labels
         self.latest: LabelledBatch | None = None
+        self.ranks = Ranks()
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"trainer": None}  # a copy belongs to no trainer
+        return vars(self) | {"ranks": Ranks()}  # a copy belongs to one process
 
     @property
     def space(self) -> SearchSpace:
@@ -192,33 +198,17 @@ class LabelledObservations(LightningDataModule):
     def batch(self) -> LabelledBatch:
         """The batch of an epoch: rows of earlier tasks, then those of this run with new labels."""
         labelled = self.labelled()
-        return labelled if self.joined is None else self.joined(labelled)
+        joined = labelled if self.joined is None else self.joined(labelled)
+        return joined if self.ranks.world == 1 else replace(joined, ranks=self.ranks)
 
-    def setup(self, stage: str) -> None:
-        """Moves the rows to the trainer's device."""
-        if self.trainer is not None:
-            self.observations.to(self.trainer.strategy.root_device)
-
-    def train_dataloader(self) -> "_FreshLabels":
-        """One batch an epoch, labelled when the epoch begins."""
-        return _FreshLabels(self)
-
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """The unchanged batch, which is on the device already."""
-        return batch
-
-
-class _FreshLabels:
-    """An iterable of one batch, which is labelled when it is requested."""
-
-    def __init__(self, data: LabelledObservations):
-        self.data = data
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[LabelledBatch]:
-        yield self.data.batch()
+    @contextmanager
+    def learned_by(self, ranks: Ranks) -> Iterator[None]:
+        """A context in which several processes learn together: all of them train the same models."""
+        self.ranks = ranks
+        try:
+            yield
+        finally:
+            self.ranks = Ranks()
 
 
 # --- what has changed since the last epoch ---------------------------------------------------------------------------

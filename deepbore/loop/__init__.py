@@ -1,8 +1,6 @@
 """The loop: relabel, train, propose, evaluate, record."""
 
-from deepbore.loop.controller import LoopController
-from deepbore.loop.engine import Engine
-from deepbore.loop.recipe import Recipe
-from deepbore.loop.state import RunState
+import lazy_loader
 
-__all__ = ["Engine", "LoopController", "Recipe", "RunState"]
+# each name is imported when it is first used, Lightning with what needs it; __init__.pyi lists them
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

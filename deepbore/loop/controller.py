@@ -72,6 +72,7 @@ class LoopController(Callback):
         """Connects the ranks of the Trainer, and claims the evaluator, which must be free."""
         self._own.claim(self)
         self.engine = Engine(self.state, Ranks.found() if trainer.world_size > 1 else None)
+        self.state.data.ranks = self.engine.ranks  # until the end of the run
         self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.control)
         self._leave = self.runner.leave
 
@@ -141,7 +142,8 @@ class LoopController(Callback):
                 self._restore_state()
 
     def _release(self, leave: Callable[[], None]) -> None:
-        """Closes and releases the evaluator if this run has claimed it."""
+        """Closes and releases the evaluator if this run has claimed it; later each process learns alone."""
+        self.state.data.ranks = Ranks()
         if self._own.run is self:
             try:
                 leave()

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
-from lightning.pytorch import Trainer
 from torch import Tensor
 
 from deepbore.candidates import select_new
@@ -20,12 +19,15 @@ from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ValueTypeError
-from deepbore.loop.lightning import new_trainer, run_and_then
+from deepbore.loop.learning import learn
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
 from deepbore.loop.suspicious import name_suspicious
 from deepbore.strategies import Proposal, View
 from deepbore.strategies.confirming import confirming_points
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -334,18 +336,12 @@ class TrialAllocator:
             return self.engine.design(q)
         epochs, state.warmup_epochs = 1 + state.warmup_epochs, 0
         if all(model.closed_form for model in state.models):
-            return self._points_without_a_trainer(q, epochs)
+            learn(state.models, state.data, epochs, self.device)
+            return self.engine.propose(q).points
+        from deepbore.loop.lightning import new_trainer, run_and_then  # takes seconds
+
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
-        points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+        with state.data.learned_by(self.engine.ranks):
+            points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
         self._trainer = trainer  # a trainer that was interrupted is not used again
         return points
-
-    def _points_without_a_trainer(self, q: int, epochs: int) -> Tensor:
-        """The next q points by models that are fitted in closed form."""
-        state = self.state
-        state.observations.to(self.device)
-        for _ in range(epochs):
-            batch = state.data.batch()
-            for model in state.models:
-                model.to(self.device).learned(batch, measure=False)
-        return self.engine.propose(q).points

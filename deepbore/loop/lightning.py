@@ -11,86 +11,138 @@
 - a module keeps its trainer in `_trainer`.
 """
 
-import logging
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from types import FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint, LambdaCallback, ModelSummary, ProgressBar
-from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.pytorch.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]
 from torch import nn
 
-from deepbore.classifiers import Classifier
-from deepbore.classifiers.base import optimizers_of
+from deepbore.classifiers.base import Classifier
+from deepbore.classifiers.trained import trained_within
 from deepbore.compute.distributed import leave_apart
-from deepbore.compute.torch_state import caller_torch_state
+from deepbore.compute.torch_state import hook
 from deepbore.labels import LabelledBatch, LabelledObservations
+from deepbore.loop.quiet import quiet
 
 T = TypeVar("T")
-LAUNCHER = "lightning.fabric.strategies.launchers.subprocess_script"
-LOGGERS = ("lightning.pytorch", "lightning.fabric", LAUNCHER)
-
-
-class QuietScope(NamedTuple):
-    """The changes made by one `quiet` context.
-
-    Attributes:
-        levels: the levels of the loggers before the first context.
-        filter: the warning filter that it has added. It is inserted and removed individually: runs may overlap in
-            several threads, and `warnings.catch_warnings` would make Python repeat warnings that are shown once.
-    """
-
-    levels: list[int]
-    filter: Any
-
-
-QUIET_SCOPES: list[QuietScope] = []  # active contexts, the oldest first
-with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", module="lightning")
-    IGNORED: Any = warnings.filters[0]
 
 
 class Models(LightningModule):
-    """Several classifiers that are trained on the same batches.
+    """Classifiers that are trained on the same batches, some or all of them in closed form.
 
     Metrics of the first are logged by name, those of the second as name_2, and so on.
 
     Args:
-        models: two or more.
+        models: one or more.
     """
 
     def __init__(self, models: Sequence[Classifier]):
         super().__init__()
         self.automatic_optimization = False
         self.classifiers = list(models)
-        for number, model in enumerate(models, 1):  # not in a ModuleList: Lightning hands its trainer to children only
+        for number, model in enumerate(models, 1):
             self.add_module(f"model{number}", model)
         self.witness = nn.Parameter(torch.zeros(()))  # DDP needs a trainable parameter
 
     def configure_model(self) -> None:
         """Creates the parameters of all models."""
         for model in self.classifiers:
-            model.configure_model()
+            model.bind_to(self.trainer.datamodule.data)  # type: ignore[attr-defined]  # Lightning's types have none
+        for trained in trained_within(self):  # those within a model in closed form don't hear of the trainer otherwise
+            trained.trainer = self.trainer
         leave_apart(self, witness="witness")
 
     def configure_optimizers(self) -> Any:
-        """The optimizers of all models."""
-        return optimizers_of(self.classifiers)
+        """The optimizers of all models, and a placeholder whose steps Lightning counts, to write checkpoints."""
+        kept = [optimizer for model in self.classifiers for optimizer in model.kept_optimizers()]
+        return [*kept, torch.optim.SGD([self.witness], lr=0.0)]
 
+    @hook
     def training_step(self, batch: LabelledBatch, batch_idx: int = 0) -> None:
         """Trains all models on the batch."""
+        logged: dict[str, Any] = {}
         for number, model in enumerate(self.classifiers, 1):
             measured = model.learned(batch)
-            named = measured if number == 1 else {f"{name}_{number}": value for name, value in measured.items()}
-            self.log_dict(named, on_step=False, on_epoch=True, batch_size=batch.n_own)
+            logged |= measured if number == 1 else {f"{name}_{number}": value for name, value in measured.items()}
+        if logged:
+            self.log_dict(logged, on_step=False, on_epoch=True, batch_size=batch.n_own)
+            made: Any = self.optimizers()
+            (made[-1] if isinstance(made, list) else made).step()
+
+
+class ClosedForm(Models):
+    """One classifier in closed form, which callbacks and checkpoints meet as if it were a LightningModule itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("model1"), name)
+
+    def state_dict(self, *args: Any, **settings: Any) -> Any:
+        return self.classifiers[0].state_dict(*args, **settings)
+
+    def load_state_dict(self, *args: Any, **settings: Any) -> Any:
+        return self.classifiers[0].load_state_dict(*args, **settings)
+
+
+class DataModule(LightningDataModule):
+    """The data of a run for a Trainer; callbacks find in it what is in these.
+
+    Args:
+        data: which are labelled anew when an epoch begins.
+    """
+
+    def __init__(self, data: LabelledObservations):
+        super().__init__()
+        self.data = data
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "data":  # a copy has none yet
+            raise AttributeError(name)
+        return getattr(self.data, name)
+
+    def setup(self, stage: str) -> None:
+        """Moves the rows to the trainer's device."""
+        assert self.trainer is not None
+        self.data.observations.to(self.trainer.strategy.root_device)
+
+    def train_dataloader(self) -> "_FreshLabels":
+        """One batch an epoch, labelled when the epoch begins."""
+        return _FreshLabels(self.data)
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """The unchanged batch, which is on the device already."""
+        return batch
+
+
+class _FreshLabels:
+    """An iterable of one batch, which is labelled when it is requested."""
+
+    def __init__(self, data: LabelledObservations):
+        self.data = data
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[LabelledBatch]:
+        yield self.data.batch()
+
+
+def module_of(models: Sequence[Classifier]) -> LightningModule:
+    """The module that trains classifiers: a single one that is a LightningModule itself, or all within one."""
+    if len(models) > 1:
+        return Models(models)
+    return models[0] if isinstance(models[0], LightningModule) else ClosedForm(models)
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
@@ -105,11 +157,16 @@ def new_trainer(device: torch.device | str = "cpu") -> Trainer:
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            plugins=[LightningEnvironment()],
+            plugins=[no_cluster()],
         )
 
 
-def run(trainer: Trainer, module: Classifier | Models, data: LabelledObservations, epochs: int | None = None) -> None:
+def no_cluster() -> Any:
+    """The plugin of a Trainer of one process, which is no part of whatever job of a cluster this process is in."""
+    return LightningEnvironment()
+
+
+def run(trainer: Trainer, module: LightningModule, data: LabelledObservations, epochs: int | None = None) -> None:
     """One `fit` for so many more epochs; None for the limit of the trainer, or no limit (Lightning's default is 1000).
 
     SIGTERM, which Lightning would note and forget, goes to the program's own handler, and ends it if there is none.
@@ -123,11 +180,11 @@ def run(trainer: Trainer, module: Classifier | Models, data: LabelledObservation
     elif trainer.fit_loop.max_epochs is None:
         trainer.fit_loop.max_epochs = -1
     with quiet(), _own_sigterm(trainer), _interruptible():
-        trainer.fit(module, datamodule=data)
+        trainer.fit(module, datamodule=DataModule(data))
 
 
 def run_and_then(
-    trainer: Trainer, module: Classifier | Models, data: LabelledObservations, epochs: int, then: Callable[[], T]
+    trainer: Trainer, module: LightningModule, data: LabelledObservations, epochs: int, then: Callable[[], T]
 ) -> T:
     """Trains for some epochs, then calls a function while the classifier is still on the trainer's device.
 
@@ -139,12 +196,6 @@ def run_and_then(
     with listening(trainer, callback):
         run(trainer, module, data, epochs)
     return results[0]
-
-
-def train(classifier: Classifier, data: LabelledObservations, epochs: int) -> Classifier:
-    """Trains a classifier for some epochs as in a run, without proposals."""
-    run(new_trainer(), classifier, data, epochs)
-    return classifier
 
 
 @contextmanager
@@ -180,68 +231,18 @@ def tolerating_nan(trainer: Trainer, metric: str) -> Iterator[None]:
 @contextmanager
 def detached(classifier: Classifier) -> Iterator[None]:
     """A context in which a classifier has no trainer, so that it can be copied without it."""
-    trainer = classifier._trainer
-    classifier._trainer = None
+    attached = [(part, part._trainer) for part in classifier.modules() if isinstance(part, LightningModule)]
+    for part, _ in attached:
+        part._trainer = None
     try:
         yield
     finally:
-        classifier._trainer = trainer
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """A context without the tips of Lightning, which are for other kinds of training, but with errors of ranks."""
-    own = QuietScope(QUIET_SCOPES[0].levels if QUIET_SCOPES else _levels(), (*IGNORED,))
-    QUIET_SCOPES.append(own)
-    _filters().insert(0, own.filter)
-    _set_levels([logging.ERROR, logging.ERROR, logging.INFO])
-    try:
-        yield
-    finally:
-        QUIET_SCOPES[:] = [each for each in QUIET_SCOPES if each is not own]
-        _remove_filters([own])
-        if not QUIET_SCOPES:
-            _set_levels(own.levels)
-
-
-@contextmanager
-def in_caller_state() -> Iterator[None]:
-    """A context, within a run, with the global state of the caller: for objectives, which may train, and callbacks."""
-    with caller_torch_state():
-        if not QUIET_SCOPES:
-            yield
-            return
-        levels = _levels()
-        _set_levels(QUIET_SCOPES[0].levels)
-        _remove_filters(QUIET_SCOPES)
-        try:
-            yield
-        finally:
-            _remove_filters(QUIET_SCOPES)  # another thread may have inserted them again
-            _filters()[:0] = [each.filter for each in QUIET_SCOPES]
-            _set_levels(levels)
+        for part, trainer in attached:
+            part._trainer = trainer
 
 
 def _callbacks(trainer: Trainer) -> list[Callback]:
     return trainer.callbacks  # type: ignore[attr-defined, no-any-return]  # Lightning's types don't have it
-
-
-def _filters() -> list[Any]:
-    return warnings.filters  # type: ignore[return-value]  # typed as a sequence, but a list
-
-
-def _remove_filters(hushed: list[QuietScope]) -> None:
-    """Removes filters of warnings."""
-    _filters()[:] = [each for each in _filters() if not any(each is other.filter for other in hushed)]
-
-
-def _levels() -> list[int]:
-    return [logging.getLogger(name).level for name in LOGGERS]
-
-
-def _set_levels(levels: list[int]) -> None:
-    for name, level in zip(LOGGERS, levels, strict=True):
-        logging.getLogger(name).setLevel(level)
 
 
 @contextmanager

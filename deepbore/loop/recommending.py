@@ -2,6 +2,7 @@
 
 import copy
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from deepbore.data.observations import Observations
 from deepbore.data.table import distinct_rows
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
-from deepbore.loop.lightning import detached, new_trainer, run_and_then
+from deepbore.loop.learning import learn
 from deepbore.loop.state import UNCOPIED, RunState
 
 CONSIDERED = 1000  # best trials, and newest trials, that are considered: the cost does not grow with n
@@ -71,16 +72,19 @@ def expected_labels(state: RunState, rows: list[int]) -> Tensor | None:
         SettingError: for a classifier that can't be copied.
     """
     classifier, data = _copies(state)
+    points = state.observations.points
+    learn([classifier], data, 1 + state.warmup_epochs, points.device)  # the device of the rows, so that they stay there
+    if not classifier.ready:
+        return None
+    classifier.to(points.device)
+    with torch.no_grad(), one_thread():
+        return classifier.probability(points[torch.tensor(rows, device=points.device)])
 
-    def look() -> Tensor | None:
-        if not classifier.ready:
-            return None
-        points = state.observations.points
-        with torch.no_grad(), one_thread():
-            return classifier.probability(points[torch.tensor(rows, device=points.device)])
 
-    trainer = new_trainer(state.observations.points.device)  # the device of the rows, so that they are not moved
-    return run_and_then(trainer, classifier, data, 1 + state.warmup_epochs, look)
+def _without_trainer(classifier: Classifier) -> AbstractContextManager[None]:
+    from deepbore.loop.lightning import detached  # takes seconds
+
+    return detached(classifier)
 
 
 def _copies(state: RunState) -> tuple[Classifier, LabelledObservations]:
@@ -89,7 +93,7 @@ def _copies(state: RunState) -> tuple[Classifier, LabelledObservations]:
     stream.set_state(state.generator.get_state())
     parts = state.classifier, state.recipe.labels
     try:
-        with detached(state.classifier):
+        with nullcontext() if state.classifier.closed_form else _without_trainer(state.classifier):
             classifier, labels = copy.deepcopy(parts, {id(state.generator): stream})
     except UNCOPIED as error:
         raise SettingError(

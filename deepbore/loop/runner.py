@@ -8,7 +8,7 @@ from deepbore.evaluators import Evaluator
 from deepbore.evaluators.base import Finished, warn
 from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop.engine import Engine
-from deepbore.loop.lightning import in_caller_state
+from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.stopping import RunControl
 from deepbore.space import SearchSpace
 
@@ -19,8 +19,8 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
     if not isinstance(outcome, Mistake):
         return ""
     stays = (
-        f"That is a mistake in the program, and not a failure of the configuration: trial {trial.id} stays pending, and "
-        "the next run begins with it."
+        "That is a mistake in the program, and not a failure of the configuration: "
+        f"trial {trial.id} stays pending, and the next run begins with it."
     )
     trace = outcome.attributes.get("traceback", "")
     if not outcome.missing:
@@ -32,8 +32,8 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
     parents = {each.parent: trial.params.get(each.parent) for each in space.parameters[name].conditions}
     under = ", ".join(f"{parent}={value!r}" for parent, value in parents.items())
     return (
-        f"the run ends, because the objective reads {name!r}, which is inactive under {under}, so the configuration has no "
-        f"such name. {stays} Read it where its condition holds, or as params.get({name!r}).\n\n{trace}"
+        f"the run ends, because the objective reads {name!r}, which is inactive under {under}, so the configuration "
+        f"has no such name. {stays} Read it where its condition holds, or as params.get({name!r}).\n\n{trace}"
     )
 
 

@@ -10,7 +10,7 @@ from copy import Error as CopyError, deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -24,13 +24,15 @@ from deepbore.data.observations import Observations
 from deepbore.data.replay import History
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import LabelledBatch, LabelledObservations
-from deepbore.loop.lightning import Models
 from deepbore.loop.metrics import Metrics
 from deepbore.loop.promotions import Promotion
 from deepbore.loop.recipe import Recipe
 from deepbore.space import SearchSpace
 from deepbore.strategies import Strategy
 from deepbore.strategies.defaults import state_of_0_2
+
+if TYPE_CHECKING:
+    from lightning.pytorch import LightningModule
 
 UNCOPIED = (RuntimeError, TypeError, AttributeError, CopyError)  # errors of `deepcopy`
 FORMER_KEYS = {  # of snapshots of version 0.2
@@ -131,9 +133,11 @@ class RunState:
         return self.models[0]
 
     @cached_property
-    def module(self) -> Classifier | Models:
-        """The module to train: the model of the strategy, or all of them."""
-        return self.models[0] if len(self.models) == 1 else Models(self.models)
+    def module(self) -> "LightningModule":
+        """The module that a Trainer trains: the model of the strategy, or all of them."""
+        from deepbore.loop.lightning import module_of  # takes seconds
+
+        return module_of(self.models)
 
     def reseed(self, seed: int) -> None:
         """Restarts the random numbers with another seed.

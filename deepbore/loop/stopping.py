@@ -23,7 +23,7 @@ from deepbore.compute.devices import one_thread
 from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import ObjectiveError, SettingError
 from deepbore.loop.engine import Engine
-from deepbore.loop.lightning import in_caller_state
+from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.state import RunState
 from deepbore.strategies import Proposal
 from deepbore.validation import above, between, required, seconds, whole

@@ -19,7 +19,7 @@ from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, LabelledObservations, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily
-from deepbore.loop.lightning import train
+from deepbore.loop.learning import learn
 from deepbore.plots.sources import require_study
 from deepbore.plots.style import UNIT, ValueAxis
 from deepbore.space.parameters import Parameter
@@ -403,7 +403,7 @@ def _predicted(study: "Study", labels: Labels, rest: Tensor, out: Tensor, epochs
     kept = Labels(z.cpu(), labels.weight[rest].cpu(), labels.best, separable=bool((z != z[:1]).any()))
     classifier = anew(study.classifier)
     classifier.generator = torch.Generator().manual_seed(seed)
-    train(classifier, LabelledObservations(observations, GivenLabels(kept)), epochs)
+    learn([classifier], LabelledObservations(observations, GivenLabels(kept)), epochs, torch.device("cpu"))
     if not classifier.ready:
         return np.full(len(out), np.nan)
     with torch.no_grad():

@@ -13,7 +13,6 @@ from torch import Tensor
 from deepbore.acquisition import Acquisition, default_acquisition
 from deepbore.candidates import Candidates, GreedyBatch, Search
 from deepbore.classifiers import Classifier, at_budgets
-from deepbore.classifiers.base import optimizers_of
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.component import Component
 from deepbore.compute.distributed import Ranks
@@ -226,7 +225,7 @@ class ModelStrategy(Strategy):
         bound = self.classifier.space is not None
         return {
             "weights": dict(self.classifier.state_dict()) if bound else None,
-            "optimizers": [each.state_dict() for each in optimizers_of([self.classifier])] if bound else [],
+            "optimizers": [each.state_dict() for each in self.classifier.kept_optimizers()] if bound else [],
             "ready": self.classifier.ready,
             "candidates": self.candidates.state_dict(),
         }
@@ -234,7 +233,8 @@ class ModelStrategy(Strategy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if state["weights"] is not None:
             self.classifier.load_state_dict(state["weights"])
-            for optimizer, each in zip(optimizers_of([self.classifier]), state["optimizers"], strict=True):
+            kept = self.classifier.kept_optimizers()
+            for optimizer, each in zip(kept, state["optimizers"] if kept else (), strict=True):  # 0.2 had placeholders
                 optimizer.load_state_dict(each)
         self.classifier.ready = state["ready"]
         self.candidates.load_state_dict(state["candidates"])

@@ -59,7 +59,7 @@ def default_strategy(
     if space.is_continuous and search.nearby is not False:
         others.append(NearBest(**shared))
     if any(not each.is_ordered for each in space.parameters.values()) and not classifier.noisy:
-        others.append(NeglectedChoices(**shared))
+        others.append(NeglectedChoices(**shared, additive=classifier.additive))
     if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
     return Turns([first, *others]) if others else first

@@ -18,7 +18,7 @@ from deepbore.space import SearchSpace
 from deepbore.strategies.base import Proposal, Strategy, View
 from deepbore.strategies.subset import CONSIDERED, Subset, considered_rows, graded_alone
 
-SHARE = 0.8  # of an equal share of the trials among the values of a choice, which is always enough
+SHARE = 0.8  # of an equal share of the trials among the values of a choice, which is enough
 BRANCH, LEVEL = 4.0, 0.5  # trials for each unit of ln n that are enough, for a value with parameters of its own or none
 BOLD = (0.0, 0.3)  # mean and standard deviation of the logarithm of the kernel's amplitude
 SAMPLED = 1024  # points of the space among which a possible value occurs
@@ -36,8 +36,11 @@ class NeglectedChoices(Strategy):
     - A value of a choice on which parameters depend has had enough after 4 ln n trials of n: its own parameters have to
       be found. The kernel learns the trials with such values alone, graded among themselves.
     - Any other value has had enough after ln n / 2. The kernel learns all trials.
-    - Four fifths of an equal share of the trials of its choice are always enough; the values of the best trial are
-      never neglected.
+    - Four fifths of an equal share of the trials of its choice are enough for either.
+    - A branch goes on beyond that while it gains on the best one: in the second half of its trials its best value
+      improved by more than it is behind. So branches are raced by their extremes, not by their means (Carpentier &
+      Valko 2014).
+    - The values of the best trial are never neglected.
 
     The kernel's amplitude has a prior close to 1, so that a high label is possible where nothing is known. Only the
     newest thousand trials are counted.
@@ -50,19 +53,29 @@ class NeglectedChoices(Strategy):
         iterations: of L-BFGS on the evidence, >= 0.
         prior: whether the hyperparameters have priors.
         crashes: whether single failures may be random.
+        additive: whether a partly additive kernel is compared.
 
     Raises:
         SettingError: for a number outside its range.
 
     References:
         Lai & Robbins, Asymptotically efficient adaptive allocation rules, 1985.
+        Carpentier & Valko, Extreme bandits, 2014.
     """
 
     branch_trials: ClassVar[float] = BRANCH
     level_trials: ClassVar[float] = LEVEL
+    races: ClassVar[bool] = True  # whether branches that gain on the best one go on
 
-    def __init__(self, rows: int = ROWS, iterations: int = 15, prior: bool = True, crashes: bool = True):
-        self.model = BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=False)
+    def __init__(
+        self,
+        rows: int = ROWS,
+        iterations: int = 15,
+        prior: bool = True,
+        crashes: bool = True,
+        additive: bool = True,
+    ):
+        self.model = BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=additive)
         self.alternatives: Alternatives | None = None
         self.neglected: Tensor | None = None  # which of the alternatives, as of the latest `applies`
         self._subset: Subset | None = None
@@ -88,7 +101,7 @@ class NeglectedChoices(Strategy):
         start = max(0, len(view.observations) - CONSIDERED)
         enough = torch.where(self.alternatives.has_own, self.branch_trials, self.level_trials)
         points, values = view.observations.points[start:], view.values[start:]
-        found = self.alternatives.neglected(points, values, enough)
+        found = self.alternatives.neglected(points, values, enough, self.races)
         if bool(found.any()):
             self.neglected = found
         return self.neglected is not None
@@ -131,11 +144,16 @@ class NeglectedChoices(Strategy):
         self.model.bind(space)
         if "theta" in self._kept:
             self.model.theta.copy_(self._kept["theta"])
+        if self.model.additive_model is not None and "additive_theta" in self._kept:
+            self.model.additive_model.theta.copy_(self._kept["additive_theta"])
         self._kept = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The hyperparameters of the kernel; empty before the first turn."""
-        return dict(self._kept) if self.model.space is None else {"theta": self.model.theta}
+        """The hyperparameters of the kernels; empty before the first turn."""
+        if self.model.space is None:
+            return dict(self._kept)
+        additive = self.model.additive_model
+        return {"theta": self.model.theta} | ({} if additive is None else {"additive_theta": additive.theta})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.neglected, self._kept = None, dict(state)
@@ -164,13 +182,14 @@ class Alternatives:
         columns, levels = self.columns.to(points.device), self.levels.to(points)
         return (points[:, columns].round() == levels) & self.space.active(points)[:, columns]
 
-    def neglected(self, points: Tensor, values: Tensor, trials: Tensor) -> Tensor:
+    def neglected(self, points: Tensor, values: Tensor, trials: Tensor, races: bool = True) -> Tensor:
         """Which values have had too few trials (a booleans).
 
         Args:
             points: the newest trials, pending ones included, n x d.
             values: of the first of them, to minimise; NaN for failures. The rest has no outcome yet.
             trials: that are enough for each unit of ln n, a.
+            races: whether values with parameters of their own that gain on the best one go on.
         """
         has = self(points).cpu()
         counts = has.sum(0).double()
@@ -180,7 +199,20 @@ class Alternatives:
         told = torch.full((len(points),), math.inf, dtype=values.dtype)
         told[: len(values)] = values.cpu().nan_to_num(nan=math.inf)
         best = has[told.argmin()] if bool(told.isfinite().any()) else torch.zeros_like(self.has_own)
-        return (counts < SHARE * equal) & (counts < enough) & ~best
+        few = (counts < SHARE * equal) & (counts < enough)
+        return (few | self.has_own & races & is_gaining(has, told)) & ~best
+
+
+def is_gaining(has: Tensor, values: Tensor) -> Tensor:
+    """Whether each value improved in the second half of its trials by more than it is behind (a booleans).
+
+    Args:
+        has: which of a values each trial has, n x a.
+        values: of the trials, to minimise; infinite for failures and pending trials (n).
+    """
+    first = has & (has.cumsum(0) <= has.sum(0) // 2)
+    before, now = (values[:, None].masked_fill(~rows, math.inf).amin(0) for rows in (first, has))
+    return before - now > now - values.min()
 
 
 def possible_alternatives(space: SearchSpace) -> Alternatives:
@@ -206,7 +238,7 @@ def possible_alternatives(space: SearchSpace) -> Alternatives:
 class BoldModel(KernelPLS):
     """`KernelPLS` with an amplitude close to 1, and a low mean where no wanted value is chosen."""
 
-    amplitude_prior: ClassVar[tuple[float, float]] = BOLD
+    amplitude_prior = BOLD
     alternatives: Alternatives
     wanted: Tensor  # a booleans
 

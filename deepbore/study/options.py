@@ -163,8 +163,8 @@ class RunOptions:
     """How a run proceeds, when it ends, and which functions are called after its trials.
 
     Args:
-        timeout: seconds, or a `timedelta`, the initial design included, after which no further trial begins; trials that run are waited
-            for.
+        timeout: seconds, or a `timedelta`, the initial design included, after which no further trial begins; trials
+            that run are waited for.
         stop_when: `NoImprovement(trials=20)`, `TargetReached(value)`, `ExpectedImprovementBelow(share)`, or a list.
         max_failures: if the first so many evaluations have all failed, the run ends with an error; None for never.
         callbacks: functions of (study, trial), called after each trial in this thread, under several ranks on the

@@ -6,22 +6,22 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Self, SupportsFloat
-
-from lightning.pytorch import Trainer
+from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
-from deepbore.loop.controller import LoopController
-from deepbore.loop.lightning import has_own_limit, listening, new_trainer, quiet, run, tolerating_nan
+from deepbore.loop.quiet import quiet
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import RunControl, as_rules
 from deepbore.study.options import RunOptions
 from deepbore.validation import whole
 from deepbore.worker.objective import takes_trial
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
 
 log = logging.getLogger(__name__)
 
@@ -80,22 +80,30 @@ def refuse_steps(trainer: Mapping[str, Any]) -> None:
             )
 
 
-def check_run(state: RunState, n_trials: int | None, trainer: Trainer | None, options: RunOptions) -> None:
+def check_run(state: RunState, n_trials: int | None, trainer: "Trainer | None", options: RunOptions) -> None:
     """Raises SettingError for a run that can't be, by the study's state, or that nothing ends."""
     if state.observations.by_preference:
         raise SettingError("a study of preferences has no values to optimise. Call ask and prefer instead.")
     whole(0, n_trials=n_trials)
     rules = as_rules(options.stop_when, state)
-    if trainer is not None and not isinstance(trainer, Trainer):
-        raise SettingError(f"trainer must be a lightning.pytorch.Trainer, but got {trainer!r:.100}. Leave it out.")
-    if trainer is not None:
-        refuse_steps({name: getattr(trainer, name) for name in STEPS})
     ends = (n_trials, options.timeout, rules or None, options.callbacks or None)
-    ended = trainer is not None and has_own_limit(trainer)
+    ended = trainer is not None and _ends_by_itself(trainer)
     if not ended and all(each is None for each in ends) and state.space.cardinality == math.inf:
         raise SettingError(
             "n_trials=None needs something else that ends the run. Give timeout=, stop_when= or n_trials."
         )
+
+
+def _ends_by_itself(trainer: "Trainer") -> bool:
+    """Whether a trainer may end a run. Raises SettingError for one that can't run it."""
+    from lightning.pytorch import Trainer
+
+    from deepbore.loop.lightning import has_own_limit
+
+    if not isinstance(trainer, Trainer):
+        raise SettingError(f"trainer must be a lightning.pytorch.Trainer, but got {trainer!r:.100}. Leave it out.")
+    refuse_steps({name: getattr(trainer, name) for name in STEPS})
+    return has_own_limit(trainer)
 
 
 # --- its progress ----------------------------------------------------------------------------------------------------
@@ -184,7 +192,7 @@ def run_trials(
     state: RunState,
     evaluator: Evaluator,
     n_trials: int | None,
-    trainer: Trainer | None,
+    trainer: "Trainer | None",
     control: RunControl,
     options: RunOptions,
 ) -> None:
@@ -202,6 +210,9 @@ def run_trials(
         KeyboardInterrupt: after Ctrl-C or SIGTERM.
         ObjectiveError: for an objective that gives no values.
     """
+    from deepbore.loop.controller import LoopController  # these take seconds
+    from deepbore.loop.lightning import listening, new_trainer, run, tolerating_nan
+
     goal = None if n_trials is None else state.observations.n_asked + n_trials
     own = trainer or new_trainer(state.observations.points.device)
     shown = is_interactive() if options.progress is None else options.progress
@@ -216,14 +227,14 @@ def run_trials(
     _log_early_end(own, state.observations.n_asked, goal)
 
 
-def _log_early_end(trainer: Trainer, n: int, goal: int | None) -> None:
+def _log_early_end(trainer: "Trainer", n: int, goal: int | None) -> None:
     """Logs that a limit of the trainer, rather than the goal of so many trials, has ended a run of n."""
     limit = trainer.max_epochs
     if goal is not None and n < goal and limit not in (None, -1) and trainer.current_epoch >= limit:
         log.warning("the run ends after %d of %d trials, at trainer.max_epochs=%d: give -1 for all.", n, goal, limit)
 
 
-def logged_by(trainer: Trainer) -> Mapping[str, Any]:
+def logged_by(trainer: "Trainer") -> Mapping[str, Any]:
     """What a trainer has logged, without Lightning's warnings under several ranks."""
     with quiet():
         return trainer.callback_metrics

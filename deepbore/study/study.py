@@ -12,7 +12,6 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, SupportsFloat, TypeVar, Unpack
 
 import numpy as np
-from lightning.pytorch import Trainer
 
 from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
@@ -26,7 +25,7 @@ from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialErro
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
 from deepbore.loop.engine import Engine, TrialAllocator
-from deepbore.loop.lightning import new_trainer, run
+from deepbore.loop.learning import learn
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
@@ -47,6 +46,7 @@ from deepbore.validation import above, required, whole
 
 if TYPE_CHECKING:
     import pandas as pd
+    from lightning.pytorch import Trainer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -157,8 +157,8 @@ class Study:
     """An optimisation that you drive: ask for trials, evaluate them where you like, tell their values.
 
     A study may be used from several threads, one call at a time. A call that fails leaves it as it was. What a signal
-    handler or a finalizer tells, adds, annotates, fixes or enqueues while another call is at work in the same thread is
-    done right after that; what it asks for then is refused.
+    handler or a finalizer tells, corrects, withdraws, adds, annotates, fixes or enqueues while another call is at work
+    in the same thread is done right after that; what it asks for then is refused.
 
     Args:
         space: the search space.
@@ -351,7 +351,7 @@ class Study:
             value = replace(as_outcome(value), noise=as_noise(noise))
         self._state.observations.tell(trial, value, failed=failed)
 
-    @locked
+    @queued
     def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
         """Takes trials back that were told or added wrongly, as if they had never been.
 
@@ -384,7 +384,7 @@ class Study:
         """
         self.observations.withdraw(trial, reason)
 
-    @locked
+    @queued
     def correct(
         self,
         trial: Trial | int,
@@ -398,7 +398,8 @@ class Study:
 
         What is not given stays: `correct(trial, 0.3)` keeps constraints and noise, `correct(trial, constraints=[-1])`
         the value. An `Outcome` replaces all but the attributes, which it adds to. A failed trial may get a value, and a
-        complete one may turn out failed. The outcomes before are in `trial.former`.
+        complete one may turn out failed. The outcomes before are in `trial.former`; notes about them, `trial.traceback`
+        and `trial.suspicious`, go with them.
 
         Args:
             trial: from `ask` or `trials`, or its id.
@@ -608,7 +609,7 @@ class Study:
         objective: Objective | Evaluator,
         n_trials: int | None,
         *,
-        trainer: Trainer | None = None,
+        trainer: "Trainer | None" = None,
         **options: Unpack[RunArguments],
     ) -> Result:
         """Evaluates until there are `n_trials` more trials, all in one `fit`.
@@ -700,7 +701,7 @@ class Study:
             self._loaded.keep_unlearned()
         try:
             generator.manual_seed(self._state.seed)
-            run(new_trainer(self._device), self._state.module, self._state.data, epochs)
+            learn(self._state.models, self._state.data, epochs, self._device)
         finally:
             generator.set_state(stream)
             labels.load_state_dict(remembered)
@@ -866,7 +867,7 @@ class Study:
     @property
     def _is_entered(self) -> bool:
         """Whether this thread is within a call of the study, and has not released its lock."""
-        return self._lock._is_owned()  # type: ignore[attr-defined]  # as threading.Condition asks it
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # as threading.Condition asks it
 
     def _catch_up(self) -> None:
         """Makes the calls that came within another one; whatever is refused now is logged."""

@@ -1,7 +1,7 @@
 """A check that a run with given parts resumes exactly after a kill."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,7 +34,7 @@ def check_resume(
     classifier: Callable[[], Classifier] | None = None,
     acquisition: Callable[[], Acquisition] | None = None,
     candidates: Callable[[], Candidates] | None = None,
-    space: SearchSpace = TOY_SPACES["mixed"],
+    space: SearchSpace | None = None,
     objectives: int = 1,
 ) -> None:
     """Checks that a run that is killed with a trial pending, and loaded from its journal, proposes the same trials.
@@ -47,7 +47,7 @@ def check_resume(
         classifier: gives a new classifier.
         acquisition: gives a new acquisition.
         candidates: gives a new search.
-        space: what the run searches.
+        space: what the run searches; None for two runs, one on a continuous space and one on a mixed one.
         objectives: how many values the labelling grades.
 
     Raises:
@@ -57,6 +57,13 @@ def check_resume(
         >>> from deepbore import ThresholdLabels
         >>> check_resume(labels=ThresholdLabels)
     """
+    if space is None:
+        for name in ("continuous", "mixed"):
+            check_resume(
+                labels=labels, strategy=strategy, classifier=classifier, acquisition=acquisition, candidates=candidates,
+                space=TOY_SPACES[name], objectives=objectives,
+            )  # fmt: skip
+        return
     parts = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
     makers = {"labels": labels, "strategy": strategy, **parts}
     with TemporaryDirectory() as folder:
@@ -104,7 +111,7 @@ def know_toys(study: Study, objectives: int = 1) -> None:
 
 
 def _go_on(
-    killed: Path, makers: Mapping[str, Callable[[], Any] | None], expected: list[Trial], objectives: int
+    killed: Path, makers: Mapping[str, Callable[[], Any] | None], expected: Sequence[Trial], objectives: int
 ) -> None:
     """Compares what a run that was killed proposes with the trials of the uninterrupted one."""
     study = Study.load(killed / "run.jsonl", **_made(makers))

@@ -11,7 +11,7 @@ from deepbore.data.observations import Direction, Observations
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import sign_of
 from deepbore.labels import LabelledBatch, LabelledObservations, Labelling
-from deepbore.loop.lightning import train
+from deepbore.loop.learning import learn
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 
 TOY_SPACES = {
@@ -76,7 +76,8 @@ def toy_observations(objectives: int = 1, direction: Direction = "minimize") -> 
 
 def fit(classifier: Classifier, data: LabelledObservations, epochs: int = 10) -> Classifier:
     """Trains a classifier for some epochs, as the loop does, without proposals."""
-    return train(classifier, data, epochs)
+    learn([classifier], data, epochs, torch.device("cpu"))
+    return classifier
 
 
 class ToyClassifier(Classifier):
@@ -87,6 +88,8 @@ class ToyClassifier(Classifier):
         capabilities: none for a point estimate, "std" for a Gaussian, "std" and "members" for four members,
             "columns" for a Gaussian in one column.
     """
+
+    closed_form = True
 
     def __init__(self, link: Link, capabilities: frozenset[str]):
         super().__init__()

@@ -56,20 +56,19 @@ def missing_if_mistake(error: BaseException, params: dict[str, Any]) -> tuple[st
     Without names it is a mistake whatever else the configuration has: a name that is not defined, a module that is
     missing, an attribute of the configuration, a call with other arguments than a function takes.
     """
+    names: tuple[str, ...] | None = None
     if isinstance(error, (NameError, ImportError)):
-        return ()
-    if isinstance(error, KeyError):
-        return tuple(key for key in error.args[:1] if isinstance(key, str)) or None
-    if isinstance(error, AttributeError):
-        return () if error.obj is params else (error.name,) if error.name else None
-    if not isinstance(error, TypeError):
-        return None
-    if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call of the objective itself
-        return ()
-    names = tuple(QUOTED.findall(str(error)))  # as of train(**params)
-    if "unexpected keyword argument" in str(error) and names[-1:] and names[-1] in params:
-        return ()
-    return (names or None) if "required" in str(error) else None
+        names = ()
+    elif isinstance(error, KeyError):
+        names = tuple(key for key in error.args[:1] if isinstance(key, str)) or None
+    elif isinstance(error, AttributeError):
+        names = () if error.obj is params else (error.name,) if error.name else None
+    elif isinstance(error, TypeError):
+        named = tuple(QUOTED.findall(str(error)))  # as of train(**params)
+        is_surplus = "unexpected keyword argument" in str(error) and named[-1:] and named[-1] in params
+        is_call = error.__traceback__ is None or error.__traceback__.tb_next is None  # of the objective itself
+        names = () if is_surplus or is_call else named or None if "required" in str(error) else None
+    return names
 
 
 def beside_params(objective: Any, trial: Trial) -> dict[str, Any]:

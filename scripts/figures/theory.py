@@ -27,7 +27,7 @@ from torch import Tensor
 from deepbore import KernelPLS, Real, SearchSpace
 from deepbore.data.observations import Observations
 from deepbore.labels import LabelledBatch, LabelledObservations, Labelling, Labels
-from deepbore.loop.lightning import listening, new_trainer, run
+from deepbore.loop.lightning import listening, module_of, new_trainer, run
 from figures.kinds import Demonstration, Finding, Numbers
 from figures.looks import BLUE, GREEN, ORANGE, band, lower, panels, rounded, shown
 from figures.scores import interval
@@ -139,7 +139,7 @@ def play(method: str, seed: int, steps: int) -> Array:
     classifier = KernelPLS("rbf", LENGTH_SCALE, LAMBDA[method], rows=POINTS, iterations=1)
     trainer = new_trainer()
     with listening(trainer, player):
-        run(trainer, classifier, Merged(observations, Scores(method)), steps - 1)
+        run(trainer, module_of([classifier]), Merged(observations, Scores(method)), steps - 1)
     return np.array(player.regret)
 
 

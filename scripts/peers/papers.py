@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from deepbore.cli.config import RunCLI
-from deepbore.loop.lightning import quiet
+from deepbore.loop.quiet import quiet
 from peers.variants.settings import Settings
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "papers"

@@ -2,7 +2,7 @@
 
 import torch
 
-from deepbore import LocalSearch
+from deepbore import LocalSearch, RandomSearch
 from peaks import FIVE, GRID, search
 
 
@@ -19,3 +19,9 @@ def test_a_small_space_is_ranked_whole():
     ranked = LocalSearch().ranked(search(GRID, top), q=1)
     assert len(ranked) == 125
     assert torch.equal(ranked[0], top.double())
+
+
+def test_a_large_batch_is_chosen_among_four_times_as_many():
+    at = search(FIVE, torch.full((5,), 0.5), observed=30)
+    for few in (LocalSearch(samples=50, neighbours=0, steps=1, focus=0), RandomSearch(50)):
+        assert len(few.ranked(at, q=100)) >= 400

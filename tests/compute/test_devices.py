@@ -30,7 +30,7 @@ from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior
 from deepbore.compute.torch_state import clean_torch_state
 from deepbore.loop.engine import Engine
-from deepbore.loop.lightning import quiet
+from deepbore.loop.quiet import quiet
 from deepbore.space.features import Coordinates, squared_distances
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from objectives import bowl

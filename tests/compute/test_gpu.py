@@ -26,7 +26,7 @@ from deepbore import (
 )
 from deepbore.classifiers import PerColumn
 from deepbore.integrations.botorch import BoTorchClassifier
-from deepbore.loop.lightning import new_trainer, run
+from deepbore.loop.lightning import module_of, new_trainer, run
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from on_gpu import GPU, bowl, go_on, in_range, new_study, on_the_gpu
 
@@ -59,7 +59,7 @@ def test_a_head_learns_the_same_as_on_a_cpu(name):
     points, scores = space.sample(500, torch.Generator().manual_seed(3)), []
     for device in ("cpu", GPU):
         classifier, data = CLASSIFIERS[name](), toy_data(space, 80)
-        run(new_trainer(device), classifier, data, 6)
+        run(new_trainer(device), module_of([classifier]), data, 6)
         classifier.to(GPU)
         scores.append(classifier.posterior(points.to(GPU)).mean.detach().double())
         assert scores[-1].device.type == GPU

@@ -15,7 +15,7 @@ from cases import CLASSIFIERS
 from commands import BRANIN, deepbore
 from deepbore import ExpectedImprovementBelow, ProcessEvaluator, Study, minimize, plots
 from deepbore.data.outcome import Status
-from deepbore.loop.lightning import quiet
+from deepbore.loop.quiet import quiet
 from deepbore.testing import TOY_SPACES, toy_objective
 from on_gpu import GPU, bowl, go_on, in_range, new_study, on_the_gpu
 

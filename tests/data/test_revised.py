@@ -31,6 +31,7 @@ STEPS = st.lists(
         st.tuples(st.just("add"), st.lists(VALUE, min_size=1, max_size=3), RUNG, st.sampled_from([None, "a", "b"])),
         st.tuples(st.just("withdraw"), st.lists(st.integers(0, 30), min_size=1, max_size=3)),
         st.tuples(st.just("correct"), st.integers(0, 30), VALUE, BESIDE, NOISE),
+        st.tuples(st.just("note"), st.integers(0, 30), st.sampled_from(["host", "suspicious"])),
         st.tuples(st.just("look")),
     ),
     max_size=25,
@@ -117,6 +118,10 @@ class Run:
         if row in self.outcomes and row not in self.gone:
             self.outcomes[row] = self.kind.outcome(value, beside, noise)
             self.observations.correct(row, self.outcomes[row])
+
+    def note(self, row, name):
+        if row < len(self.observations):
+            self.observations.annotate(row, {name: "noted"})
 
     def look(self):
         own = self.observations.of_task(0)
@@ -226,6 +231,15 @@ def test_what_is_not_given_stays():
     assert (observations.trial(1).value, observations.trial(1).noise) == (0.5, 0.125)
     observations.correct(1, failed=True)
     assert (observations.trial(1).status, observations.trial(1).constraints) == (Status.FAILED, None)
+
+
+def test_notes_of_an_outcome_go_with_it_and_others_stay():
+    observations = begun()
+    observations.annotate(2, {"traceback": "ZeroDivisionError", "suspicious": "far worse", "host": "node7"})
+    observations.correct(2, Outcome(3.0, attributes={"unit": "mm"}))
+    assert observations.trial(2).attributes == {"host": "node7", "unit": "mm"}
+    observations.correct(2, 4.0)
+    assert observations.trial(2).attributes == {"host": "node7", "unit": "mm"}
 
 
 def test_constraints_that_were_told_by_mistake_are_gone():

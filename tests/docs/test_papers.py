@@ -7,7 +7,7 @@ import pytest
 from deepbore import Study
 from deepbore.cli.config import RunCLI, load_yaml
 from deepbore.cli.main import main
-from deepbore.loop.lightning import quiet
+from deepbore.loop.quiet import quiet
 from processes import ROOT
 
 FOLDER = ROOT / "configs" / "papers"

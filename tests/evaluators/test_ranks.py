@@ -10,7 +10,7 @@ from deepbore.data.observations import Observations, Trial
 from deepbore.evaluators import SerialEvaluator
 from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop import LoopController, Recipe, RunState
-from deepbore.loop.lightning import quiet
+from deepbore.loop.quiet import quiet
 from plane import PLANE
 from thread_ranks import on_ranks
 

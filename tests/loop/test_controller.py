@@ -23,7 +23,8 @@ from deepbore import (
     minimize,
 )
 from deepbore.errors import SettingError
-from deepbore.loop.lightning import new_trainer, quiet
+from deepbore.loop.lightning import new_trainer
+from deepbore.loop.quiet import quiet
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE, SQUARE
 from trainers import QUIET, quiet_trainer

@@ -6,11 +6,12 @@ import signal
 import pytest
 from lightning.pytorch import Callback
 
-from deepbore import DeepEnsemble, KernelPLS, Real, SearchSpace, Study, Training
+from deepbore import DeepEnsemble, KernelPLS, MLPClassifier, Real, SearchSpace, Study, Training
 from deepbore.data.observations import Observations
 from deepbore.labels import LabelledBatch, LabelledObservations
-from deepbore.loop.lightning import LAUNCHER, detached, listening, new_trainer, quiet, run, run_and_then
+from deepbore.loop.lightning import DataModule, detached, listening, module_of, new_trainer, run, run_and_then
 from deepbore.loop.metrics import Metrics
+from deepbore.loop.quiet import LAUNCHER, quiet
 from kinds_of_jobs import JOBS
 from trainers import quiet_trainer
 
@@ -34,7 +35,7 @@ class Counting(Callback):
 
 
 def test_the_number_of_epochs_may_be_set_between_two_fits_of_one_trainer():
-    trainer, counting, classifier, rows = new_trainer(), Counting(), KernelPLS(), data()
+    trainer, counting, classifier, rows = new_trainer(), Counting(), module_of([KernelPLS()]), data()
     for wanted in (2, 5, 6):
         with listening(trainer, counting):
             run(trainer, classifier, rows, epochs=wanted - counting.epochs)
@@ -45,18 +46,19 @@ def test_callbacks_are_a_list_that_is_asked_anew_at_every_hook():
     trainer, first, second = new_trainer(), Counting(), Counting()
     with listening(trainer, first), listening(trainer, second):
         assert trainer.callbacks[:2] == [second, first]
-        run(trainer, KernelPLS(), data(), epochs=1)
+        run(trainer, module_of([KernelPLS()]), data(), epochs=1)
     assert (first.epochs, second.epochs, trainer.callbacks) == (1, 1, [])
 
 
 def test_a_function_runs_at_the_end_while_the_classifier_is_still_attached_and_gives_its_result():
     classifier = KernelPLS()
-    result = run_and_then(new_trainer(), classifier, data(), 2, lambda: (classifier.ready, classifier.trainer.training))
+    module = module_of([classifier])
+    result = run_and_then(new_trainer(), module, data(), 2, lambda: (classifier.ready, module.trainer.training))
     assert result == (True, True)
 
 
 def test_a_classifier_can_be_parted_from_its_trainer_for_a_while():
-    trainer, classifier = new_trainer(), KernelPLS()
+    trainer, classifier = new_trainer(), MLPClassifier()
     run(trainer, classifier, data(), epochs=1)
     assert classifier.trainer is trainer
     with detached(classifier), pytest.raises(RuntimeError, match="not attached"):
@@ -74,12 +76,12 @@ def test_a_fit_that_ctrl_c_ends_leaves_by_an_exit_with_the_interrupt_behind_it(h
     try:
         trainer = quiet_trainer(callbacks=[Pressing()], max_epochs=2)
         with quiet(), pytest.raises(SystemExit) as ended:  # what Lightning makes of it
-            trainer.fit(KernelPLS(), datamodule=data())
+            trainer.fit(module_of([KernelPLS()]), datamodule=DataModule(data()))
         assert isinstance(ended.value.__context__, KeyboardInterrupt)
         signal.signal(signal.SIGINT, handler)
         trainer = new_trainer()
         with listening(trainer, Pressing()), pytest.raises(KeyboardInterrupt):  # and what we make of that
-            run(trainer, KernelPLS(), data(), epochs=2)
+            run(trainer, module_of([KernelPLS()]), data(), epochs=2)
         assert signal.getsignal(signal.SIGINT) is handler
     finally:
         signal.signal(signal.SIGINT, before)
@@ -92,7 +94,7 @@ def test_an_exit_that_nobody_pressed_stays_an_exit():
 
     trainer = new_trainer()
     with listening(trainer, Leaving()), pytest.raises(SystemExit, match="3"):
-        run(trainer, KernelPLS(), data(), epochs=2)
+        run(trainer, module_of([KernelPLS()]), data(), epochs=2)
 
 
 def test_the_launcher_of_ranks_is_heard_and_the_rest_of_lightning_is_not():

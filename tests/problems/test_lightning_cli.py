@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from deepbore import ProcessEvaluator, Study
 from deepbore.errors import SettingError, SpaceError, TrainingFailed
 from deepbore.integrations.lightning_cli import KeepTrial
-from deepbore.loop.lightning import quiet
+from deepbore.loop.quiet import quiet
 from deepbore.problems import LightningCLIProblem
 from trainers import quiet_trainer
 from tuned import SPACE, assert_gone, events, in_a_folder_with_train_py

@@ -82,7 +82,6 @@ def test_heads_are_weighed_by_forecasts_of_what_they_had_not_seen():
     scores = [
         norm.logpdf(z, float(part.mean), np.hypot(float(part.std), heads.RESOLUTION)) for part in (kernel, forest)
     ]
-    classifier.lightning_optimizer = classifier.configure_optimizers
     classifier.fit(batch.take(torch.arange(13)))
     assert np.allclose(classifier.weights, softmax(scores))
 

@@ -58,7 +58,7 @@ def test_the_others_learn_as_the_classifier_does(space, kind):
     if kind is NearBest:
         assert other._settings == SETTINGS
     else:
-        given = SETTINGS | ({"alike": False} if kind is OtherBranches else {}) | {"additive": False}
+        given = SETTINGS | {"additive": False} | ({"alike": False} if kind is OtherBranches else {})
         assert {name: getattr(other.model, name) for name in given} == given
 
 

@@ -21,8 +21,8 @@ from deepbore import (
 )
 from deepbore.data.array_ranking import threshold
 from deepbore.errors import SettingError
-from deepbore.strategies import ModelStrategy, NeglectedChoices, OtherBranches, Turns
-from deepbore.strategies.neglected import possible_alternatives
+from deepbore.strategies import NeglectedChoices
+from deepbore.strategies.neglected import is_gaining, possible_alternatives
 from plane import SQUARE
 from recorded import view_of
 
@@ -45,11 +45,11 @@ def trial(model, level="u", kind="r", at=0.5):
     return {"model": model, "level": level, "n": 3, **own}
 
 
-def neglected(trials, values, enough, space=SPACE):
+def neglected(trials, values, enough, races=False, space=SPACE):
     """Names of the neglected values among some trials, `enough` of them for each unit of ln n."""
     found = possible_alternatives(space)
     values = torch.tensor(values, dtype=torch.float64)
-    few = found.neglected(space.encode(trials), values, torch.tensor(enough, dtype=torch.float64))
+    few = found.neglected(space.encode(trials), values, torch.tensor(enough, dtype=torch.float64), races)
     return {name for name, is_few in zip(NAMES, few.tolist(), strict=True) if is_few}
 
 
@@ -107,6 +107,36 @@ def test_the_values_of_the_best_trial_are_never_neglected():
 def test_failures_and_pending_trials_count():
     trials = [trial("a")] * 7 + [trial("c")] * 3
     assert "c" not in neglected(trials, [0.0, *[1.0] * 6, math.nan, math.nan], MANY)
+
+
+ROWS = torch.tensor([[1, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]]).bool()
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ([9.0, 5.0, 2.5], True),  # from 9 to 2.5, and 1.5 behind
+        ([9.0, 3.9, 3.9], True),
+        ([4.0, 3.0, 3.0], False),  # from 4 to 3, and 2 behind
+        ([5.0, 3.0, 3.0], False),
+        ([2.0, 9.0, 9.0], False),
+        ([math.inf, math.inf, 7.0], True),  # its first success
+        ([math.inf, math.inf, math.inf], False),
+    ],
+)
+def test_a_value_gains_that_improved_by_more_than_it_is_behind(own, expected):
+    values = torch.tensor([own[0], 1.0, own[1], 1.0, own[2], 1.0])
+    assert is_gaining(ROWS, values).tolist() == [expected, False]
+
+
+def test_a_branch_that_gains_goes_on():
+    trials = [trial("a")] * 4 + [trial("b")] * 8 + [trial("c")] * 8
+    values = [0.0, *[1.0] * 3, *[9.0] * 7, 2.0, *[9.0] * 7, 2.0]
+    enough = [0.1] * 3 + [0.0] * 8
+    assert neglected(trials, values, enough) == set()
+    assert neglected(trials, values, enough, races=True) == {"b"}  # c has no parameters of its own
+    values[11] = 5.0
+    assert neglected(trials, values, enough, races=True) == set()
 
 
 @given(st.integers(2, 1000), st.integers(0, 400))
@@ -235,35 +265,13 @@ def test_after_a_state_it_goes_on_as_before():
 
 # --- runs ------------------------------------------------------------------------------------------------------------
 
-OPTIMIZERS = SearchSpace(
-    {
-        "optimizer": Categorical(["adam", "sgd"]),
-        "rate": Real(0, 1, when=Condition("optimizer", "adam")),
-        "momentum": Real(0, 1, when=Condition("optimizer", "sgd")),
-    }
-)
 
-
-def narrow(params):
-    """The best optimizer is far worse than the other one, but for rates near .8."""
-    if params["optimizer"] == "sgd":
-        return 0.3 + (params["momentum"] - 0.3) ** 2
-    return min(1.0, 20 * (params["rate"] - 0.8) ** 2)
-
-
-def run(space, objective, n, others):
-    study = Study(space, seed=1, strategy=Turns([ModelStrategy(KernelPLS()), *others]))
-    study.add({"optimizer": ["adam"] * 3, "rate": [0.1, 0.3, 0.5], "momentum": [None] * 3}, [1.0] * 3)
-    study.optimize(objective, n)
-    return study.best_trial.value
-
-
-@pytest.mark.slow
-def test_a_branch_whose_first_trials_are_bad_is_found():
-    found = [
-        run(OPTIMIZERS, narrow, 30, others) for others in ([OtherBranches()], [NeglectedChoices(), OtherBranches()])
-    ]
-    assert found[1] < 0.1
+def test_every_other_proposal_is_of_a_neglected_branch():
+    study = told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4])
+    for _ in range(4):
+        (asked,) = study.ask()
+        study.tell(asked, 7.0)
+    assert [each.params["model"] for each in study.trials[-4:]][::2] == ["b", "b"]
 
 
 @pytest.mark.slow

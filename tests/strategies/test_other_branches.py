@@ -236,7 +236,8 @@ def test_once_there_are_constraints_or_earlier_tasks_there_are_no_turns():
 def test_the_argument_of_version_0_2_leaves_it_out(elsewhere):
     with pytest.warns(DeprecationWarning, match="strategy="):
         search = LocalSearch(elsewhere=elsewhere)
-    assert isinstance(Study(BRANCHES, candidates=GreedyBatch(search))._state.strategy, Turns) == elsewhere
+    others = Study(BRANCHES, candidates=GreedyBatch(search))._state.strategy.others
+    assert any(isinstance(each, OtherBranches) for each in others) == elsewhere
 
 
 def test_labels_without_thresholds_are_refused():
@@ -283,7 +284,7 @@ def test_a_rule_that_ends_a_run_does_not_count_proposals_by_other_models(monkeyp
             counted.append(len(state.observations))
             return False
 
-    study = Study(BRANCHES, seed=0, n_initial=10)
+    study = Study(BRANCHES, seed=0, n_initial=10, strategy=Turns([ModelStrategy(KernelPLS()), OtherBranches()]))
     study.optimize(loss, 45, stop_when=Counting())
     assert turns
     assert counted == [row for row in range(10, 45) if row not in turns]

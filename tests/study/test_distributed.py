@@ -32,7 +32,7 @@ import json, sys
 from functools import partial
 from pathlib import Path
 from torch import distributed
-from deepbore import Budget, Outcome, Real, SearchSpace, DistributedStudy
+from deepbore import Budget, DeepEnsemble, Outcome, Real, SearchSpace, DistributedStudy
 
 def bowl(x, y):
     return (x - 0.3) ** 2 + (y + 0.2) ** 2 if y < 0.9 else None
@@ -51,6 +51,7 @@ KINDS = {
     "plain": (plain, {}),
     "front": (front, {"directions": ["minimize", "minimize"]}),
     "budget": (budget, {"budget": Budget("epochs", 1, 9)}),
+    "members": (plain, {"classifier": DeepEnsemble(members=3)}),
 }
 
 if __name__ == "__main__":
@@ -87,7 +88,7 @@ def suggested(folder, kind, rounds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["plain", "front", "budget"])
+@pytest.mark.parametrize("kind", ["plain", "front", "budget", "members"])
 def test_a_suggester_is_one_study_on_all_ranks_and_goes_on_as_one(kind, tmp_path):
     first, second = suggested(tmp_path / "whole", kind, 6)
     assert first == second

@@ -26,6 +26,7 @@ ACTS = {  # what comes in between -> whether it was done
     "fail": (lambda study: study.tell(1, failed=True), lambda study: study.trials[1].status.name == "FAILED"),
     "add": (lambda study: study.add({"x": 0.9}, 3.0), lambda study: study.trials[2].value == 3.0),
     "enqueue": (lambda study: study.enqueue({"x": 0.7}), lambda study: study.ask()[0].params == {"x": 0.7}),
+    "withdraw": (lambda study: study.withdraw(1), lambda study: study.trials[1].status.name == "WITHDRAWN"),
     "fix": (lambda study: study.fix({"x": 0.2}), lambda study: study.space.fixed == {"x": 0.2}),
 }
 

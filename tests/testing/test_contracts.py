@@ -118,13 +118,13 @@ def test_a_run_of_defaults_goes_on():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_run_goes_on_with_every_classifier(name):
-    testing.check_resume(classifier=CLASSIFIERS[name])
+    testing.check_resume(classifier=CLASSIFIERS[name], space=testing.TOY_SPACES["mixed"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, make in LABELLINGS.items() if make().objectives in (None, 1)])
 def test_a_run_goes_on_with_every_labelling(name):
-    testing.check_resume(labels=LABELLINGS[name])
+    testing.check_resume(labels=LABELLINGS[name], space=testing.TOY_SPACES["mixed"])
 
 
 @pytest.mark.slow

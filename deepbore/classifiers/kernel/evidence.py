@@ -2,35 +2,18 @@
 
 import math
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 import torch
 from scipy.linalg import lapack
 from torch import Tensor
 
-from deepbore.classifiers.kernel.kernels import WITH_SLOPE, Kernel
+from deepbore.classifiers.kernel.kernels import FEW, WITH_SLOPE, Kernel, Split
 from deepbore.classifiers.kernel.posterior import JITTER
+from deepbore.compute.arrays import Array, like, module_of, native, on_cpu
 
-Array: TypeAlias = Any  # np.ndarray for a tensor on the CPU, else a tensor: the formulas are the same for both
 FAILED = 1e10  # the value where the covariance has no Cholesky factor
-FEW = 8  # levels up to which a parameter's part of an additive kernel is a table
-
-
-def native(tensor: Tensor) -> Array:
-    """A tensor as the array that it is computed with: of NumPy on the CPU, where calls of torch would cost the most."""
-    return tensor.numpy() if tensor.device.type == "cpu" else tensor
-
-
-def module_of(array: Array) -> ModuleType:
-    """The functions of an array: `numpy` or `torch`."""
-    return np if isinstance(array, np.ndarray) else torch
-
-
-def like(array: np.ndarray, other: Array) -> Array:
-    """A NumPy array as an array of the same kind as another one."""
-    return array if isinstance(other, np.ndarray) else torch.from_numpy(np.ascontiguousarray(array)).to(other.device)
 
 
 def inverse_root(matrix: Array) -> Array | None:
@@ -53,7 +36,7 @@ class Gram(Protocol):
     """Gram matrices of the same n rows for different hyperparameters of a kernel."""
 
     def __call__(self, theta: np.ndarray) -> tuple[Array, Callable[[Array], list[Array]]]:
-        """The matrix, and a function from a derivative in it (n x n, symmetric) to that in theta.
+        """The matrix, and a function from a derivative in it (n x n, symmetric) to that in theta, in parts.
 
         The matrix is new and row-major, and its lower triangle may be anything. The last two entries of theta are the
         logarithms of the amplitude, which is a factor of the matrix, and of lambda; derivatives in them are left out.
@@ -80,11 +63,8 @@ class Evidence:
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         n, z = len(self.z), self.z
-        covariance, pull_back = self.gram(theta)
-        noise = math.exp(theta[-1]) / self.weight
-        diagonal = noise + JITTER
-        covariance.reshape(-1)[:: n + 1] += diagonal
-        root = inverse_root(covariance)
+        noise = self.noise(theta)
+        root, pull_back = self._root(theta, noise)
         if root is None:
             return FAILED, np.zeros_like(theta)
         a = root.T @ (root @ z)
@@ -93,15 +73,23 @@ class Evidence:
         derivative -= a[:, None] * a
         derivative *= 0.5
         own = derivative.reshape(-1)[:: n + 1]
-        by_amplitude = (n - explained) / 2 - float(own @ diagonal)
-        parts = [*pull_back(derivative), by_amplitude, float(own @ noise)]
+        by_lambda = float(own @ noise)
+        by_amplitude = (n - explained) / 2 - by_lambda - JITTER * float(own.sum())
         value = explained / 2 - float(module_of(z).log(root.diagonal()).sum())
-        return value, np.concatenate([np.atleast_1d(np.asarray(on_cpu(part))) for part in parts])
+        return value, np.concatenate([*map(on_cpu, pull_back(derivative)), [by_amplitude, by_lambda]])
 
+    def root(self, theta: np.ndarray) -> Array | None:
+        """R with R^T R = K^-1, n x n; None if K has no Cholesky factor."""
+        return self._root(theta, self.noise(theta))[0]
 
-def on_cpu(part: Array) -> Array:
-    """An array in main memory."""
-    return part.cpu() if isinstance(part, Tensor) else part
+    def noise(self, theta: np.ndarray) -> Array:
+        """Lambda divided by the weight of each row (n)."""
+        return math.exp(theta[-1]) / self.weight
+
+    def _root(self, theta: np.ndarray, noise: Array) -> tuple[Array | None, Callable[[Array], list[Array]]]:
+        covariance, pull_back = self.gram(theta)
+        covariance.reshape(-1)[:: len(noise) + 1] += noise + JITTER
+        return inverse_root(covariance), pull_back
 
 
 class ScaledGram:
@@ -132,11 +120,11 @@ class ScaledGram:
         x = self.x * like(np.exp(-theta[:d])[self.owner], self.x)
         square = x * x
         norm = square.sum(1)
-        s = x @ x.T
-        s *= -2
-        s += norm[:, None]
-        s += norm
-        value, slope = self.with_slope(abs(s), module_of(s))  # of what is 0 rounding leaves either sign
+        squared = x @ x.T
+        squared *= -2
+        squared += norm[:, None]
+        squared += norm
+        value, slope = self.with_slope(abs(squared), module_of(x))  # of what is 0 rounding leaves either sign
 
         def pull_back(derivative: Array) -> Array:
             """-2 sum_ab M_ab (x_a - x_b)^2 of each coordinate, where M is the derivative in s."""
@@ -165,8 +153,9 @@ class PartlyAdditiveGram:
     def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, owner: Tensor):
         self.together = ScaledGram(function, x, owner)
         self.rows, self.with_slope = len(x), self.together.with_slope
-        place, parameter, members = x.cpu().numpy(), self.together.owner, np.asarray(on_cpu(self.together.members))
-        level, counts = levels(place, members)
+        place, parameter, members = x.cpu().numpy(), self.together.owner, on_cpu(self.together.members)
+        groups = np.split(parameter.argsort(kind="stable"), np.bincount(parameter).cumsum()[:-1])
+        level, counts = Split.of(groups).levels(place)
         self.tabled, self.direct = np.flatnonzero(counts <= FEW), np.flatnonzero(counts > FEW)
 
         begin = np.cumsum(counts[self.tabled]) - counts[self.tabled]
@@ -218,26 +207,10 @@ class PartlyAdditiveGram:
             whole = by_table @ table_value + added @ inner + len(self.direct) * derivative.diagonal().sum()
             by_share = amplitude * share * (1 - share) * (whole / m - (derivative * together).sum())
             by_together = amplitude * (1 - share) * pull_back_together(derivative)
-            return [by_scale + by_together, by_share, by_scale.sum()]
+            xp = module_of(by_scale)
+            return [by_scale + by_together, xp.stack([by_share, by_scale.sum()])]
 
         return gram, pull_back
-
-
-def levels(place: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The level of each parameter in n rows, numbered from 0 (n x d), and how many levels each has (d).
-
-    Args:
-        place: rows as coordinates, n x c.
-        members: which parameter's each coordinate is, c x d, 0 or 1.
-    """
-    weights = np.random.default_rng(0).random(len(members))  # so that different levels have different sums
-    sums = place @ (weights[:, None] * members)
-    order = sums.argsort(0)
-    ascending = np.take_along_axis(sums, order, 0)
-    rank = (np.diff(ascending, axis=0, prepend=ascending[:1]) != 0).cumsum(0)
-    level = np.empty_like(rank)
-    np.put_along_axis(level, order, rank, 0)
-    return level, rank[-1] + 1
 
 
 class AutogradGram:

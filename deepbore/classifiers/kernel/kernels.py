@@ -1,17 +1,20 @@
 """Kernels with one length scale for each parameter (ARD), and priors of their hyperparameters."""
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from deepbore.space import SearchSpace
-from deepbore.space.features import squared_distances
+from deepbore.compute.arrays import Array, native
+from deepbore.space import SearchSpace, features
 
 TINY = 1e-20
 
@@ -39,40 +42,45 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-# The same functions with their derivatives in the squared distance, for arrays of NumPy or tensors (`xp` is numpy or
-# torch). They allocate little, which would take most of the time.
+# The same functions of squared distances s with their derivatives in s, None unless `slopes`, for arrays of NumPy or
+# tensors (`xp` is numpy or torch). They allocate little, which would take most of the time.
 
 
-def rbf_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:
-    """exp(-s / 2), and its derivative in s."""
+def rbf_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple[Array, Array]:
+    """exp(-s / 2), and -1/2 exp(-s / 2)."""
     value = xp.exp(-0.5 * squared)
-    return value, -0.5 * value
+    return value, -0.5 * value if slopes else None
 
 
-def matern52_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:
-    """(1 + r + r^2 / 3) exp(-r) with r^2 = 5 s, and its derivative in s, -5/6 (1 + r) exp(-r)."""
+def matern52_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple[Array, Array]:
+    """(1 + r + r^2 / 3) exp(-r) with r^2 = 5 s, and -5/6 (1 + r) exp(-r)."""
     r = xp.sqrt(5 * squared)
     decay = xp.exp(-r)
     r += 1
     value = (5 / 3) * squared
     value += r
     value *= decay
+    if not slopes:
+        return value, None
     decay *= -5 / 6
     r *= decay
     return value, r
 
 
-def rational_quadratic_with_slope(squared: Any, xp: ModuleType) -> tuple[Any, Any]:  # noqa: ARG001
-    """(1 + s / 2)^-1, and its derivative in s."""
+def rational_quadratic_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple[Array, Array]:  # noqa: ARG001
+    """(1 + s / 2)^-1, and -1/2 (1 + s / 2)^-2."""
     value = 1 / (1 + 0.5 * squared)
-    return value, -0.5 * value * value
+    return value, -0.5 * value * value if slopes else None
 
 
-WITH_SLOPE: dict[Callable[[Tensor], Tensor], Callable[[Any, ModuleType], tuple[Any, Any]]] = {
+WITH_SLOPE: dict[Callable[[Tensor], Tensor], Callable[..., tuple[Array, Array]]] = {
     matern52: matern52_with_slope,
     rational_quadratic: rational_quadratic_with_slope,
     rbf: rbf_with_slope,
 }
+
+
+PullBack: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 class Kernel(Protocol):
@@ -82,11 +90,62 @@ class Kernel(Protocol):
     def amplitude(self) -> Tensor: ...
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m, with gradients in both."""
+
+
+class LearnedKernel(ABC):
+    """A kernel in NumPy with derivatives in points by hand; in torch on accelerators, or to learn its hyperparameters.
+
+    On a CPU, calls of torch would take longer than the arithmetic.
+    """
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m, with gradients."""
+        if x.device.type != "cpu" or any(each.requires_grad for each in self.hyperparameters):
+            return self.by_torch(x, y)
+        matrix: Tensor = KernelMatrix.apply(x, y, self)
+        return matrix
+
+    @property
+    @abstractmethod
+    def hyperparameters(self) -> tuple[Tensor, ...]:
+        """All tensors that it depends on."""
+
+    @abstractmethod
+    def by_torch(self, x: Tensor, y: Tensor) -> Tensor:
         """n x c and m x c -> n x m."""
+
+    @abstractmethod
+    def by_hand(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """n x c and m x c -> n x m."""
+
+    @abstractmethod
+    def with_pull_back(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, PullBack]:
+        """The same, and a function from a derivative in it (n x m) to that in x (n x c)."""
+
+
+class KernelMatrix(torch.autograd.Function):
+    """The matrix of a `LearnedKernel` between points x (n x c) and y (m x c) as a function of torch: n x m."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, kernel: LearnedKernel) -> Tensor:
+        ctx.xy, ctx.kernel = (native(x), native(y)), kernel
+        if not ctx.needs_input_grad[0]:
+            return torch.from_numpy(kernel.by_hand(*ctx.xy))
+        matrix, ctx.pull_back = kernel.with_pull_back(*ctx.xy)
+        return torch.from_numpy(matrix)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        (x, y), by = ctx.xy, native(derivative)
+        by_x = torch.from_numpy(ctx.pull_back(by)) if ctx.needs_input_grad[0] else None
+        by_y = torch.from_numpy(ctx.kernel.with_pull_back(y, x)[1](by.T)) if ctx.needs_input_grad[1] else None
+        return by_x, by_y, None
 
 
 @dataclass(frozen=True)
-class ScaledKernel:
+class ScaledKernel(LearnedKernel):
     """k(x, y) = amplitude * function(sum_j (scale_j (x_j - y_j))^2).
 
     Attributes:
@@ -99,13 +158,44 @@ class ScaledKernel:
     scale: Tensor
     amplitude: Tensor
 
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """n x c and m x c -> n x m."""
-        return self.amplitude * self.function(squared_distances(x * self.scale, y * self.scale))
+    @property
+    def hyperparameters(self) -> tuple[Tensor, ...]:
+        return self.scale, self.amplitude
+
+    def by_torch(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.amplitude * self.function(features.squared_distances(x * self.scale, y * self.scale))
+
+    def by_hand(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self._with_slope(x, y, slopes=False)[0]
+
+    def with_pull_back(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, PullBack]:
+        value, slope = self._with_slope(x, y)
+        scale, amplitude = self._numbers
+        squared = scale * scale
+
+        def pull_back(derivative: np.ndarray) -> np.ndarray:
+            m = derivative * slope
+            by_x: np.ndarray = (2 * amplitude) * squared * (m.sum(1)[:, None] * x - m @ y)
+            return by_x
+
+        return value, pull_back
+
+    def _with_slope(self, x: np.ndarray, y: np.ndarray, slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """The matrix, and f' of the squared distances."""
+        scale, amplitude = self._numbers
+        squared = squared_distances(x * scale, y * scale)
+        value, slope = WITH_SLOPE[self.function](squared, np, slopes)
+        value *= amplitude
+        return value, slope
+
+    @cached_property
+    def _numbers(self) -> tuple[np.ndarray, float]:
+        """Scale and amplitude."""
+        return native(self.scale), float(self.amplitude)
 
 
 @dataclass(frozen=True)
-class PartlyAdditiveKernel:
+class PartlyAdditiveKernel(LearnedKernel):
     """k(x, y) = (1 - share) k_all(x, y) + share / m sum_j k_j(x_j / ratio, y_j / ratio).
 
     Attributes:
@@ -124,13 +214,157 @@ class PartlyAdditiveKernel:
     def amplitude(self) -> Tensor:
         return self.together.amplitude
 
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """n x c and m x c -> n x m."""
+    @property
+    def hyperparameters(self) -> tuple[Tensor, ...]:
+        return *self.together.hyperparameters, self.share, self.ratio
+
+    def by_torch(self, x: Tensor, y: Tensor) -> Tensor:
         scale = self.together.scale / self.ratio
         total = torch.zeros_like(self.amplitude)
         for own in self.groups:  # in a loop: all at once would take m times the memory
-            total = total + ScaledKernel(self.together.function, scale[own], self.amplitude)(x[:, own], y[:, own])
-        return torch.lerp(self.together(x, y), total / len(self.groups), self.share)
+            alone = ScaledKernel(self.together.function, scale[own], self.amplitude)
+            total = total + alone.by_torch(x[:, own], y[:, own])
+        return torch.lerp(self.together.by_torch(x, y), total / len(self.groups), self.share)
+
+    def by_hand(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """A group with few levels among the points has a table: a row for each level and y (l x m).
+
+        The rows of the points are the product of a matrix that tells their levels (n x l, 0 or 1) and the table.
+        """
+        if not len(x):
+            return np.zeros((0, len(y)))
+        level, counts = self._split.levels(x)
+        has_table = (counts <= FEW) & (self._split.sizes <= FEW + 1)
+        few = np.flatnonzero(has_table)
+        has = np.zeros((len(x), int(counts[few].sum())))
+        np.put_along_axis(has, counts[few].cumsum() - counts[few] + level[:, few], 1.0, axis=1)
+        added = (
+            has @ self._function(self._squared(x[has.argmax(0)], y, np.repeat(few, counts[few])), np, slopes=False)[0]
+        )
+        for alone, own in self._alone(np.flatnonzero(~has_table)):
+            added += alone.by_hand(x[:, own], y[:, own])
+        return self._together_and(added, self.together.by_hand(x, y))
+
+    def with_pull_back(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, PullBack]:
+        """Groups of one or two coordinates are computed at once, for each group and point one row."""
+        split, (n, c), m = self._split, x.shape, len(y)
+        small = np.flatnonzero(split.sizes <= PAIR)
+        of = np.repeat(small, n)
+        value, slope = self._function(self._squared(np.tile(x, (len(small), 1)), y, of), np)
+        added = value.reshape(len(small), n, m).sum(0)
+        each = [
+            (alone.with_pull_back(x[:, own], y[:, own]), own)
+            for alone, own in self._alone(np.flatnonzero(split.sizes > PAIR))
+        ]
+        for (more, _), _ in each:
+            added += more
+        together, pull_back_together = self.together.with_pull_back(x, y)
+        xs, ys = x * self._scale_alone, y.T * self._scale_alone[:, None]
+
+        def pull_back(derivative: np.ndarray) -> np.ndarray:
+            by_x = np.zeros((n, c + 1))  # the last for the second coordinate of groups with one
+            by = 2 * slope.reshape(len(small), n, m) * derivative
+            total = by.sum(-1)
+            for own in split.padded[small, :PAIR].T:
+                real = own < c
+                gaps = total[real] * xs.T[own[real]] - (by[real] @ ys[own[real], :, None])[..., 0]
+                by_x[:, own[real]] += (gaps * self._scale_alone[own[real], None]).T
+            for (_, back), own in each:
+                by_x[:, own] += back(derivative)
+            return self._together_and(by_x[:, :c], pull_back_together(derivative))
+
+        return self._together_and(added, together), pull_back
+
+    def _together_and(self, added: np.ndarray, together: np.ndarray) -> np.ndarray:
+        """The mixture of the sum over groups, in units of the amplitude, and of what all coordinates give."""
+        share = float(self.share)
+        return (1 - share) * together + (float(self.amplitude) * share / len(self.groups)) * added
+
+    def _alone(self, which: np.ndarray) -> list[tuple[ScaledKernel, np.ndarray]]:
+        """k_j / amplitude, and the coordinates of its group, for some groups."""
+        return [self._each[group] for group in which]
+
+    @cached_property
+    def _each(self) -> list[tuple[ScaledKernel, np.ndarray]]:
+        """k_j / amplitude, and the coordinates of its group."""
+        scale, one = self.together.scale / self.ratio, torch.ones_like(self.amplitude)
+        return [(ScaledKernel(self.together.function, scale[own], one), native(own)) for own in self.groups]
+
+    def _squared(self, x: np.ndarray, y: np.ndarray, of: np.ndarray) -> np.ndarray:
+        """The squared distances of r points, each in one group `of`, to all of y, in length scales (r x m)."""
+        scale = self._scale_alone
+        x, y = np.pad(x * scale, ((0, 0), (0, 1))), np.pad(y.T * scale[:, None], ((0, 1), (0, 0)))
+        squared, at = np.zeros((len(x), y.shape[1])), np.arange(len(x))
+        for own in self._split.padded[of].T:
+            gap = x[at, own][:, None] - y[own]
+            gap *= gap
+            squared += gap
+        return squared
+
+    @property
+    def _function(self) -> Callable[..., tuple[Array, Array]]:
+        return WITH_SLOPE[self.together.function]
+
+    @cached_property
+    def _scale_alone(self) -> np.ndarray:
+        """One over the length scales of the k_j, c."""
+        scale: np.ndarray = native(self.together.scale / self.ratio)
+        return scale
+
+    @cached_property
+    def _split(self) -> "Split":
+        return Split.of([native(own) for own in self.groups])
+
+
+FEW = 8  # levels up to which a group of an additive kernel has a table
+PAIR = 2  # coordinates of a group up to which gradients of all groups are computed at once
+
+
+@dataclass(frozen=True)
+class Split:
+    """A partition of c coordinates into m groups.
+
+    Attributes:
+        order: the coordinates, group by group, c.
+        starts: where each group starts in the order, m.
+        sizes: the number of its coordinates, m.
+        padded: its coordinates, filled up with c, a coordinate that is always 0; of up to `FEW` + 1 coordinates, m x k.
+    """
+
+    order: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+    padded: np.ndarray
+
+    @classmethod
+    def of(cls, groups: Sequence[np.ndarray]) -> "Split":
+        """From the coordinates of each group."""
+        order, sizes = np.concatenate(groups), np.array([len(own) for own in groups])
+        width = max((size for size in sizes if size <= FEW + 1), default=1)
+        padded = np.full((len(groups), width), len(order))
+        for row, own in zip(padded, groups, strict=True):
+            row[: len(own)] = own[:width]
+        return cls(order, sizes.cumsum() - sizes, sizes, padded)
+
+    def levels(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The level of each group in n >= 1 points (n x c), numbered from 0 (n x m), and each group's number (m)."""
+        weights = np.random.default_rng(0).random(len(self.order))  # so that different levels have different sums
+        sums = np.add.reduceat(x[:, self.order] * weights, self.starts, axis=1)
+        order = sums.argsort(0)
+        ascending = np.take_along_axis(sums, order, 0)
+        rank = (np.diff(ascending, axis=0, prepend=ascending[:1]) != 0).cumsum(0)
+        level = np.empty_like(rank)
+        np.put_along_axis(level, order, rank, 0)
+        return level, rank[-1] + 1
+
+
+def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """All squared distances by one product of matrices: n x c and m x c -> n x m."""
+    left = np.concatenate([-2 * x, (x * x).sum(1, keepdims=True), np.ones((len(x), 1))], axis=1)
+    right = np.concatenate([y, np.ones((len(y), 1)), (y * y).sum(1, keepdims=True)], axis=1)
+    squared: np.ndarray = left @ right.T
+    np.abs(squared, out=squared)  # of what is 0 rounding leaves either sign
+    return squared
 
 
 # mean and standard deviation of the logarithm

@@ -16,8 +16,6 @@ from deepbore.classifiers.kernel.evidence import (
     Gram,
     PartlyAdditiveGram,
     ScaledGram,
-    inverse_root,
-    native,
 )
 from deepbore.classifiers.kernel.kernels import (
     AMPLITUDE,
@@ -39,6 +37,7 @@ from deepbore.classifiers.kernel.posterior import (
     noiseless_scenarios,
 )
 from deepbore.classifiers.link import Link
+from deepbore.compute.arrays import native
 from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -73,7 +72,7 @@ class BaseKernelPLS(Classifier):
     length_scale_prior: ClassVar[tuple[float, float]] = LENGTH_SCALE  # of real parameters
     length_scale_bounds: ClassVar[tuple[float, float]] = LENGTH_SCALE_BOUNDS
     lambda_prior: ClassVar[tuple[float, float]] = LAMBDA  # in spaces with real parameters
-    amplitude_prior: ClassVar[tuple[float, float]] = AMPLITUDE
+    amplitude_prior: tuple[float, float] = AMPLITUDE
 
     def __init__(
         self,
@@ -96,6 +95,7 @@ class BaseKernelPLS(Classifier):
         one_of((True, False), prior=prior, noisy=noisy, alike=alike)
         self.rows, self.iterations, self.prior, self.noisy, self.alike = rows, iterations, prior, noisy, alike
         self._noiseless: NoiselessRows | None = None
+        self._known: KernelModel | None = None
 
     theta: Tensor  # logarithms of d length scales, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
@@ -141,9 +141,7 @@ class BaseKernelPLS(Classifier):
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        measured = self.learn(batch)
-        self.count_step()
-        return measured
+        return self.learn(batch)
 
     def keep_best(self, best: float | Tensor) -> None:
         """Keeps what improvement is over: the best label, or the greatest pi_t of a row where luck made that label."""
@@ -179,20 +177,22 @@ class BaseKernelPLS(Classifier):
         starts = [self.theta.cpu().numpy()]
         if self.noisy and len(batch) <= FULL_BUDGET:
             starts.append(np.append(self._prior[:-1, 0], NOISE_START).clip(*np.transpose(self._bounds)))
-        found = min(map(self._maximise_evidence, starts), key=lambda one: one.fun)
+        evidence = self._evidence()
+        found = min((self._maximise(evidence, start) for start in starts), key=lambda one: one.fun)
         self.theta.copy_(torch.tensor(found.x))
-        self._remember(self._x, self._data)
+        self._remember(self._x, self._data, evidence)
         self._update_noiseless()
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
-    def _maximise_evidence(self, start: np.ndarray) -> OptimizeResult:
+    def _maximise(self, evidence: Evidence, start: np.ndarray) -> OptimizeResult:
         """A local maximum of the evidence, found by L-BFGS from a start."""
         steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
         how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
-        return minimize(self.negative_evidence(), start, **how)
+        return minimize(self.negative_evidence(evidence), start, **how)
 
     def _update_noiseless(self) -> None:
         """Samples the labels of the rows without noise, if values are noisy and lambda is not negligible."""
+        self._known = None
         self._noiseless = self._noiseless_rows() if self.noisy and self._share_of_noise > NOISE_COUNTS else None
 
     def _noiseless_rows(self) -> NoiselessRows:
@@ -201,12 +201,16 @@ class BaseKernelPLS(Classifier):
             covariance, self._root, self._data[:, 0], float(self.theta[-1].exp()), self._may_be_best
         )
 
-    def negative_evidence(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    def _evidence(self) -> Evidence:
+        """The evidence of the rows; it keeps what does not depend on theta."""
+        return Evidence(self._gram(), self._data[:, 0], self._data[:, 1])
+
+    def negative_evidence(self, evidence: Evidence | None = None) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """Theta -> minus the log marginal likelihood of the rows, and the log prior if any, with the gradient.
 
         It is up to a constant.
         """
-        evidence = Evidence(self._gram(), self._data[:, 0], self._data[:, 1])
+        evidence = self._evidence() if evidence is None else evidence
         if not self.prior:
             return evidence
 
@@ -231,10 +235,12 @@ class BaseKernelPLS(Classifier):
         """Lambda divided by the weight of each row (n)."""
         return theta[-1].exp() / self._data[:, 1]
 
-    def _remember(self, x: Tensor, data: Tensor) -> None:
+    def _remember(self, x: Tensor, data: Tensor, evidence: Evidence | None = None) -> None:
         """Keeps the rows x (n x c), labels and weights (n x 2), and the matrices that predictions need."""
         self._keep(_x=x, _data=data)
-        found = inverse_root(native(self._covariance(self.theta)))
+        found = native(x.new_zeros(0, 0))
+        if len(x):
+            found = (evidence or self._evidence()).root(self.theta.cpu().numpy())
         if found is None:
             raise LinAlgError("the Gram matrix is not positive definite")
         root = torch.as_tensor(found).contiguous()  # root^T root = (K_t + lambda I)^-1
@@ -243,6 +249,7 @@ class BaseKernelPLS(Classifier):
 
     def _keep(self, **tensors: Tensor) -> None:
         """Registers tensors that move with the module, but are not in its state dict: the extra state has the rows."""
+        self._known = None
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor, persistent=False)
 
@@ -250,11 +257,17 @@ class BaseKernelPLS(Classifier):
 
     def posterior(self, points: Tensor) -> KernelPosterior:
         self.check_points(points)
-        kernel, regularisation = self._kernel(self.theta), self.theta[-1].exp()
-        model = KernelModel(
-            kernel, self._x, self._root, self._coefficients, regularisation, self._information, self._noiseless
-        )
-        return KernelPosterior(model, self.coordinates(points))
+        return KernelPosterior(self._model, self.coordinates(points))
+
+    @property
+    def _model(self) -> KernelModel:
+        """What posteriors are computed from, made once for each fit and device."""
+        if self._known is None or self._known.x is not self._x:
+            kernel, regularisation = self._kernel(self.theta), self.theta[-1].exp()
+            self._known = KernelModel(
+                kernel, self._x, self._root, self._coefficients, regularisation, self._information, self._noiseless
+            )
+        return self._known
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
@@ -417,6 +430,7 @@ class KernelPLS(BaseKernelPLS):
         self.additive_model, self.prefers_additive = None, False
         if self.additive and self.learns_all and not self.noisy and len(space) > 1 and not space.is_high_dimensional:
             self.additive_model = PartlyAdditivePLS(rows=self.rows, iterations=self.iterations, prior=self.prior)
+            self.additive_model.amplitude_prior = self.amplitude_prior
             self.additive_model.bind(space)
 
     def keep_best(self, best: float | Tensor) -> None:

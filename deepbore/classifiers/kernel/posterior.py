@@ -1,19 +1,26 @@
 """The posterior of probabilistic least squares, and samples of the labels without noise."""
 
 import math
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
+from scipy.linalg import blas
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from deepbore.classifiers.kernel.kernels import Kernel
+from deepbore.classifiers.kernel.kernels import Kernel, LearnedKernel
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import GaussianPosterior, Noiseless
+from deepbore.classifiers.posterior import GaussianPosterior, MomentFormula, Noiseless
+from deepbore.compute.arrays import Array, module_of, native
 
 JITTER = 1e-10
 SCENARIOS = 32  # samples of the labels without noise
+LEAST = 1e-12  # variance
 STEADY = 1e-6  # the largest jitter of their covariance, in units of the amplitude
 
 
@@ -49,15 +56,29 @@ class KernelPosterior(GaussianPosterior):
     """
 
     def __init__(self, model: KernelModel, x: Tensor):
-        self.model, self.x = model, x
-        self._k = model.kernel(x, model.x)
-        super().__init__(self._k @ model.coefficients, None, Link.IDENTITY)
+        self.model, self.x, self.link = model, x, Link.IDENTITY
+        self._lowered_by: Tensor | float = 0.0
+
+    @cached_property
+    def _k(self) -> Tensor:
+        """k_t(x), n x rows."""
+        return self.model.kernel(self.x, self.model.x)
+
+    @property
+    def mean(self) -> Tensor:
+        """pi_t (n)."""
+        return self._k @ self.model.coefficients - self._lowered_by
+
+    def of_moments(self, formula: MomentFormula) -> Tensor:
+        if not isinstance(self.model.kernel, LearnedKernel) or self.x.device.type != "cpu":
+            return super().of_moments(formula)
+        value: Tensor = OfKernelMoments.apply(self.x, self._lowered_by, self.model, formula)
+        return value
 
     @cached_property
     def std(self) -> Tensor:
         """sigma_t of Theorem 1 (n)."""
-        variance = self.model.kernel.amplitude - self._explained.square().sum(-1)
-        return variance.clamp(min=1e-12).sqrt()
+        return deviation(self._k, self.model.root, self.model.kernel.amplitude, LEAST)
 
     def covariance(self) -> Tensor:
         """k(x, x') - k_t(x)^T (K_t + lambda I)^-1 k_t(x'), the joint form of Theorem 1's sigma_t^2 (n x n)."""
@@ -87,7 +108,7 @@ class KernelPosterior(GaussianPosterior):
     def lowered(self, by: Tensor) -> "KernelPosterior":
         """The same posterior with its mean reduced by `by` (n)."""
         lowered = copy(self)
-        lowered._mean = self._mean - by
+        lowered._lowered_by = self._lowered_by + by
         return lowered
 
     @property
@@ -99,8 +120,72 @@ class KernelPosterior(GaussianPosterior):
         known = self.model.noiseless
         if known is None:
             return None
-        variance = self.model.kernel.amplitude - (self._k @ known.root.mT).square().sum(-1)
-        return Noiseless(self._k @ known.coefficients, variance.clamp(min=1e-18).sqrt(), known.shift)
+        std = deviation(self._k, known.root, self.model.kernel.amplitude, 1e-18)
+        return Noiseless(self._k @ known.coefficients, std, known.shift)
+
+
+def deviation(k: Tensor, root: Tensor, amplitude: Tensor, least: float) -> Tensor:
+    """sqrt(amplitude - |R k|^2) of each row k (m x n), with gradients in k: m.
+
+    Args:
+        k: m x n.
+        root: R, lower triangular, n x n.
+        amplitude: a scalar.
+        least: the least variance.
+    """
+    std: Tensor = Deviation.apply(k, root, float(amplitude), least)
+    return std
+
+
+class Deviation(torch.autograd.Function):
+    """`deviation` as a function of torch."""
+
+    @staticmethod
+    def forward(ctx: Any, k: Tensor, root: Tensor, amplitude: float, least: float) -> Tensor:
+        std, ctx.pull_back = deviation_by_hand(native(k), native(root), amplitude, least)
+        return torch.as_tensor(std)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, None, None, None]:
+        return torch.as_tensor(ctx.pull_back(native(derivative))), None, None, None
+
+
+class OfKernelMoments(torch.autograd.Function):
+    """A formula of the moments at points x (n x c), on the CPU: value and gradient at once, in NumPy."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, lowered_by: Tensor | float, model: KernelModel, formula: MomentFormula) -> Tensor:
+        kernel, slopes = model.kernel, ctx.needs_input_grad[0]
+        assert isinstance(kernel, LearnedKernel)
+        rows, coefficients = native(model.x), native(model.coefficients)
+        k, pull_back = kernel.with_pull_back(native(x), rows) if slopes else (kernel.by_hand(native(x), rows), None)
+        std, std_pull_back = deviation_by_hand(k, native(model.root), float(kernel.amplitude), LEAST)
+        by = lowered_by if isinstance(lowered_by, float) else native(lowered_by)
+        value, by_mean, by_std = formula(k @ coefficients - by, std)
+        if pull_back is not None:
+            ctx.gradient = torch.from_numpy(pull_back(by_mean[:, None] * coefficients + std_pull_back(by_std)))
+        return torch.from_numpy(value)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, None, None, None]:
+        return derivative[:, None] * ctx.gradient, None, None, None
+
+
+def deviation_by_hand(k: Array, root: Array, amplitude: float, least: float) -> tuple[Array, Callable[[Array], Array]]:
+    """`deviation`, and a function from a derivative in it to that in k: d std / dk = -R^T R k / std."""
+    explained = times_transposed(k, root)
+    variance = amplitude - (explained * explained).sum(1)
+    std = variance.clip(least) ** 0.5
+    return std, lambda by: (-by / std * (variance >= least))[:, None] * (explained @ root)
+
+
+def times_transposed(k: Array, root: Array) -> Array:
+    """k R^T for a lower triangular R (m x n and n x n), which half of the arithmetic is enough for."""
+    if module_of(k) is np and len(k):
+        return blas.dtrmm(1.0, root.T, k.T, side=0, lower=0, trans_a=1).T
+    return k @ root.T
 
 
 @dataclass(frozen=True)

@@ -116,10 +116,11 @@ class HyperDeepEnsemble(NetworkClassifier):
         assert isinstance(self.net, StackedMLP)
         rate = self.rate.to(stream.device)
         dropped = [keep((self.members, len(x), width), rate, stream).to(x) for width in self.hidden]
-        self.net.backpropagate(x, loss_gradient, [self.units * mask for mask in dropped])
+        own = self.trained
+        self.net.backpropagate(x, loss_gradient, [(self.units * mask)[own] for mask in dropped])
         for p in self.net.parameters():
             assert p.grad is not None
-            p.grad.add_(p.detach() * self.decay)
+            p.grad.add_(p.detach() * self.decay[own])
 
     # --- predicting --------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,10 +12,11 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim.adam import Adam, adam
 
-from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.networks.stacked import ACTIVATIONS, Members, StackedMLP
 from deepbore.classifiers.posterior import Posterior, of_members
+from deepbore.classifiers.trained import TrainedClassifier
 from deepbore.compute.devices import generator_on
+from deepbore.compute.distributed import Ranks
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
@@ -68,7 +70,7 @@ class Training:
         return steps // math.ceil(n / self.batch_size)
 
 
-class NetworkClassifier(Classifier):
+class NetworkClassifier(TrainedClassifier):
     """A classifier of m networks, trained side by side on the same minibatches.
 
     The loss is weighted cross-entropy, so that outputs are logits, unless a subclass overrides `loss` and
@@ -103,6 +105,7 @@ class NetworkClassifier(Classifier):
         of_kind(Training, training=training)
         self.hidden, self.activation, self.factory, self.members = tuple(hidden), activation, network, members
         self.training_plan = training or Training()
+        self.trained = slice(None)  # the members that this rank trains now
         self.register_buffer("iteration", torch.tensor(0))
 
     iteration: Tensor
@@ -144,7 +147,7 @@ class NetworkClassifier(Classifier):
         """
 
     def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
-        """Sets the gradients of all weights.
+        """Sets the gradients of all weights of the members that are trained, those of `self.trained`.
 
         Args:
             x: features of a minibatch, B x e.
@@ -204,16 +207,31 @@ class NetworkClassifier(Classifier):
         best, since = math.inf, 0
         rows: Tensor | slice = slice(None)
         stream = generator_on(x.device, self.generator)
-        for step, rows in enumerate(self._minibatches(len(batch), steps, stream)):
-            z, weight = batch.z[rows], batch.weight[rows]
-            self.backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight), stream)
-            self._step(first=step == 0)
-            if self.training_plan.patience is not None:
-                loss = float(self._loss(x[rows], z, weight))
-                best, since = (loss, 0) if loss < best * (1 - 1e-4) else (best, since + 1)
-                if since >= self.training_plan.patience:
-                    break
+        with self._dealt(batch.ranks):
+            for step, rows in enumerate(self._minibatches(len(batch), steps, stream)):
+                z, weight = batch.z[rows], batch.weight[rows]
+                self.backpropagate(x[rows], partial(self.loss_gradient, z=z, weight=weight), stream)
+                self._step(first=step == 0)
+                if self.training_plan.patience is not None:
+                    loss = float(self._loss(x[rows], z, weight))
+                    best, since = (loss, 0) if loss < best * (1 - 1e-4) else (best, since + 1)
+                    if since >= self.training_plan.patience:
+                        break
         return self._loss(x[rows], batch.z[rows], batch.weight[rows])
+
+    @contextmanager
+    def _dealt(self, ranks: Ranks) -> Iterator[None]:
+        """A context in which each rank trains its share of the members, all with the same random numbers.
+
+        All ranks train all members where there are too few of them, or where the end depends on the loss of all.
+        """
+        is_possible = isinstance(self.net, StackedMLP) or self.net.are_alike
+        if ranks.world == 1 or ranks.world > self.members or self.training_plan.patience is not None or not is_possible:
+            yield
+            return
+        with self.net.dealt(ranks, self.configure_optimizers()) as self.trained:
+            yield
+        self.trained = slice(None)
 
     @torch.no_grad()
     def _loss(self, x: Tensor, z: Tensor, weight: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """Networks of m members side by side: built-in ones along a leading axis, or copies of a user's own."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from itertools import pairwise, zip_longest
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from deepbore.compute.devices import global_streams_seeded
+from deepbore.compute.distributed import Ranks
 from deepbore.errors import SettingError
 from deepbore.validation import one_of
 
@@ -29,6 +31,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tens
 }
 
 
+MOMENTS = ("exp_avg", "exp_avg_sq")  # in the state of Adam, of the shape of a parameter
 Masks = Sequence[Tensor]  # factors of the units of each hidden layer, each broadcastable to m x n x h
 
 
@@ -106,6 +109,37 @@ class StackedMLP(nn.Module):
             if i:
                 gradient = torch.bmm(gradient, layers[i].weight.mT).mul_(slopes[i - 1])
 
+    @contextmanager
+    def dealt(self, ranks: Ranks, optimizer: torch.optim.Adam) -> Iterator[slice]:
+        """A context with this rank's members alone, to be trained; then every rank has all of them, and Adam's state.
+
+        Args:
+            ranks: no more than there are members.
+            optimizer: of the parameters.
+        """
+        own = ranks.share(len(next(self.parameters())))
+        whole = {parameter: parameter.data for parameter in self.parameters()}
+        state = {parameter: optimizer.state[parameter] for parameter in whole if optimizer.state.get(parameter)}
+        moments = {parameter: {name: each[name] for name in MOMENTS} for parameter, each in state.items()}
+        for parameter, data in whole.items():
+            parameter.grad, parameter.data = None, data[own]
+            state.get(parameter, {}).update({name: each[own] for name, each in moments.get(parameter, {}).items()})
+        try:
+            yield own
+            trained = [ranks.whole(parameter.data) for parameter in whole]
+            moved = [{name: ranks.whole(optimizer.state[each][name]) for name in MOMENTS} for each in whole]
+        except BaseException:
+            for parameter in whole:
+                optimizer.state.pop(parameter, None)
+            optimizer.state.update({parameter: {**state[parameter], **moments[parameter]} for parameter in state})
+            raise
+        finally:
+            for parameter, data in whole.items():
+                parameter.grad, parameter.data = None, data
+        for parameter, data, each in zip(whole, trained, moved, strict=True):
+            parameter.data.copy_(data)
+            optimizer.state[parameter].update(each)
+
     def jacobian_factors(self, x: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """The output of a single member, and its derivative with respect to every layer's weights, as factors.
 
@@ -172,6 +206,40 @@ class Members(nn.Module):
         with global_streams_seeded(stream, x.device):
             outputs = torch.stack([member(x) for member in self.members])
         outputs.backward(loss_gradient(outputs.detach()))
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether all members have tensors of the same shapes."""
+        shapes = [[each.shape for each in member.state_dict().values()] for member in self.members]
+        return all(each == shapes[0] for each in shapes)
+
+    @contextmanager
+    def dealt(self, ranks: Ranks, optimizer: torch.optim.Adam) -> Iterator[slice]:
+        """As of `StackedMLP`, for members that are alike."""
+        everyone, own = self.members, ranks.share(len(self.members))
+        self.zero_grad(set_to_none=True)
+        self.members = nn.ModuleList([*everyone][own])
+        try:
+            yield own
+        finally:
+            self.members = everyone
+        tensors = [[*member.state_dict().values()] for member in everyone]
+        for group in zip(*tensors, strict=True):  # the same tensor of each member
+            for each, trained in zip(group, _exchanged(group, own, ranks), strict=True):
+                each.copy_(trained)
+        for weights in zip(*(member.parameters() for member in everyone), strict=True):
+            states = [optimizer.state[weight] for weight in weights]
+            if all(states[own]):  # a network need not use all of its weights
+                for name in ("step", *MOMENTS):
+                    moved = _exchanged([each.get(name) for each in states], own, ranks)
+                    for each, trained in zip(states, moved, strict=True):
+                        each[name] = trained.clone()
+        self.zero_grad(set_to_none=True)
+
+
+def _exchanged(tensors: Sequence[Tensor | None], own: slice, ranks: Ranks) -> Tensor:
+    """One tensor of each member (m x ...), each from the rank that has trained the member."""
+    return ranks.whole(torch.stack([each for each in tensors[own] if each is not None]))
 
 
 def check_maps(network: nn.Module, features: int, outputs: int) -> None:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.optim import Adam
 
-from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior
+from deepbore.classifiers.trained import TrainedClassifier
 from deepbore.compute.torch_state import import_quietly
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -23,7 +23,7 @@ SETTLING = 4  # natural gradient steps until q has converged for given hyperpara
 CORESET = 1024  # maximal number of rows per iteration
 
 
-class GPClassifier(Classifier):
+class GPClassifier(TrainedClassifier):
     """P(z = 1 | x) = Phi(f(x)) with a Gaussian process f (Matern 5/2), a Gaussian q(f), and evidence by its bound.
 
     Scores are values of f. Every iteration starts with q at the prior and at new inducing points, and finds it by a few

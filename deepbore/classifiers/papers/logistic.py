@@ -171,6 +171,7 @@ class FourierLogistic(Classifier):
     """
 
     link = Link.LOGIT
+    closed_form = True
     capabilities = frozenset({"std"})
     kappa = 3.0  # the beta_t of appendix E
 
@@ -207,7 +208,6 @@ class FourierLogistic(Classifier):
         if self.length_scale is None:
             found = self._climb(batch, found, rounds)
         self._remember(self._data(batch), found)
-        self.count_step()
         return {"loss": -found.bound / len(batch), "rows": float(len(batch)), "length_scale": self.waves.length_scale}
 
     def _climb(self, batch: LabelledBatch, found: Maximum, rounds: int) -> Maximum:

@@ -75,6 +75,7 @@ class RelativeRatio(Classifier):
     """
 
     link = Link.IDENTITY
+    closed_form = True
 
     def __init__(
         self,
@@ -114,7 +115,6 @@ class RelativeRatio(Classifier):
         scale, strength = divmod(int(errors.argmin()), len(regularisation))
         self.chosen.copy_(x.new_tensor([self.length_scales[scale], self.regularisations[strength]]))
         self._keep(centres, fits[scale].theta[:, strength])
-        self.count_step()
         return {
             "loss": errors.min(),
             "rows": float(len(batch)),

@@ -77,7 +77,8 @@ def report(
     record = run if isinstance(run, Record) else record_of(run)
     sections = [*_sections(record, None if isinstance(run, Record) else run, times)]
     if configuration:
-        settings = f"<details><summary>all settings</summary><pre>{escape(visible(configuration, keep=LINE_ENDS))}</pre></details>"
+        shown = escape(visible(configuration, keep=LINE_ENDS))
+        settings = f"<details><summary>all settings</summary><pre>{shown}</pre></details>"
         sections.append(Section("Configuration", html=settings))
     return Page(render(title, {**_summary(record), **(facts or {})}, sections, record, every))
 

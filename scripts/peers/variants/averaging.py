@@ -13,6 +13,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.classifiers.kernel.posterior import KernelModel, KernelPosterior
+from deepbore.classifiers.posterior import Posterior
 from deepbore.labels.datamodule import LabelledBatch
 
 ROUGH = 0.05  # the share of the labels' variance from which on lambda counts as large
@@ -121,6 +122,8 @@ class AveragedPosterior(KernelPosterior):
         alone: with the most likely settings.
         parts: with all, those included.
     """
+
+    of_moments = Posterior.of_moments  # by mean and std below
 
     def __init__(self, alone: KernelPosterior, parts: list[KernelPosterior]):
         super().__init__(alone.model, alone.x)

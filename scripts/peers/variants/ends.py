@@ -15,6 +15,7 @@ import deepbore as db
 from deepbore.classifiers.kernel.evidence import AutogradGram, Gram
 from deepbore.classifiers.kernel.kernels import ScaledKernel
 from deepbore.classifiers.kernel.posterior import KernelPosterior
+from deepbore.classifiers.posterior import Posterior
 from deepbore.space.features import Coordinates
 from peers.variants.settings import Settings
 
@@ -53,6 +54,8 @@ class FallingKernel:
 
 class FallingPosterior(KernelPosterior):
     """`KernelPosterior` whose prior deviation is another at each point."""
+
+    of_moments = Posterior.of_moments  # by mean and std below
 
     @cached_property
     def std(self) -> Tensor:

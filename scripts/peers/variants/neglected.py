@@ -4,7 +4,6 @@ docs/ablation.md has what came of each ("Branches and levels that are neglected"
 """
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import deepbore as db
 from deepbore.classifiers.kernel.kernels import AMPLITUDE
@@ -19,18 +18,31 @@ class Shortly(NeglectedChoices):
     branch_trials = 2.0
 
 
+class Unraced(NeglectedChoices):
+    """Without what gains on the best going on."""
+
+    races = False
+
+
+class Whole(NeglectedChoices):
+    """A kernel that adds nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(additive=False)
+
+
 class Timid(NeglectedChoices):
     """The amplitude of the default."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = TimidModel(additive=False)
+        self.model = TimidModel()
 
 
 class TimidModel(BoldModel):
     """Its model."""
 
-    amplitude_prior: ClassVar[tuple[float, float]] = AMPLITUDE
+    amplitude_prior = AMPLITUDE
 
 
 class Together(NeglectedChoices):
@@ -43,7 +55,7 @@ class Together(NeglectedChoices):
 class BoldKernel(db.KernelPLS):
     """The default kernel with an amplitude close to 1."""
 
-    amplitude_prior: ClassVar[tuple[float, float]] = BOLD
+    amplitude_prior = BOLD
 
 
 def turns(*others: type[NeglectedChoices], first: type[db.KernelPLS] = db.KernelPLS) -> Callable[[], Settings]:
@@ -55,6 +67,8 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:unneglected": turns(),
     "deepbore:bold": turns(first=BoldKernel),
     "deepbore:neglected": turns(NeglectedChoices),
+    "deepbore:neglected-unraced": turns(Unraced),
+    "deepbore:neglected-whole": turns(Whole),
     "deepbore:neglected-2": turns(Shortly),
     "deepbore:neglected-timid": turns(Timid),
     "deepbore:neglected-together": turns(Together),

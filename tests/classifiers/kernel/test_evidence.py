@@ -7,7 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 from deepbore.classifiers.kernel import evidence
-from deepbore.classifiers.kernel.evidence import FAILED, FEW, AutogradGram, Evidence, inverse_root, levels
+from deepbore.classifiers.kernel.evidence import FAILED, FEW, AutogradGram, Evidence, inverse_root
+from deepbore.classifiers.kernel.kernels import Split
 from deepbore.classifiers.kernel.least_squares import BaseKernelPLS, PartlyAdditivePLS
 from deepbore.labels import LabelledBatch
 from deepbore.testing import TOY_SPACES
@@ -135,7 +136,7 @@ def test_levels_are_those_of_the_rows():
     one = BaseKernelPLS()
     one.bind(space)
     place, owner = one.coordinates(points).numpy(), one.coordinates.owner.numpy()
-    level, counts = levels(place, np.eye(3)[owner])
+    level, counts = Split.of([np.flatnonzero(owner == column) for column in range(3)]).levels(place)
     for column in range(3):
         rows = [tuple(row) for row in place[:, owner == column]]
         assert counts[column] == len(set(rows))

@@ -28,6 +28,7 @@ class SmootherPosterior(GaussianPosterior):
 class KernelSmoother(Classifier):
     """Less certain the fewer neighbours a point has."""
 
+    closed_form = True  # no gradient steps, and so no Trainer
     link = Link.IDENTITY  # scores are labels in [0, 1], not logits
     capabilities = frozenset({"std"})  # and so a covariance and joint samples
     distance_aware = True  # the deviation grows away from the data
@@ -44,7 +45,6 @@ class KernelSmoother(Classifier):
     def fit(self, batch: LabelledBatch) -> dict[str, Any]:
         batch = batch.coreset(500, self.generator)  # so that a million rows cost no more
         self.data = self.features(batch.points), batch.z.mean(-1), batch.weight
-        self.count_step()
         return {"loss": (self.posterior(batch.points).mean - batch.z.mean(-1)).square().mean()}
 
     def posterior(self, points: Tensor) -> SmootherPosterior:

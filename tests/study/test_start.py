@@ -1,0 +1,50 @@
+"""What a study imports: in closed form it asks and recommends without Lightning, and without what Lightning imports."""
+
+import subprocess
+import sys
+
+import pytest
+from lightning.pytorch import LightningModule
+
+from deepbore import KernelPLS, MLPClassifier
+from deepbore.classifiers import Classifier, TrainedClassifier
+from processes import ENV
+
+NOT_NEEDED = {"lightning", "torchmetrics", "torchvision", "matplotlib", "pandas", "botorch", "gpytorch", "sklearn",
+              "sympy", "scipy.signal", "scipy.stats", "optuna", "jsonargparse"}  # fmt: skip
+
+STUDY = """
+import sys
+import deepbore as db
+space = db.SearchSpace({{"x": db.Real(0, 1), "k": db.Integer(1, 9), "c": db.Categorical(["a", "b"])}})
+study = db.Study(space, n_initial=4, seed=0, {settings})
+for n in range(6):
+    (trial,) = study.ask()
+    study.tell(trial, trial.params["x"], failed=n == 2)
+study.ask(3)
+assert study.classifier.ready and study.recommended is not None
+print(*{names!r} & set(sys.modules))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", ["", "classifier=db.KernelPLS(noisy=True)", "classifier=db.FourierLogistic()"])
+def test_a_study_that_learns_in_closed_form_imports_no_lightning(settings):
+    code = STUDY.format(settings=settings, names=NOT_NEEDED)
+    done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_a_classifier_of_the_users_is_a_lightning_module_unless_it_says_that_it_takes_no_steps():
+    class Steps(Classifier):
+        pass
+
+    class InClosedForm(Classifier):
+        closed_form = True
+
+    assert issubclass(Steps, LightningModule)
+    assert issubclass(Steps, TrainedClassifier)
+    assert not issubclass(InClosedForm, LightningModule)
+    assert issubclass(MLPClassifier, LightningModule)
+    assert not issubclass(KernelPLS, LightningModule)

@@ -1,0 +1,186 @@
+"""Mistakes in a program end its run, and leave the trial pending; failures of a configuration do not."""
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from deepbore import Categorical, ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, minimize
+from deepbore.errors import ObjectiveError, SettingError
+
+pytestmark = pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.EvaluationWarning")
+
+BRANCHES = SearchSpace(
+    {
+        "lr": Real(0, 1),
+        "optimizer": Categorical(["sgd", "adam"]),
+        "momentum": Real(0, 1, when={"optimizer": ["sgd"]}),
+    }
+)
+INACTIVE = "reads 'momentum', which is inactive under optimizer='adam'"
+
+
+def train(lr, optimizer, momentum):
+    return lr + momentum
+
+
+def train_without(lr, optimizer):
+    return lr
+
+
+def by_key(params):
+    return params["lr"] + params["momentum"]
+
+
+def by_attribute(params):
+    return SimpleNamespace(**params).momentum
+
+
+def by_argument(params):
+    return train(**params)
+
+
+def too_few_arguments(params):
+    return train_without(**params)
+
+
+def as_attribute(params):
+    return params.lr
+
+
+def undefined(params):
+    return no_such_name  # noqa: F821
+
+
+def missing_module(params):
+    import no_such_module
+
+    return no_such_module.f(params)
+
+
+MISTAKES = [
+    (by_key, INACTIVE),
+    (by_attribute, INACTIVE),
+    (by_argument, INACTIVE),
+    (too_few_arguments, "unexpected keyword argument 'momentum'"),
+    (as_attribute, "has no attribute 'lr'"),
+    (undefined, "no_such_name"),
+    (missing_module, "no_such_module"),
+]
+
+
+@pytest.mark.parametrize(("objective", "says"), MISTAKES, ids=[each.__name__ for each, _ in MISTAKES])
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_mistake_in_the_program_ends_the_run_and_its_trial_stays_pending(objective, says, threads, tmp_path):
+    study = Study(BRANCHES, seed=0, journal=tmp_path / "run.jsonl")
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        evaluator = ExecutorEvaluator(objective, pool) if threads else objective
+        with pytest.raises(ObjectiveError, match=says):
+            study.optimize(evaluator, 12)
+    assert study.observations.n_failed == 0
+    pending = [trial.params for trial in study.pending]
+    assert pending
+    study.close()
+    again = Study.load(tmp_path / "run.jsonl")
+    seen = []
+    again.optimize(lambda params: seen.append(params) or params.get("momentum", 0.0), 0)
+    assert seen == pending
+    assert not again.pending
+    again.close()
+
+
+@pytest.mark.slow
+def test_a_mistake_in_a_worker_ends_the_run():
+    study = Study(BRANCHES, seed=0)
+    with pytest.raises(ObjectiveError, match=INACTIVE):
+        study.optimize(ProcessEvaluator(by_key, workers=1, retries=1), 12)
+    assert study.observations.n_failed == 0
+
+
+FAILURES = {
+    "a key that is no parameter": lambda: {}["epoch"],
+    "a key of an active parameter": lambda: {}["lr"],
+    "another attribute": lambda: SimpleNamespace().loss,
+    "a wrong type": lambda: 1 + "1",
+    "a required integer": lambda: "x" * 2.0,
+    "a wrong value": lambda: float("x"),
+}
+
+
+@pytest.mark.parametrize("fails", FAILURES.values(), ids=FAILURES)
+def test_a_failure_of_a_configuration_is_a_failed_trial(fails):
+    def objective(params):
+        return fails() if params["lr"] > 0.5 else params["lr"]
+
+    study = Study(BRANCHES, seed=0)
+    study.optimize(objective, 6)
+    assert 0 < study.observations.n_failed < 6
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_run_of_failures_ends_with_an_error_however_short(n, value):
+    with pytest.raises(ObjectiveError, match=f"all of its {n} evaluations have failed"):
+        minimize(lambda params: value, BRANCHES, n_trials=n, seed=0)
+
+
+def test_failures_after_a_value_or_without_a_limit_end_without_an_error():
+    study = Study(BRANCHES, seed=0)
+    study.optimize(lambda params: float("nan"), 2, max_failures=None)
+    study.add({"lr": 0.1, "optimizer": "adam", "momentum": None}, 1.0)
+    study.optimize(lambda params: float("nan"), 2)
+    assert study.observations.n_failed == 4
+
+
+@pytest.mark.parametrize("timeout", [timedelta(milliseconds=200), 0.2])
+def test_a_timeout_may_be_a_timedelta(timeout):
+    study = Study(BRANCHES, seed=0)
+    study.optimize(lambda params: params["lr"], None, timeout=timeout, stop_when=[])
+    assert study.observations.n_asked
+    with ThreadPoolExecutor(1) as pool:
+        assert ExecutorEvaluator(by_key, pool, timeout=timedelta(minutes=1)).timeout == 60
+
+
+@pytest.mark.parametrize("timeout", ["5", True, timedelta(0), [5]])
+def test_another_timeout_is_refused_in_true_words(timeout):
+    says = "which is no number" if not isinstance(timeout, timedelta) else r"timeout=0\.0"
+    with pytest.raises(SettingError, match=says):
+        minimize(lambda params: 1.0, BRANCHES, n_trials=2, timeout=timeout)
+
+
+# --- values from elsewhere -------------------------------------------------------------------------------------------
+
+
+def test_rows_outside_a_narrowed_space_may_be_dropped(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    narrow = SearchSpace({"lr": Real(0.01, 0.1), "optimizer": Categorical(["sgd", "adam"])})
+    columns = {"lr": [0.05, 0.5, 0.1, 0.02], "optimizer": ["sgd", "sgd", "adam", "lion"]}
+    study = Study(narrow)
+    with pytest.raises(ValueError, match=r"row 1, parameter 'lr': values must lie in \[0.01, 0.1\], but got 0.5"):
+        study.add(columns, [1.0, 2.0, 3.0, 4.0])
+    study.add(columns, [1.0, 2.0, 3.0, 4.0], outside="drop", noise=[0.1, 0.2, 0.3, 0.4])
+    assert [(trial.value, trial.noise) for trial in study.trials] == [(1.0, 0.1), (3.0, 0.3)]
+    assert "2 of 4 results are outside the space" in caplog.text
+    study.add({"lr": 5.0, "optimizer": "sgd"}, 1.0, outside="drop")
+    assert len(study.observations) == 2
+    with pytest.raises(SettingError, match="outside must be one of"):
+        study.add(columns, [1.0, 2.0, 3.0, 4.0], outside="other")
+    file = tmp_path / "earlier.csv"
+    file.write_text("lr,optimizer,value\n0.05,sgd,1\n5,sgd,2\n0.07,lion,3\n0.1,adam,4\n")
+    study.add_csv(file, outside="drop")
+    assert [trial.value for trial in study.trials[2:]] == [1.0, 4.0]
+    file.write_text("lr,optimizer,value\nfast,sgd,1\n")
+    with pytest.raises(ValueError, match=r"line 2 of .*, column 'lr': a value must be a number"):
+        study.add_csv(file, outside="drop")
+
+
+def test_rows_that_constraints_forbid_may_be_dropped(tmp_path):
+    study = Study(SearchSpace({"a": Real(0, 1), "b": Real(0, 1)}, constraints=["a < b"]))
+    study.add({"a": [0.1, 0.9, 0.2], "b": [0.5, 0.5, 0.3]}, [1.0, 2.0, 3.0], outside="drop")
+    assert [trial.value for trial in study.trials] == [1.0, 3.0]
+    file = tmp_path / "earlier.csv"
+    file.write_text("a,b,value\n0.3,0.2,1\n0.3,0.4,2\n")
+    study.add_csv(file, outside="drop")
+    assert [trial.value for trial in study.trials[2:]] == [2.0]
