@@ -183,7 +183,7 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
 
     The ordinary values are the first ten, since later ones are closer together, without up to four that are four times
     as far from the best one as the rest. A value is far off if its distance from the best one is more than 2.5 times
-    that of the worst ordinary value. It is suspicious if most of its five nearest neighbours are at most the median, and
+    that of the worst ordinary value. It is suspicious if most of its five nearest neighbours are at most the median and
     near; beyond ten times that distance they need not be near.
 
     Args:
