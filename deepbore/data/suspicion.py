@@ -71,7 +71,7 @@ def suspicion(table: "Table") -> Suspicion:
     """The suspicious values of a run, by each objective, and among the trials of each budget; none of preferences."""
     too_good: dict[int, None] = {}
     too_bad: set[int] = set()
-    for rows, values in () if table.by_preference else _groups(table):
+    for rows, values in _groups(table):
         x = Coordinates(table.space)(table.points[torch.from_numpy(rows)].cpu()).numpy() / math.sqrt(len(table.space))
         good = too_good_values(x, values)
         kept = np.delete(np.arange(len(rows)), good)
@@ -81,7 +81,12 @@ def suspicion(table: "Table") -> Suspicion:
 
 
 def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m)."""
+    """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m).
+
+    Utilities are not compared: they are no outcomes.
+    """
+    if table.by_preference:
+        return
     told = (table.status == Status.COMPLETE) & (table.tasks == 0)
     rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
     for compared, values in product(rungs, table.values.T):
