@@ -25,6 +25,7 @@ from deepbore.errors import MissingPackage, SettingError
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from plane import SQUARE
+from trainers import trainer_of
 
 THIRD = 1 / 3
 
@@ -121,8 +122,8 @@ def test_several_thresholds_are_learned_as_their_mean(make):
 
 @pytest.mark.parametrize("make", TREES.values(), ids=TREES)
 def test_checkpoints_hold_tensors_and_grow_the_same_trees(make, tmp_path):
-    classifier = fit(make(), toy_data(SPACE), epochs=2)
-    classifier.trainer.save_checkpoint(tmp_path / "some.ckpt")
+    classifier = make()
+    trainer_of(classifier, toy_data(SPACE), 2).save_checkpoint(tmp_path / "some.ckpt")
     state = torch.load(tmp_path / "some.ckpt", weights_only=True)["state_dict"]
     fresh = make().bind(SPACE)
     fresh.load_state_dict(state)

@@ -32,6 +32,7 @@ from deepbore.classifiers.wrappers import METHODS, score_of_logit
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from plane import LINE, SQUARE
+from trainers import trainer_of
 from tried import some_bowl
 
 QUICK = Training(steps=30)
@@ -168,8 +169,8 @@ def test_among_very_many_rows_the_folds_still_keep_apart_and_the_cost_is_flat():
 def test_a_memory_is_not_trusted():
     """It scores its own rows perfectly, and others all alike: held-out scores say nothing."""
     data = noisy_data(60)
-    classifier = fit(Calibrated(Memory()), data, epochs=1)
-    assert classifier.trainer.callback_metrics["calibrated"] == 0
+    classifier = Calibrated(Memory())
+    assert trainer_of(classifier, data).callback_metrics["calibrated"] == 0
     assert torch.equal(classifier.posterior(data.observations.points).mean, data.labelled().z[:, 0])
 
 
@@ -177,8 +178,8 @@ def test_a_memory_is_not_trusted():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
 def test_every_head_is_calibrated_and_keeps_its_ranking(make, method):
-    classifier = fit(Calibrated(make(), method), noisy_data(100), epochs=3)
-    assert classifier.trainer.callback_metrics["calibrated"] == 1
+    classifier = Calibrated(make(), method)
+    assert trainer_of(classifier, noisy_data(100), 3).callback_metrics["calibrated"] == 1
     points = SQUARE.sample(200, generator(1))
     posterior, base = classifier.posterior(points), classifier.base.posterior(points)
     by_base = posterior.mean[base.mean.argsort(stable=True)]
@@ -308,14 +309,15 @@ def test_the_fewest_data_do_no_harm(make, n):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
 def test_checkpoints_hold_tensors_and_the_map(make, method, tmp_path):
-    classifier = fit(Calibrated(make(), method), noisy_data(60), epochs=2)
-    classifier.trainer.save_checkpoint(tmp_path / "some.ckpt")
+    classifier = Calibrated(make(), method)
+    trainer = trainer_of(classifier, noisy_data(60), 2)
+    trainer.save_checkpoint(tmp_path / "some.ckpt")
     checkpoint = torch.load(tmp_path / "some.ckpt", weights_only=True)
-    assert len(checkpoint["optimizer_states"]) == 4
+    assert len(checkpoint["optimizer_states"]) == len(classifier.kept_optimizers()) + 1
     fresh = Calibrated(make(), method).bind(SQUARE)
     fresh.load_state_dict(checkpoint["state_dict"])
     points = SQUARE.sample(50, generator(1))
-    assert classifier.trainer.callback_metrics["calibrated"] == 1
+    assert trainer.callback_metrics["calibrated"] == 1
     assert torch.equal(fresh.probability(points), classifier.probability(points))
     assert torch.equal(fresh.folds[1].posterior(points).mean, classifier.folds[1].posterior(points).mean)
 

@@ -7,6 +7,7 @@ import torch
 from deepbore import Budget, EmphasiseChanges, Outcome, Study, ThresholdLabels, minimize
 from deepbore.data.observations import Observations
 from deepbore.labels import ImprovementLabels, LabelledBatch, LabelledObservations, changed_rows, default_labels
+from deepbore.loop.lightning import DataModule
 from plane import LINE
 
 
@@ -36,7 +37,7 @@ def test_new_and_flipped_rows_weigh_more():
 
 def test_every_epoch_has_one_batch_with_the_labels_of_its_moment():
     data = LabelledObservations(told([3.0, 1.0, 2.0]), ThresholdLabels(0.3))
-    loader = data.train_dataloader()
+    loader = DataModule(data).train_dataloader()
     assert len(loader) == 1
     assert next(iter(loader)).z[:, 0].tolist() == [0, 1, 0]
     data.observations.add({"x": [0.5]}, [0.0])
@@ -134,7 +135,7 @@ def test_a_batch_is_joined_by_what_is_given_and_the_latest_labels_are_those_of_t
     data = LabelledObservations(
         told([3.0, 1.0, 2.0]), ThresholdLabels(0.3), joined=lambda batch: batch.take(torch.arange(2))
     )
-    assert len(data.batch()) == len(next(iter(data.train_dataloader()))) == 2
+    assert len(data.batch()) == len(next(iter(DataModule(data).train_dataloader()))) == 2
     assert len(data.latest) == 3
 
 

@@ -52,7 +52,9 @@ def test_mean_and_deviation_are_a_gaussian_processs(kernel, theirs):
 
 def test_the_evidence_and_its_gradient_are_right():
     classifier = KernelPLS("matern")
-    batch = fit(classifier, toy_data(SPACE, 25, ValueGradedLabels()), epochs=1).trainer.datamodule.labelled()
+    data = toy_data(SPACE, 25, ValueGradedLabels())
+    fit(classifier, data, epochs=1)
+    batch = data.labelled()
     theta = classifier.theta.numpy() + 0.3
     evidence = classifier.negative_evidence()
     value, gradient = lambda t: evidence(t)[0], lambda t: evidence(t)[1]

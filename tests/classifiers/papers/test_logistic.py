@@ -18,6 +18,7 @@ from deepbore.classifiers.papers.logistic import LogisticData, curvature, maximi
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from plane import SQUARE
+from trainers import trainer_of
 from tried import tried
 
 SPACE = TOY_SPACES["continuous"]
@@ -236,17 +237,17 @@ def test_uncertainty_grows_away_from_the_data():
 @pytest.mark.slow
 def test_warm_starts_reach_what_many_rounds_reach():
     data = toy_data(SPACE, 50, ThresholdLabels(0.3))
-    warm = fit(FourierLogistic(length_scale=1.5, rounds=3), data, epochs=40).trainer.callback_metrics["loss"]
-    once = fit(FourierLogistic(length_scale=1.5, rounds=3), data, epochs=1).trainer.callback_metrics["loss"]
-    long = fit(FourierLogistic(length_scale=1.5, rounds=400), data, epochs=1).trainer.callback_metrics["loss"]
+    warm = trainer_of(FourierLogistic(length_scale=1.5, rounds=3), data, 40).callback_metrics["loss"]
+    once = trainer_of(FourierLogistic(length_scale=1.5, rounds=3), data, 1).callback_metrics["loss"]
+    long = trainer_of(FourierLogistic(length_scale=1.5, rounds=400), data, 1).callback_metrics["loss"]
     assert warm <= long + 0.01 / 50  # the tolerance
     assert once > long + 0.5 / 50
 
 
 def test_an_iteration_learns_from_a_coreset_and_counts_as_one_step():
-    classifier = fit(FourierLogistic(rows=50), toy_data(SPACE, 300, ThresholdLabels(0.3)), epochs=4)
-    assert classifier.trainer.callback_metrics["rows"] == 50
-    assert classifier.trainer.global_step == 4
+    trainer = trainer_of(FourierLogistic(rows=50), toy_data(SPACE, 300, ThresholdLabels(0.3)), 4)
+    assert trainer.callback_metrics["rows"] == 50
+    assert trainer.global_step == 4
 
 
 @pytest.mark.parametrize("n", [2, 60])

@@ -15,6 +15,7 @@ from deepbore.labels import LabelledBatch
 from deepbore.testing import TOY_SPACES, fit, toy_data
 from pictured import tried_on
 from plane import SQUARE
+from trainers import trainer_of
 
 SPACE = TOY_SPACES["continuous"]
 
@@ -173,9 +174,9 @@ def test_centres_are_drawn_from_the_good_points():
 
 
 def test_beyond_the_limit_it_learns_from_a_coreset_and_counts_as_one_step():
-    classifier = fit(RelativeRatio(rows=50), toy_data(SPACE, 300, ThresholdLabels(0.3)), epochs=4)
-    assert classifier.trainer.callback_metrics["rows"] == 50
-    assert classifier.trainer.global_step == 4
+    trainer = trainer_of(RelativeRatio(rows=50), toy_data(SPACE, 300, ThresholdLabels(0.3)), 4)
+    assert trainer.callback_metrics["rows"] == 50
+    assert trainer.global_step == 4
 
 
 # --- what it estimates -----------------------------------------------------------------------------------------------
