@@ -47,22 +47,24 @@ WANTED = grid(seed=SEEDS, method=["none", *WRONG, *SHARES], problem=PROBLEMS)
 def run(problem: str, method: str, seed: int) -> Row:
     """What a row says of one run."""
     function, rng, started = PROBLEMS[problem], np.random.default_rng(seed), time.process_time()
-    design = [function(params) for params in function.space.decode(function.space.sobol(DESIGN, seed=seed))]
-    extent = max(design) - function.optimum
+    sign = 1.0 if function.directions[0] == "minimize" else -1.0
+    design = function.space.decode(function.space.sobol(DESIGN, seed=seed))
+    extent = max(sign * (function(params) - function.optimum) for params in design)
     told = {"-10": -10 * extent, "-1e6": -1e6 * extent, "just below": -0.01 * extent}
-    study, true = Study(function.space, seed=seed), []
+    study, regrets = Study(function.space, seed=seed, directions=function.directions), []
     for n in range(N):
         (trial,) = study.ask()
         if rng.random() < SHARES.get(method, 0):
-            study.tell(trial, function.optimum + 30 * extent)
+            study.tell(trial, function.optimum + sign * 30 * extent)
         elif n == WRONG.get(method):
-            study.tell(trial, function.optimum + told.get(method, told["-10"]))
+            study.tell(trial, function.optimum + sign * told.get(method, told["-10"]))
         else:
-            true.append(function(trial.params))
-            study.tell(trial, true[-1])
+            value = function(trial.params)
+            regrets.append(sign * (value - function.optimum))
+            study.tell(trial, value)
     return {
-        "regret": float(f"{min(true) - function.optimum:.4g}"),
-        "share": float(f"{(min(true) - function.optimum) / extent:.4g}"),
+        "regret": float(f"{min(regrets):.4g}"),
+        "share": float(f"{min(regrets) / extent:.4g}"),
         "suspicious": [trial.id for trial in study.suspicious],
         "seconds": round(time.process_time() - started, 2),
         "version": f"deepbore {deepbore.__version__}",

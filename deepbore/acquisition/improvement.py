@@ -91,7 +91,7 @@ class LogH(torch.autograd.Function):
         return torch.as_tensor(value)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]  # torch has no types for it
+    @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> Tensor:
         return torch.as_tensor(native(derivative) * ctx.q)
 

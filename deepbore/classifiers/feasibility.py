@@ -1,5 +1,6 @@
 """`Feasibility`: the probability that a configuration satisfies all black-box constraints."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -7,6 +8,8 @@ import torch
 from torch import Tensor
 
 from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
+from deepbore.classifiers.posterior import MomentFormula
+from deepbore.compute.arrays import Array, module_of, special_of
 from deepbore.labels.constraints import BORDER, some_kept
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -94,11 +97,9 @@ class Feasibility:
 
     def log_probability(self, points: Tensor) -> Tensor:
         """Points (n x d) -> log P(feasible) (n), with gradients."""
-        posteriors = [self._models[key].posterior(points) for key in self._fitted]
-        means = torch.stack([each.mean for each in posteriors]) + self._prior[:, None]
-        stds = torch.stack([each.std for each in posteriors]).clamp(min=CERTAIN)
-        logarithms: Tensor = torch.special.log_ndtr(means / stds)
-        return logarithms.sum(0)
+        known = zip(self._fitted, self._prior.tolist(), strict=True)
+        each = [self._models[key].posterior(points).of_moments(log_chance_above(-prior)) for key, prior in known]
+        return torch.stack(each).sum(0)
 
     def sampled_violation(self, points: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """The total violation in joint samples of the grades, 0 if feasible (count x n)."""
@@ -122,6 +123,22 @@ class Feasibility:
         self._models, self._fitted = {}, ()
         for key, theta in state.items():
             self._model(key, space).theta.copy_(theta)
+
+
+def log_chance_above(border: float) -> MomentFormula:
+    """log Phi(u) with u = (m - border) / s.
+
+    With q = phi(u) / Phi(u) its derivatives are q / s in m and -q u / s in s.
+    """
+
+    def formula(mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        s = std.clip(CERTAIN)
+        u = (mean - border) / s
+        value = special_of(u).log_ndtr(u)
+        q = module_of(u).exp(-u * u / 2 - value) / math.sqrt(2 * math.pi)
+        return value, q / s, -q * u / s * (std >= CERTAIN)
+
+    return formula
 
 
 def graded_columns(grades: Tensor) -> dict[int, Tensor]:

@@ -104,7 +104,7 @@ class OfMoments(torch.autograd.Function):
         return torch.as_tensor(value)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]  # torch has no types for it
+    @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, Tensor, None]:
         by = native(derivative)
         return torch.as_tensor(by * ctx.by_mean), torch.as_tensor(by * ctx.by_std), None

@@ -8,7 +8,7 @@ from typing import Any
 from deepbore.acquisition import ClassProbability, LogHypervolumeImprovement, default_acquisition
 from deepbore.candidates import GreedyBatch
 from deepbore.cli.run_directory import Run, journal_of, plain_data
-from deepbore.component import make
+from deepbore.component import is_number, make
 from deepbore.data.journal import Journal
 from deepbore.data.journal_format import declaring
 from deepbore.data.replay import Replay
@@ -20,6 +20,8 @@ from deepbore.study import Study
 from deepbore.text import visible
 
 FOREIGN = "%s is not a class of deepbore, so it is not imported. The run is shown with the default."
+LARGE = "the %s of the run has a setting of %.20s, which may take long: the run is shown with the default."
+LARGEST = 10_000  # of a setting that a model may be trained with for a page
 log = logging.getLogger(__name__)
 
 
@@ -54,6 +56,9 @@ def _in_place_of_others(described: dict[str, Any], objectives: int) -> dict[str,
         if others := [path for path in _class_paths(described[name]) if not path.startswith("deepbore.")]:
             foreign.append(name)
             log.warning(FOREIGN, visible(others[0]))
+        elif large := [number for number in _numbers(described[name]) if number > LARGEST]:
+            foreign.append(name)
+            log.warning(LARGE, name, large[0])
     if {"classifier", "strategy"} & set(foreign):
         classifier = default_classifier(objectives, None)
         labels = classifier.default_labels(objectives=objectives)
@@ -65,6 +70,15 @@ def _in_place_of_others(described: dict[str, Any], objectives: int) -> dict[str,
         "candidates": GreedyBatch(),
     }
     return {name: defaults[name] for name in foreign}
+
+
+def _numbers(described: Any) -> Iterator[float]:
+    """The numbers in a described part."""
+    if isinstance(described, dict | list):
+        for each in described.values() if isinstance(described, dict) else described:
+            yield from _numbers(each)
+    elif is_number(described):
+        yield described
 
 
 def _class_paths(described: Any) -> Iterator[str]:

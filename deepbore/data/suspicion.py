@@ -22,7 +22,7 @@ from deepbore.space.features import Coordinates
 if TYPE_CHECKING:
     from deepbore.data.table import Table
 
-FEWEST = 8  # values that one is compared with
+FEWEST = 9  # values that one is compared with
 CONSIDERED = 1000  # best rows, and newest rows, that are considered: the cost does not grow with n
 
 # too good
@@ -30,6 +30,7 @@ NEAREST = 100  # rows that a prediction is made from
 TAIL = 0.5  # thresholds beyond the median, as in `ValueGradedLabels`
 CLAIM = 0.5  # the least difference of a label from its prediction
 SURE, FEW = 6.0, 10  # the least difference is 6 (1 + 10 / n) standard deviations
+LEAST = 0.05  # standard deviation: few labels are easily explained
 CLOSE = 3  # nearest rows, one of which confirms a value if it has half of its label
 MOST = 3  # values that may be too good
 SCALES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])  # length scales
@@ -136,7 +137,7 @@ def _is_too_good(at: np.ndarray, value: float, x: np.ndarray, values: np.ndarray
     if labels[:CLOSE].max() >= label / 2:
         return False
     mean, deviation = _predicted(apart, x, labels)
-    return bool(label - mean > max(CLAIM, SURE * (1 + FEW / len(near)) * deviation))
+    return bool(label - mean > max(CLAIM, SURE * (1 + FEW / len(near)) * max(deviation, LEAST)))
 
 
 def _predicted(apart: np.ndarray, x: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

@@ -275,9 +275,9 @@ class ParallelEvaluator(Evaluator):
         self._queue.appendleft((trial, attempt.number))
         if times > self.lost_retries:
             self._error = self._error or EvaluatorError(
-                f"the {type(attempt.executor).__name__} has lost trial {trial.id} {times} times, and nothing else came "
-                f"back meanwhile: {why}. The trial stays pending. See whether the engine is still there, and continue "
-                "with a new one; if the trial itself ends its workers, tell it as failed."
+                f"the {type(attempt.executor).__name__} has lost trial {trial.id}, {times} times now: {why}. It stays "
+                "pending. See whether the engine is still there, and continue with a new one; if the trial itself ends "
+                "its workers, tell it as failed."
             )
         else:
             log.warning("trial %d was lost, and is tried again: %s", trial.id, why)

@@ -225,3 +225,11 @@ def test_a_disk_that_has_become_read_only_is_named(tmp_path, monkeypatch):
 
 def test_a_space_of_all_types_is_read(tmp_path):
     assert len(read_record(write_run(tmp_path / "run", [1.0, None, "pending"]) / "journal.jsonl").space) == len(SPACE)
+
+
+@pytest.mark.parametrize("settings", [{"iterations": 10**9}, {"rows": 1e300}, {"length_scale": 10**400}])
+def test_a_page_trains_no_model_of_settings_without_measure(settings, tmp_path, caplog):
+    part = {"class_path": "deepbore.classifiers.KernelPLS", "init_args": settings}
+    run = write_run(tmp_path / "run", [1.0, 2.0], recipe={"classifier": part})
+    assert load_run(run).classifier.iterations < 10**4
+    assert "which may take long" in caplog.text

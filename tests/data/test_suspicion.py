@@ -99,3 +99,10 @@ def test_suspicious_trials_are_believed_to_have_failed_and_stay_as_they_were_tol
     params = {"x": [x[2, 0] + 0.005], "y": [x[2, 1]]}
     observations.add(params, [49.0])  # confirms it
     assert observations.believed is observations
+
+
+def test_of_many_values_the_newest_are_not_measured_by_the_best_alone():
+    x = np.random.default_rng(0).random((6000, 2))
+    observations = Observations(SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}))
+    observations.add({"x": x[:, 0], "y": x[:, 1]}, np.square(x - 0.4).sum(1))
+    assert not observations.suspicion

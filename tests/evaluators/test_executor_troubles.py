@@ -64,7 +64,7 @@ def test_retries_end(tmp_path):
         raise OSError("gone")
 
     with ThreadPoolExecutor(1) as thread, pytest.warns(RuntimeWarning, match=r"OSError: gone \(attempt 3\)"):
-        minimize(ExecutorEvaluator(raises, thread, retries=2), levels(2), n_trials=2, seed=0)
+        minimize(ExecutorEvaluator(raises, thread, retries=2), levels(2), n_trials=2, seed=0, max_failures=None)
     assert sorted(calls) == [0, 0, 0, 1, 1, 1]
 
 
@@ -72,9 +72,9 @@ def test_what_is_no_number_is_a_failure_with_a_reason_and_not_tried_again(tmp_pa
     study = Study(levels(6), seed=0, journal=tmp_path / "run.jsonl")
     study.enqueue({"k": 0})  # an ordinary failure: if the first answer of all is no number, the run ends
     with pytest.warns(RuntimeWarning, match="no licence"):
-        study.optimize(objectives.answers_oddly, 1)
+        study.optimize(objectives.answers_oddly, 1, max_failures=None)
     with ThreadPoolExecutor(2) as threads, pytest.warns(RuntimeWarning, match="failed"):
-        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 5)
+        study.optimize(ExecutorEvaluator(objectives.answers_oddly, threads), 5, max_failures=None)
     reasons = {study.trials[e["trial"]].params["k"]: e["reason"] for e in events(tmp_path / "run.jsonl", "failed")}
     says = ["SystemExit: no licence", "None", "'high'", "its value is nan", "(1+2j)", "its value is inf"]
     assert all(text in reasons[k] for k, text in enumerate(says))
@@ -162,7 +162,7 @@ def test_waiting_for_a_worker_is_not_counted_as_its_time():
 def test_processes_that_an_objective_has_started_are_killed_with_it(tmp_path):
     objective = partial(objectives.starts_a_process_and_hangs, folder=tmp_path)
     with pytest.warns(RuntimeWarning, match="timed out"):
-        minimize(ProcessEvaluator(objective, workers=1, timeout=1.0), levels(2), n_trials=1)
+        minimize(ProcessEvaluator(objective, workers=1, timeout=1.0), levels(2), n_trials=1, max_failures=None)
     assert is_gone(int((tmp_path / "grandchild").read_text()))
 
 
@@ -171,7 +171,7 @@ def test_the_progress_bar_shows_failures(capsys):
         raise ValueError
 
     with pytest.warns(RuntimeWarning, match="ValueError"):
-        Study(PLANE).optimize(SerialEvaluator(fails), 3, progress=True)
+        Study(PLANE).optimize(SerialEvaluator(fails), 3, progress=True, max_failures=None)
     assert "failed=3" in capsys.readouterr().err
 
 

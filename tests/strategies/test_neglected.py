@@ -21,7 +21,7 @@ from deepbore import (
 )
 from deepbore.data.array_ranking import threshold
 from deepbore.errors import SettingError
-from deepbore.strategies import ModelStrategy, NeglectedChoices, OtherBranches, Turns
+from deepbore.strategies import NeglectedChoices
 from deepbore.strategies.neglected import is_gaining, possible_alternatives
 from plane import SQUARE
 from recorded import view_of
@@ -265,35 +265,13 @@ def test_after_a_state_it_goes_on_as_before():
 
 # --- runs ------------------------------------------------------------------------------------------------------------
 
-OPTIMIZERS = SearchSpace(
-    {
-        "optimizer": Categorical(["adam", "sgd"]),
-        "rate": Real(0, 1, when=Condition("optimizer", "adam")),
-        "momentum": Real(0, 1, when=Condition("optimizer", "sgd")),
-    }
-)
 
-
-def narrow(params):
-    """The best optimizer is far worse than the other one, but for rates near .8."""
-    if params["optimizer"] == "sgd":
-        return 0.3 + (params["momentum"] - 0.3) ** 2
-    return min(1.0, 20 * (params["rate"] - 0.8) ** 2)
-
-
-def run(space, objective, n, others):
-    study = Study(space, seed=1, strategy=Turns([ModelStrategy(KernelPLS()), *others]))
-    study.add({"optimizer": ["adam"] * 3, "rate": [0.1, 0.3, 0.5], "momentum": [None] * 3}, [1.0] * 3)
-    study.optimize(objective, n)
-    return study.best_trial.value
-
-
-@pytest.mark.slow
-def test_a_branch_whose_first_trials_are_bad_is_found():
-    found = [
-        run(OPTIMIZERS, narrow, 30, others) for others in ([OtherBranches()], [NeglectedChoices(), OtherBranches()])
-    ]
-    assert found[1] < 0.1
+def test_every_other_proposal_is_of_a_neglected_branch():
+    study = told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4])
+    for _ in range(4):
+        (asked,) = study.ask()
+        study.tell(asked, 7.0)
+    assert [each.params["model"] for each in study.trials[-4:]][::2] == ["b", "b"]
 
 
 @pytest.mark.slow

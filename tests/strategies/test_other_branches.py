@@ -284,7 +284,7 @@ def test_a_rule_that_ends_a_run_does_not_count_proposals_by_other_models(monkeyp
             counted.append(len(state.observations))
             return False
 
-    study = Study(BRANCHES, seed=0, n_initial=10)
+    study = Study(BRANCHES, seed=0, n_initial=10, strategy=Turns([ModelStrategy(KernelPLS()), OtherBranches()]))
     study.optimize(loss, 45, stop_when=Counting())
     assert turns
     assert counted == [row for row in range(10, 45) if row not in turns]

@@ -10,7 +10,7 @@ import pytest
 from deepbore import Categorical, ExecutorEvaluator, ProcessEvaluator, Real, SearchSpace, Study, minimize
 from deepbore.errors import ObjectiveError, SettingError
 
-pytestmark = pytest.mark.filterwarnings("ignore::deepbore.evaluators.EvaluationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.EvaluationWarning")
 
 BRANCHES = SearchSpace(
     {

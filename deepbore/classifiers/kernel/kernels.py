@@ -136,7 +136,7 @@ class KernelMatrix(torch.autograd.Function):
         return torch.from_numpy(matrix)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]  # torch has no types for it
+    @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         (x, y), by = ctx.xy, native(derivative)
         by_x = torch.from_numpy(ctx.pull_back(by)) if ctx.needs_input_grad[0] else None
@@ -308,7 +308,8 @@ class PartlyAdditiveKernel(LearnedKernel):
     @cached_property
     def _scale_alone(self) -> np.ndarray:
         """One over the length scales of the k_j, c."""
-        return native(self.together.scale / self.ratio)
+        scale: np.ndarray = native(self.together.scale / self.ratio)
+        return scale
 
     @cached_property
     def _split(self) -> "Split":
@@ -362,7 +363,8 @@ def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     left = np.concatenate([-2 * x, (x * x).sum(1, keepdims=True), np.ones((len(x), 1))], axis=1)
     right = np.concatenate([y, np.ones((len(y), 1)), (y * y).sum(1, keepdims=True)], axis=1)
     squared: np.ndarray = left @ right.T
-    return np.abs(squared, out=squared)  # of what is 0 rounding leaves either sign
+    np.abs(squared, out=squared)  # of what is 0 rounding leaves either sign
+    return squared
 
 
 # mean and standard deviation of the logarithm

@@ -146,7 +146,7 @@ class Deviation(torch.autograd.Function):
         return torch.as_tensor(std)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]  # torch has no types for it
+    @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, None, None, None]:
         return torch.as_tensor(ctx.pull_back(native(derivative))), None, None, None
 
@@ -168,7 +168,7 @@ class OfKernelMoments(torch.autograd.Function):
         return torch.from_numpy(value)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]  # torch has no types for it
+    @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, None, None, None]:
         return derivative[:, None] * ctx.gradient, None, None, None
 
