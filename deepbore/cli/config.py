@@ -142,7 +142,7 @@ _CLASS = re.compile(r"(?:Expected a dot import path string|Given value): ([\w.]+
 _OPTION = re.compile(r"[Uu]nrecognized arguments: --([\w.]+)")
 _INSIDE = "Problem with given class_path '"
 _NO_SETTING = re.compile(r"Option '([\w.]+)' is not accepted")
-_NO_CLASS = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
+_NO_CLASS = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'|No ([\w.]+) attribute (\w+)")  # of lazy_loader
 _STRANGER = re.compile(r"Import path ([\w.]+) does not correspond to a subclass of (\w+)")
 _KIND = re.compile(r"Expected a (.+?)\. Got value: (.*)|Subtypes: \[(.+)\][\s\S]*?Given value: (.*)")
 
@@ -178,7 +178,7 @@ def _explained_inside(key: str, message: str) -> str | None:
     name = path.rpartition(".")[2]
     said = said.lstrip()
     if missing := _NO_CLASS.match(said):
-        room, wrong = missing.groups()
+        room, wrong = filter(None, missing.groups())
         return f"{key}: there is no class {room}.{wrong}.{_like(wrong, _public(room))}"
     if missing := _NO_SETTING.match(said):
         if "." in missing[1]:  # of a nested part: jsonargparse has the same message for a wrong value
