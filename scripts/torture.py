@@ -239,7 +239,8 @@ def with_interrupts(run: Run, seed: int, seconds: float) -> dict[str, object]:
                 continue
 
     code = forked(interrupted)
-    return {"interrupts": int((run.folder / "count").read_text()), "ended": code}
+    count = run.folder / "count"
+    return {"interrupts": int(count.read_text() or 0) if count.exists() else 0, "ended": code}
 
 
 def cases(smoke: bool) -> Iterator[dict[str, object]]:
