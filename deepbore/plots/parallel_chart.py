@@ -51,7 +51,8 @@ class DeclaredScale:
     @classmethod
     def of(cls, declared: Mapping[str, Any], seen: Sequence[Any]) -> "DeclaredScale":
         """From a parameter's declaration; of a user's own type from the values that were seen."""
-        low, high = declared.get("low"), declared.get("high")
+        low: Any = declared.get("low")
+        high: Any = declared.get("high")
         if all(map(is_number, (low, high, *seen))) and low < high:
             step = declared.get("step") or (1 if declared.get("type") == "integer" else 0)
             return cls(float(low), float(high), declared.get("log") is True and low > 0, step=float(step))

@@ -595,7 +595,12 @@ class Study:
         """
         observations = self.observations
         with_budget = observations.budget is not None
-        about = {"objectives": observations.k, "task": task, "has_budget": with_budget, "drops": dropped(outside)}
+        about: dict[str, Any] = {
+            "objectives": observations.k,
+            "task": task,
+            "has_budget": with_budget,
+            "drops": dropped(outside),
+        }
         read = read_csv(path, self.space, value, **about)
         for results in [observations.appendable(results_for(self._state, **vars(each))) for each in read]:
             observations.append(results)
