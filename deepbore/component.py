@@ -129,6 +129,8 @@ def _setting(value: Any, path: str, kinds: tuple[type, ...]) -> Any:
         raise SettingError(f"a setting of {path} could not be written down: {value['unknown']}. Give the part itself.")
     if not kinds:
         raise SettingError(f"this setting of {path} is no part, but got {value!r:.100}. Give the part itself.")
+    if "class_path" not in value and len(records := [kind for kind in kinds if class_path(kind) in RECORDS]) == 1:
+        value = {"class_path": class_path(records[0]), "init_args": value}  # as in a configuration of version 0.1
     return _part(value, kinds)
 
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-ROUNDS, WARM_UP = 7, 2
+ROUNDS, WARM_UP = 9, 2
 PEERS = ("optuna-gp", "optuna-tpe", "botorch")
-SLOW = {"optuna-gp": 200, "optuna-tpe": 1000, "botorch": 20}  # observations up to which a peer is measured
+SLOW = {"optuna-gp": 200, "optuna-tpe": 1000, "botorch": 50}  # observations up to which a peer is measured
 RUN, TRIALS = 0, 60  # the "number of observations" of a whole run
 WANTED = [
     ("five reals", (RUN, 20, 50, 180, 1000, 100, 1_000_000)),

@@ -71,7 +71,8 @@ STEPS: list[Callable[[deepbore.Study], None]] = [
 
 def opened(path: Path) -> deepbore.Study:
     """The study of the run, new or loaded."""
-    return deepbore.Study(SPACE, seed=0, n_initial=8, journal=path, if_exists="load")
+    search = deepbore.RandomSearch(50)
+    return deepbore.Study(SPACE, seed=0, n_initial=11, candidates=search, journal=path, if_exists="load")
 
 
 def n_lines(path: Path) -> int:
@@ -206,7 +207,7 @@ def with_kills(run: Run, seed: int, seconds: float) -> dict[str, object]:
     """A run that is killed so often at random times, each time within the time of a whole run."""
     draw, kills = random.Random(seed), 0
     while kills < AT_ONCE:
-        if forked(run.go, kill_after=draw.uniform(0, seconds / 3)) != -signal.SIGKILL:
+        if forked(run.go, kill_after=draw.uniform(0, seconds / 12)) != -signal.SIGKILL:
             break
         kills += 1
     return {"kills": kills, "ended": forked(run.go)}
@@ -223,7 +224,7 @@ def with_interrupts(run: Run, seed: int, seconds: float) -> dict[str, object]:
             count += 1
             (run.folder / "count").write_text(str(count))
             if count < MANY:
-                signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.0005, 2 * seconds / len(STEPS)))
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + 2 * draw.random() ** 6 * seconds / len(STEPS))
             raise KeyboardInterrupt
 
         signal.signal(signal.SIGALRM, interrupt)

@@ -159,8 +159,12 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
             SettingError: if the classifier is bound to another space already.
         """
         if self.space is None:
-            self.space = space
-            self.build(space, outputs)
+            try:
+                self.space = space
+                self.build(space, outputs)
+            except BaseException:  # half built, as after an interrupt: the next call begins anew
+                self.space = None
+                raise
         elif self.space != space:
             raise SettingError("a classifier learns one space, but this one is bound to another. Make a new one.")
         return self

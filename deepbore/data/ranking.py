@@ -1,4 +1,4 @@
-"""The ranking of trials, and of the rows of a table. Light to import: looking at a run needs no NumPy.
+"""The ranking of trials, and of the rows of a table. Light to import: looking at a run of one objective needs no NumPy.
 
 Trials are ranked by feasibility, then by budget (the largest first), then by value, then by number. Infeasible trials
 are ranked by their violation (Deb 2000). Trials of earlier tasks are not compared with those of the run. For arrays of
@@ -71,11 +71,15 @@ def front(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> list[Tr
         trials: of one run; only those that may be the best count.
         directions: of their values.
     """
-    found: dict[tuple[float, ...], Trial] = {}
-    for values, trial in in_order(trials, directions).items():  # what beats one stands before it
-        if not any(all(a <= b for a, b in zip(other, values, strict=True)) for other in found):
-            found[values] = trial
-    return list(found.values())
+    ranked = in_order(trials, directions)
+    if not ranked:
+        return []
+    import numpy as np
+
+    from deepbore.data.array_ranking import non_dominated
+
+    on_front = non_dominated(np.array(list(ranked)))
+    return [trial for trial, stays in zip(ranked.values(), on_front, strict=True) if stays]
 
 
 def in_order(trials: Iterable[Trial], directions: tuple[Direction, ...]) -> dict[tuple[float, ...], Trial]:

@@ -38,11 +38,12 @@ NOISES = np.array([1e-6, 1e-4, 1e-2, 0.1, 0.5])  # of the variance
 
 # too bad
 FIRST, ORDINARY = 10, 6  # the first values, and how many of them have not diverged
+GAP = 4.0  # the ratio of distances from the best value between those that have, and those that have not
 FAR = (
     2.5  # the distance from the best value, in units of that of the worst ordinary one, beyond which a value is far off
 )
 NEIGHBOURS = 5  # nearest rows, most of which must be good and near
-NEAR, BEYOND = 0.2, 10  # distance times sqrt(d) up to which they are; where this does not count, in units as above
+NEAR, BEYOND = 0.2, 10  # distance over sqrt(d) up to which they are; distance from the best value beyond which all are
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def suspicion(table: "Table") -> Suspicion:
     """The suspicious values of a run, by each objective, and among the trials of each budget; none of preferences."""
     too_good: dict[int, None] = {}
     too_bad: set[int] = set()
-    for rows, values in () if table.by_preference else _groups(table):
+    for rows, values in _groups(table):
         x = Coordinates(table.space)(table.points[torch.from_numpy(rows)].cpu()).numpy() / math.sqrt(len(table.space))
         good = too_good_values(x, values)
         kept = np.delete(np.arange(len(rows)), good)
@@ -80,7 +81,12 @@ def suspicion(table: "Table") -> Suspicion:
 
 
 def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m)."""
+    """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m).
+
+    Utilities are not compared: they are no outcomes.
+    """
+    if table.by_preference:
+        return
     told = (table.status == Status.COMPLETE) & (table.tasks == 0)
     rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
     for compared, values in product(rungs, table.values.T):
@@ -180,9 +186,10 @@ def _matern(squared: np.ndarray) -> np.ndarray:
 def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Numbers of values (n) that are far worse than all ordinary ones, though most of their neighbours are good.
 
-    The ordinary values are the first ten without those that are far off: later ones are closer together. A value is far
-    off if its distance from the best one is more than 2.5 times that of the worst ordinary value. It is suspicious if
-    most of its five nearest neighbours are at most the median, and near unless it is beyond ten times that distance.
+    The ordinary values are the first ten, since later ones are closer together, without up to four that are four times
+    as far from the best one as the rest. A value is far off if its distance from the best one is more than 2.5 times
+    that of the worst ordinary value. It is suspicious if most of its five nearest neighbours are at most the median and
+    near; beyond ten times that distance they need not be near.
 
     Args:
         x: coordinates over sqrt(d), n x c.
@@ -192,7 +199,7 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
         return np.empty(0, dtype=int)
     distances = values / 2 - values.min() / 2  # of halves, which do not overflow
     ordinary = np.sort(distances[:FIRST])
-    ends = np.flatnonzero(ordinary[ORDINARY:] > FAR * ordinary[ORDINARY - 1 : -1])
+    ends = np.flatnonzero(ordinary[ORDINARY:] > GAP * ordinary[ORDINARY - 1 : -1])
     worst = ordinary[ORDINARY - 1 + ends[0]] if len(ends) else ordinary[-1]
     far = np.flatnonzero(distances > FAR * worst)
     is_good = values <= threshold(np.sort(values), 0.5)

@@ -270,7 +270,7 @@ def test_every_other_proposal_is_of_a_neglected_branch():
     study = told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4])
     for _ in range(4):
         (asked,) = study.ask()
-        study.tell(asked, 7.0)
+        study.tell(asked, 2.0)
     assert [each.params["model"] for each in study.trials[-4:]][::2] == ["b", "b"]
 
 

@@ -252,3 +252,25 @@ def test_a_handler_within_the_switch_of_the_default_dtype_neither_hangs_nor_chan
     finally:
         torch.set_default_dtype(torch.float32)
     assert at > 20
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+def test_an_interrupt_while_the_models_are_made_is_made_up_for(monkeypatch, at):
+    def begun():
+        study = Study(LINE, seed=0, n_initial=2)
+        study.add({"x": [0.1, 0.5, 0.8]}, [1.0, 2.0, 3.0])
+        return study
+
+    def interrupted(self, *args, **settings):
+        nonlocal count
+        count += 1
+        if count == at:
+            raise KeyboardInterrupt
+        return register(self, *args, **settings)
+
+    count, register, study = 0, torch.nn.Module.register_buffer, begun()
+    monkeypatch.setattr(torch.nn.Module, "register_buffer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study.ask()
+    monkeypatch.undo()
+    assert study.ask()[0].params == begun().ask()[0].params

@@ -82,7 +82,7 @@ def test_a_suspicious_value_ends_no_run(rule):
 
     def objective(params):
         told.append(params)
-        return -10.0 if len(told) == 9 else regret(params)
+        return -10.0 if len(told) == 12 else regret(params)
 
     study.optimize(objective, 23, stop_when=rule)
     assert len(study.trials) == 23

@@ -126,8 +126,8 @@ class StackedMLP(nn.Module):
             state.get(parameter, {}).update({name: each[own] for name, each in moments.get(parameter, {}).items()})
         try:
             yield own
-            trained = [ranks.whole(parameter.data) for parameter in whole]
-            moved = [{name: ranks.whole(optimizer.state[each][name]) for name in MOMENTS} for each in whole]
+            kept = [[each.data, *(optimizer.state[each][name] for name in MOMENTS)] for each in whole]
+            exchanged = iter(_of_all_ranks([tensor for tensors in kept for tensor in tensors], ranks))
         except BaseException:
             for parameter in whole:
                 optimizer.state.pop(parameter, None)
@@ -136,9 +136,9 @@ class StackedMLP(nn.Module):
         finally:
             for parameter, data in whole.items():
                 parameter.grad, parameter.data = None, data
-        for parameter, data, each in zip(whole, trained, moved, strict=True):
-            parameter.data.copy_(data)
-            optimizer.state[parameter].update(each)
+        for parameter in whole:
+            parameter.data.copy_(next(exchanged))
+            optimizer.state[parameter].update({name: next(exchanged).clone() for name in MOMENTS})
 
     def jacobian_factors(self, x: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """The output of a single member, and its derivative with respect to every layer's weights, as factors.
@@ -235,6 +235,13 @@ class Members(nn.Module):
                     for each, trained in zip(states, moved, strict=True):
                         each[name] = trained.clone()
         self.zero_grad(set_to_none=True)
+
+
+def _of_all_ranks(tensors: Sequence[Tensor], ranks: Ranks) -> list[Tensor]:
+    """Tensors of this rank's members, of one type, with those of all ranks (each m x ...), in one exchange."""
+    rows = ranks.whole(torch.cat([each.flatten(1) for each in tensors], dim=1))
+    parts = rows.split([each.shape[1:].numel() for each in tensors], dim=1)
+    return [part.reshape(-1, *each.shape[1:]) for part, each in zip(parts, tensors, strict=True)]
 
 
 def _exchanged(tensors: Sequence[Tensor | None], own: slice, ranks: Ranks) -> Tensor:
