@@ -29,13 +29,6 @@ def here(tmp_path, monkeypatch):
     return in_a_folder_with_train_py(tmp_path, monkeypatch)
 
 
-@pytest.fixture
-def warm_programs(monkeypatch):
-    """The user's programs are forked, which spares each its imports."""
-    monkeypatch.setattr(LightningCLIProblem, "isolated", False)
-    monkeypatch.setattr(subprocess, "Popen", forked.Popen)
-
-
 def test_tune_is_fit_with_a_problem(here):
     Path("space.yaml").write_text(yaml.safe_dump(SPACE))
     flags = ["--space", "space.yaml", "--metric", "val_loss", "--config", "a.yaml", "--config=b.yaml"]
@@ -112,7 +105,6 @@ def test_the_end_of_the_run_ends_the_training_too(here, sent):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm_programs")
 def test_the_example_is_tuned_fails_in_places_and_goes_on(tmp_path, monkeypatch, capsys):
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -142,7 +134,6 @@ def test_the_example_is_tuned_fails_in_places_and_goes_on(tmp_path, monkeypatch,
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm_programs")
 def test_bad_trials_end_early_and_the_best_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -201,7 +192,6 @@ def test_of_a_configuration_that_goes_on_the_last_two_checkpoints_are_kept(here,
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm_programs")
 def test_a_name_that_the_program_does_not_know_is_found_before_any_trial(tmp_path, monkeypatch, capsys):
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -252,7 +242,6 @@ def test_how_long_a_program_trains_stands_behind_the_dashes(tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm_programs")
 def test_an_argument_that_a_program_links_is_no_parameter(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(LINKED)
