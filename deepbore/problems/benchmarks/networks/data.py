@@ -57,7 +57,8 @@ def split(x: Any, y: Any, outputs: int | None = None, seed: int = 0) -> Split:
 def standardised(x: Any) -> np.ndarray:
     """Columns with mean 0 and standard deviation 1."""
     x = np.asarray(x, dtype=np.float64)
-    return (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1.0)
+    columns: np.ndarray = (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1.0)
+    return columns
 
 
 def _sklearn() -> Any:

@@ -51,7 +51,8 @@ def norm(params: Params, width: int, image: bool = False) -> list[nn.Module]:
 
 def perceptron(params: Params, data: Split) -> nn.Module:
     """Fully connected layers: width, depth, activation, norm and dropout."""
-    size, layers = math.prod(data.x.shape[1:]), [nn.Flatten()]
+    size = math.prod(data.x.shape[1:])
+    layers: list[nn.Module] = [nn.Flatten()]
     for _ in range(params.get("depth", 2)):
         layers += [nn.Linear(size, params["width"]), *norm(params, params["width"]), activation(params)]
         layers += [nn.Dropout(params["dropout"])] if "dropout" in params else []
@@ -110,19 +111,24 @@ class Sequence(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Sequences (n x t x f, or n x t tokens) -> outputs (n x outputs)."""
-        hidden = self.into(x)
+        hidden: Tensor = self.into(x)
         if self.kind == "convolution":
-            return self.out(self.body(hidden.mT).amax(-1))
-        if self.kind == "attention":
+            hidden = self.body(hidden.mT).amax(-1)
+        elif self.kind == "attention":
             hidden = hidden + self.places
             for layer in self.body:
                 hidden = layer(hidden)
-            return self.out(hidden[:, -1])
-        return self.out(self.body(hidden)[0][:, -1])
+            hidden = hidden[:, -1]
+        else:
+            hidden = self.body(hidden)[0][:, -1]
+        outputs: Tensor = self.out(hidden)
+        return outputs
 
 
 class Encoded(nn.Module):
     """A perceptron on numbers that are encoded first: by Fourier features, or with sines for activations."""
+
+    frequencies: Tensor  # of Fourier features
 
     def __init__(self, params: Params, data: Split):
         super().__init__()
@@ -132,9 +138,10 @@ class Encoded(nn.Module):
             frequencies = params["scale"] * torch.randn(size, params["features"])
             self.register_buffer("frequencies", frequencies)
             size = 2 * params["features"]
-        self.layers = nn.ModuleList([nn.Linear(size, width), nn.Linear(width, width), nn.Linear(width, data.outputs)])
+        layers = [nn.Linear(size, width), nn.Linear(width, width), nn.Linear(width, data.outputs)]
+        self.layers = nn.ModuleList(layers)
         if self.kind == "sine":
-            for number, layer in enumerate(self.layers):
+            for number, layer in enumerate(layers):
                 bound = 1 / size if number == 0 else math.sqrt(6 / width) / self.omega
                 nn.init.uniform_(layer.weight, -bound, bound)
 
@@ -144,7 +151,8 @@ class Encoded(nn.Module):
             x = torch.cat([(x @ self.frequencies).sin(), (x @ self.frequencies).cos()], -1)
         for layer in self.layers[:-1]:
             x = (self.omega * layer(x)).sin() if self.kind == "sine" else layer(x).relu()
-        return self.layers[-1](x)
+        outputs: Tensor = self.layers[-1](x)
+        return outputs
 
 
 class Factors(nn.Module):
@@ -153,18 +161,20 @@ class Factors(nn.Module):
     def __init__(self, params: Params, data: Split):
         super().__init__()
         sizes = [int(column.max()) + 1 for column in torch.cat([data.x, data.held_x]).unbind(1)]
-        self.factors = nn.ModuleList(nn.Embedding(size, params["rank"]) for size in sizes)
-        self.biases = nn.ModuleList(nn.Embedding(size, 1) for size in sizes)
-        for each in self.factors:
+        factors = [nn.Embedding(size, params["rank"]) for size in sizes]
+        biases = [nn.Embedding(size, 1) for size in sizes]
+        self.factors, self.biases = nn.ModuleList(factors), nn.ModuleList(biases)
+        for each in factors:
             nn.init.normal_(each.weight, std=params["initial"])
-        for each in self.biases:
+        for each in biases:
             nn.init.zeros_(each.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """Pairs (n x 2) -> ratings (n x 1)."""
         users, items = (each(column) for each, column in zip(self.factors, x.unbind(1), strict=True))
         biases = sum(each(column) for each, column in zip(self.biases, x.unbind(1), strict=True))
-        return (users * items).sum(-1, keepdim=True) + biases
+        ratings: Tensor = (users * items).sum(-1, keepdim=True) + biases
+        return ratings
 
 
 class Autoencoder(nn.Module):
@@ -188,4 +198,5 @@ class Autoencoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """n x f -> n x f."""
-        return self.layers(x)
+        outputs: Tensor = self.layers(x)
+        return outputs

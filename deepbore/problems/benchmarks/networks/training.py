@@ -21,7 +21,7 @@ def optimizer(weights: Iterator[nn.Parameter], params: Params) -> torch.optim.Op
     given: dict[str, Any] = {"lr": params["lr"], "weight_decay": params.get("weight_decay", 0.0)}
     if kind in ("adam", "adamw", "nadam", "radam"):
         betas = (params.get("beta1", 0.9), params.get("beta2", 0.999))
-        kinds = {
+        kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
             "adam": torch.optim.Adam,
             "adamw": torch.optim.AdamW,
             "nadam": torch.optim.NAdam,
@@ -47,11 +47,12 @@ def optimizer(weights: Iterator[nn.Parameter], params: Params) -> torch.optim.Op
 def factor(params: Params, done: float) -> float:
     """What the schedule multiplies the learning rate by, when a share `done` of the training is over."""
     kind = params.get("schedule", "constant")
-    warmup = params.get("warmup", 0.0)
+    warmup = float(params.get("warmup", 0.0))
     if done < warmup:
         return max(done, 0.01) / warmup
     if kind == "cosine":
-        return float(params.get("floor", 0.0)) + (1 - params.get("floor", 0.0)) * (1 + math.cos(math.pi * done)) / 2
+        floor = float(params.get("floor", 0.0))
+        return floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2
     if kind == "steps":
         return float(params["gamma"] ** math.floor(done * params["drops"]))
     if kind == "exponential":
@@ -71,7 +72,8 @@ def loss_of(params: Params, data: Split) -> Loss:
 
             def focal(outputs: Tensor, y: Tensor) -> Tensor:
                 each = cross_entropy(outputs, y, reduction="none", label_smoothing=smoothing)
-                return ((1 - (-each).exp()) ** params["focus"] * each).mean()
+                share: Tensor = (1 - (-each).exp()) ** params["focus"]
+                return (share * each).mean()
 
             return focal
         return lambda outputs, y: cross_entropy(outputs, y, label_smoothing=smoothing)
