@@ -279,6 +279,18 @@ def _is_one_process(trainer: Mapping[str, Any]) -> bool:
     return (is_one or on_cpu) and trainer.get("num_nodes", 1) == 1
 
 
+class _Parser(LightningArgumentParser):
+    """Lightning's parser, which takes any classifier: those in closed form are no LightningModules."""
+
+    def add_lightning_class_args(
+        self, lightning_class: Any, nested_key: str, subclass_mode: bool = False, required: bool = True
+    ) -> list[str]:
+        if lightning_class is Classifier:
+            added: list[str] = self.add_subclass_arguments(Classifier, nested_key, fail_untyped=False, required=True)
+            return added
+        return super().add_lightning_class_args(lightning_class, nested_key, subclass_mode, required)
+
+
 class RunCLI(LightningCLI):
     """LightningCLI with a problem, a loop and a run directory.
 
@@ -296,11 +308,12 @@ class RunCLI(LightningCLI):
 
     def __init__(self, args: Sequence[str]):
         super().__init__(
-            model_class=Classifier,
+            model_class=Classifier,  # type: ignore[arg-type]  # typed as a LightningModule, but `_Parser` takes it
             subclass_mode_model=True,
             datamodule_class=LabelSettings,
             args=list(args),
             run=False,
+            parser_class=_Parser,
             parser_kwargs={"exit_on_error": False, "prog": "deepbore fit", "parser_mode": MODE, "allow_abbrev": False},
             auto_configure_optimizers=False,
             seed_everything_default=False,  # the run's own stream is the only one
@@ -316,19 +329,11 @@ class RunCLI(LightningCLI):
         )
 
     def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
-        """Lightning's parser, which dumps a configuration with its texts as texts, and takes any classifier."""
+        """Lightning's parser, which dumps a configuration with its texts as texts, and knows every classifier."""
         parser = super().init_parser(**kwargs)
         for name in classifiers.__all__:  # --model KernelPLS is one of the classes that are imported
             getattr(classifiers, name)
         parser.dump = partial(dumped, parser.dump)  # `save` and --print_config call it
-        add = parser.add_lightning_class_args
-
-        def add_part(part: type, key: str, **settings: Any) -> list[str]:
-            if part is Classifier:  # those in closed form are no LightningModules
-                return parser.add_subclass_arguments(Classifier, key, fail_untyped=False, required=True)
-            return add(part, key, **settings)
-
-        parser.add_lightning_class_args = add_part
         return parser
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
