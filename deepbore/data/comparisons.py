@@ -87,7 +87,8 @@ class _Independent:
         return float(x @ x / 2)
 
     def gradient(self, x: np.ndarray, surprise: np.ndarray) -> np.ndarray:
-        return x - self._sums(surprise, -surprise)
+        slope: np.ndarray = x - self._sums(surprise, -surprise)
+        return slope
 
     def newton_step(self, weight: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """(I + s^2 D^T W D)^-1 g by conjugate gradients, preconditioned by the diagonal.

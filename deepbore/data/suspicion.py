@@ -208,4 +208,5 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     nearest = np.argsort(apart, axis=-1, kind="stable")[:, :NEIGHBOURS]
     is_near = (np.take_along_axis(apart, nearest, -1) <= NEAR**2) | (distances[far] > BEYOND * worst)[:, None]
     counts = is_good[nearest] & is_near
-    return far[2 * counts.sum(-1) > NEIGHBOURS]
+    suspicious: np.ndarray = far[2 * counts.sum(-1) > NEIGHBOURS]
+    return suspicious

@@ -67,10 +67,10 @@ class DeclaredScale:
             known = [k for k, choice in enumerate(self.choices) if choice == value and type(choice) is type(value)]
             known = known or [k for k, choice in enumerate(self.choices) if str(choice) == str(value)] or [0]
             return known[0] / (len(self.choices) - 1) if len(self.choices) > 1 else 0.5
-        value = min(max(float(value), self.low), self.high)
+        within = min(max(float(value), self.low), self.high)
         if not self.log:
-            return (value - self.low) / (self.high - self.low)
-        return math.log(value / self.low) / math.log(self.high / self.low)
+            return (within - self.low) / (self.high - self.low)
+        return math.log(within / self.low) / math.log(self.high / self.low)
 
     @property
     def ticks(self) -> list[Any]:

@@ -36,7 +36,7 @@ def considered_rows(batch: LabelledBatch, observations: Observations) -> Tensor:
     """
     newest = torch.arange(max(0, len(batch) - CONSIDERED), len(batch), device=batch.points.device)
     best = observations.best_rows(CONSIDERED).to(newest)
-    rows = torch.cat([best[best < len(batch)], newest]).unique()  # newer rows have no label yet
+    rows: Tensor = torch.cat([best[best < len(batch)], newest]).unique()  # newer rows have no label yet
     return rows[batch.learned[rows]]
 
 

@@ -194,7 +194,8 @@ class Choices(Problem):
         if self.interacts:
             first, second = self.lean
             total += 0.5 * first[params["one"]] * second[params["other"]] * self.differs(params)
-        return total + ROUGH * (1 - math.cos(waves))
+        loss: float = total + ROUGH * (1 - math.cos(waves))
+        return loss
 
     def differs(self, params: Params) -> bool:
         """Whether a level is not the best one."""
