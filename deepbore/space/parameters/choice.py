@@ -202,8 +202,9 @@ def _is_written(choice: Scalar, text: str) -> bool:
 
 def _is_near(value: Any, choice: Scalar) -> bool:
     """Whether a floating-point number is a choice, but for the rounding of another format."""
-    is_number = isinstance(choice, (int, float)) and not isinstance(choice, bool)
-    return is_number and isinstance(value, float) and math.isclose(value, choice, rel_tol=SLACK)
+    if not isinstance(choice, (int, float)) or isinstance(choice, bool):
+        return False
+    return isinstance(value, float) and math.isclose(value, choice, rel_tol=SLACK)
 
 
 def _as_float(text: str) -> float | None:
