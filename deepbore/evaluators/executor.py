@@ -1,6 +1,7 @@
 """`ExecutorEvaluator`: on any engine with the interface of `concurrent.futures`, with timeouts and retries."""
 
 import logging
+import math
 import pickle
 import time
 from abc import abstractmethod
@@ -59,8 +60,8 @@ class ParallelEvaluator(Evaluator):
 
     A trial fails by what its evaluation returned, raised, or took too long for. Whatever else an engine says of it is
     a *loss*: its worker died, was pre-empted or disconnected, or the engine has cancelled it. What is lost is tried
-    again. After `lost_retries` such retries the trial has failed if it is the cause: other trials came back
-    meanwhile, or it has killed a process in which it was alone. Otherwise the engine is: `collect` raises
+    again. After `lost_retries` such retries the trial has failed if it is the cause: another one, begun since its last
+    loss, came back, or it has killed a process in which it was alone. Otherwise the engine is: `collect` raises
     EvaluatorError, after all outcomes that are known, and the trial stays pending.
 
     If an executor breaks while it runs several trials, because one of them has killed its process, it does not say
@@ -86,8 +87,8 @@ class ParallelEvaluator(Evaluator):
         # calls that occupy a worker until they are done; with the executor of an attempt that was given up
         self.away: dict[Future[Any], Executor | None] = {}
         self._losses: Counter[int] = Counter()  # by trial
-        self._returned = 0  # outcomes that came back
-        self._returned_before: dict[int, int] = {}  # the latest loss of a trial
+        self._returned = -math.inf  # when the latest of the attempts that came back had started
+        self._lost_at: dict[int, float] = {}  # when a trial was lost for the last time
         self._error: BaseException | None = None  # ends the run, once the outcomes beside it are collected
 
     # --- what an engine defines --------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class ParallelEvaluator(Evaluator):
         self.running.clear()
         self._suspects.clear()
         self._losses.clear()
-        self._returned_before.clear()
+        self._lost_at.clear()
         self._error = None
 
     # --- within ------------------------------------------------------------------------------------------------------
@@ -231,13 +232,13 @@ class ParallelEvaluator(Evaluator):
             return self._lost(attempt, "the worker process died", is_its_own=self._error is None)
         error = CancelledError() if future.cancelled() else future.exception()
         if error is None:
-            self._returned += 1
+            self._returned = max(self._returned, attempt.started)
             return self._known(attempt, future.result())
         if isinstance(error, KeyboardInterrupt):  # Ctrl-C reached the worker, too: the trial has not failed
             self._queue.appendleft((trial, attempt.number))
             self._error = error
             return None
-        came_back = self._returned > self._returned_before.get(trial.id, self._returned)
+        came_back = self._returned > self._lost_at.get(trial.id, math.inf)
         was_cancelled = any("Cancelled" in each.__name__ for each in type(error).__mro__)  # also dask's and Ray's
         return self._lost(attempt, in_words(error), came_back and not was_cancelled)
 
@@ -267,7 +268,7 @@ class ParallelEvaluator(Evaluator):
         """
         trial = attempt.trial
         self._losses[trial.id] += 1
-        self._returned_before[trial.id] = self._returned
+        self._lost_at[trial.id] = time.monotonic()
         times = self._losses[trial.id]
         if times > self.lost_retries and is_its_own:
             self._losses[trial.id] -= 1  # this attempt is counted by its number

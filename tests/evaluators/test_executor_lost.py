@@ -140,11 +140,12 @@ class Engine(ThreadPoolExecutor):
 
     Args:
         loses: number of the call, and its trial -> an error, "cancel", or None for a call that is well.
+        after: seconds that an error takes.
     """
 
-    def __init__(self, loses):
+    def __init__(self, loses, after=0.0):
         super().__init__(4)
-        self.loses, self.lock, self.count = loses, threading.Lock(), 0
+        self.loses, self.after, self.lock, self.count = loses, after, threading.Lock(), 0
 
     def submit(self, function, /, objective, trial, *more):
         with self.lock:
@@ -158,6 +159,8 @@ class Engine(ThreadPoolExecutor):
             future.set_running_or_notify_cancel()
         elif isinstance(trouble, RuntimeError):
             raise trouble
+        elif self.after:
+            threading.Timer(self.after, future.set_exception, [trouble]).start()
         else:
             future.set_exception(trouble)
         return future
@@ -201,11 +204,16 @@ def test_a_run_whose_engine_is_gone_ends_and_leaves_its_trials_pending(trouble, 
     assert [trial.value for trial in again.trials] == [trial.params["x"] for trial in study.trials]
 
 
+def in_a_while(params):
+    time.sleep(0.06)
+    return params["x"]
+
+
 def test_a_trial_that_is_lost_each_time_while_others_come_back_has_failed():
-    with Engine(lambda _, trial: KilledWorker("of many") if trial == 2 else None) as engine:
+    with Engine(lambda _, trial: KilledWorker("of many") if trial == 2 else None, after=0.2) as engine:
         study = Study(LINE, seed=0, n_initial=20)
         with pytest.warns(EvaluationWarning, match=r"trial 2 failed .*KilledWorker: of many \(attempt 4\)"):
-            study.optimize(ExecutorEvaluator(x, engine, workers=2, lost_retries=3, retries=5), 12)
+            study.optimize(ExecutorEvaluator(in_a_while, engine, workers=2, lost_retries=3, retries=5), 20)
     assert [trial.id for trial in study.trials if trial.value is None] == [2]
 
 
