@@ -140,7 +140,7 @@ def _is_too_good(at: np.ndarray, value: float, x: np.ndarray, values: np.ndarray
     apart = np.square(x - at).sum(-1)
     near = np.argsort(apart, kind="stable")[:NEAREST]
     labels, apart, x = labels[near], apart[near], x[near]
-    if labels[:CLOSE].max() >= label / 2:
+    if labels[_nearest(apart, CLOSE)].max() >= label / 2:
         return False
     mean, deviation = _predicted(apart, x, labels)
     return bool(label - mean > max(CLAIM, SURE * (1 + FEW / len(near)) * max(deviation, LEAST)))
@@ -187,9 +187,10 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Numbers of values (n) that are far worse than all ordinary ones, though most of their neighbours are good.
 
     The ordinary values are the first ten, since later ones are closer together, without up to four that are four times
-    as far from the best one as the rest. A value is far off if its distance from the best one is more than 2.5 times
-    that of the worst ordinary value. It is suspicious if most of its five nearest neighbours are at most the median and
-    near; beyond ten times that distance they need not be near.
+    as far from the best one as the rest; and half of all values, since earlier results may be sorted. A value is far
+    off if its distance from the best one is more than 2.5 times that of the worst ordinary value. It is suspicious if
+    most of its five nearest neighbours are at most the median and near; beyond ten times that distance they need not be
+    near. Neighbours that are as far as the fifth count, too.
 
     Args:
         x: coordinates over sqrt(d), n x c.
@@ -200,13 +201,20 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     distances = values / 2 - values.min() / 2  # of halves, which do not overflow
     ordinary = np.sort(distances[:FIRST])
     ends = np.flatnonzero(ordinary[ORDINARY:] > GAP * ordinary[ORDINARY - 1 : -1])
-    worst = ordinary[ORDINARY - 1 + ends[0]] if len(ends) else ordinary[-1]
+    worst = max(ordinary[ORDINARY - 1 + ends[0]] if len(ends) else ordinary[-1], np.median(distances))
+    if worst == 0:  # values that tie say nothing of distances
+        return np.empty(0, dtype=int)
     far = np.flatnonzero(distances > FAR * worst)
     is_good = values <= threshold(np.sort(values), 0.5)
     apart = np.square(x[far][:, None] - x).sum(-1)
     apart[np.arange(len(far)), far] = math.inf
-    nearest = np.argsort(apart, axis=-1, kind="stable")[:, :NEIGHBOURS]
-    is_near = (np.take_along_axis(apart, nearest, -1) <= NEAR**2) | (distances[far] > BEYOND * worst)[:, None]
-    counts = is_good[nearest] & is_near
-    suspicious: np.ndarray = far[2 * counts.sum(-1) > NEIGHBOURS]
+    is_near = (apart <= NEAR**2) | (distances[far] > BEYOND * worst)[:, None]
+    around = _nearest(apart, NEIGHBOURS)
+    suspicious: np.ndarray = far[2 * (around & is_near & is_good).sum(-1) > around.sum(-1)]
     return suspicious
+
+
+def _nearest(apart: np.ndarray, count: int) -> np.ndarray:
+    """Which rows are the nearest ones, at least `count` of them: all of those that are as far as the last (... x n)."""
+    nearest: np.ndarray = apart <= np.sort(apart, axis=-1)[..., count - 1 : count]
+    return nearest
