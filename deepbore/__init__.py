@@ -5,7 +5,7 @@ evaluate there next.
 
 The house, and a module imports only from rooms on its left:
 
-    errors, validation, component, compute < space < data < labels < classifiers < acquisition < candidates
+    text < errors, validation, component, compute < space < data < labels < classifiers < acquisition < candidates
         < strategies < worker, evaluators < loop < study < cli
     beside them: problems, plots, integrations, testing
 

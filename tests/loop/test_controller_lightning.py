@@ -29,11 +29,11 @@ OURS = {"trials", "failed_trials", "best_value", "tau", "seconds_per_suggestion"
 CLASSIFIERS_OWN = {"loss", "accuracy", "calibration_error", "auroc"}
 
 
-def run(objective, callbacks=(), n_trials=None, classifier=None, labels=None, n_initial=5, **settings):
+def run(objective, callbacks=(), n_trials=None, classifier=None, labels=None, n_initial=5, max_failures=20, **settings):
     """One fit of an ordinary trainer; returns trainer, classifier and study."""
     study = Study(PLANE, classifier=classifier, labels=labels, n_initial=n_initial)
     trainer = quiet_trainer(callbacks=list(callbacks), **settings)
-    study.optimize(objective, n_trials, trainer=trainer)
+    study.optimize(objective, n_trials, trainer=trainer, max_failures=max_failures)
     return trainer, study.classifier, study
 
 
@@ -61,7 +61,7 @@ def test_early_stopping_does_not_mind_a_run_without_iterations(n_trials):
 
 def test_early_stopping_ends_a_run_in_which_everything_fails():
     with pytest.warns(RuntimeWarning, match="failed"):
-        trainer, _, data = run(lambda params: 1 / 0, [EarlyStopping("best_value")])
+        trainer, _, data = run(lambda params: 1 / 0, [EarlyStopping("best_value")], max_failures=None)
     assert trainer.current_epoch == 3  # its patience: NaN is no improvement, but a value may still come
     assert data.observations.n_failed == 5 + 3
 

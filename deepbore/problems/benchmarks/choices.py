@@ -160,7 +160,7 @@ class Choices(Problem):
     Example:
         >>> problem = Choices("nested")
         >>> problem.space.names[:7]
-        ['x0', 'x1', 'n', 'model', 'kernel', 'k0_x', 'k1_x']
+        ['x0', 'x1', 'n', 'model', 'm0_x', 'm1_x', 'm1_y']
         >>> problem(problem.best)
         0.0
     """
