@@ -20,7 +20,7 @@ from typing import Any
 
 import lazy_loader
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 FORMER = {"Ambitious": "deepbore.candidates", "Suggester": "deepbore.study"}  # old name -> module that maps it
 
