@@ -202,6 +202,10 @@ class NoiselessRows:
     coefficients: Tensor
     shift: Tensor
 
+    def to(self, device: torch.device) -> "NoiselessRows":
+        """The same on a device."""
+        return NoiselessRows(self.root.to(device), self.coefficients.to(device), self.shift.to(device))
+
 
 def noiseless_scenarios(
     covariance: Tensor, root: Tensor, z: Tensor, regularisation: float, may_be_best: Tensor
