@@ -9,7 +9,7 @@ from torch import Tensor
 
 from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.classifiers.posterior import MomentFormula
-from deepbore.compute.arrays import Array, module_of, special_of
+from deepbore.compute.arrays import Array, module_of, scalar, special_of
 from deepbore.labels.constraints import BORDER, some_kept
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -97,7 +97,7 @@ class Feasibility:
 
     def log_probability(self, points: Tensor) -> Tensor:
         """Points (n x d) -> log P(feasible) (n), with gradients."""
-        known = zip(self._fitted, self._prior.tolist(), strict=True)
+        known = zip(self._fitted, map(scalar, self._prior), strict=True)
         each = [self._models[key].posterior(points).of_moments(log_chance_above(-prior)) for key, prior in known]
         return torch.stack(each).sum(0)
 
@@ -125,10 +125,13 @@ class Feasibility:
             self._model(key, space).theta.copy_(theta)
 
 
-def log_chance_above(border: float) -> MomentFormula:
+def log_chance_above(border: Array) -> MomentFormula:
     """log Phi(u) with u = (m - border) / s.
 
     With q = phi(u) / Phi(u) its derivatives are q / s in m and -q u / s in s.
+
+    Args:
+        border: a scalar.
     """
 
     def formula(mean: Array, std: Array) -> tuple[Array, Array, Array]:

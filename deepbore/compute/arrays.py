@@ -9,12 +9,23 @@ import torch
 from torch import Tensor
 
 Array: TypeAlias = Any  # np.ndarray, or a tensor on an accelerator: formulas are written once for both
+NATIVE = "cpu"  # the type of device whose tensors NumPy computes with; tests that emulate an accelerator change it
+
+
+def is_native(tensor: Tensor) -> bool:
+    """Whether NumPy computes with a tensor, which is on the CPU."""
+    return tensor.device.type == NATIVE
 
 
 def native(tensor: Tensor) -> Array:
     """A tensor without its gradient, as an array of NumPy if it is on the CPU."""
     tensor = tensor.detach()
-    return tensor.numpy() if tensor.device.type == "cpu" else tensor
+    return tensor.numpy() if is_native(tensor) else tensor
+
+
+def scalar(tensor: Tensor) -> Array:
+    """A tensor of one number as a float if it is on the CPU; on an accelerator as it is, without waiting for it."""
+    return float(tensor) if is_native(tensor) else tensor.detach()
 
 
 def module_of(array: Array) -> ModuleType:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import torch
@@ -26,8 +27,10 @@ from deepbore.candidates import Search
 from deepbore.candidates.batches import log_penalty
 from deepbore.candidates.local import adam_ascent
 from deepbore.candidates.papers.svgd import LBFGS, Adadelta, stein_direction, tail_weights
+from deepbore.classifiers.feasibility import Feasibility
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MembersPosterior
+from deepbore.compute import arrays
 from deepbore.compute.torch_state import clean_torch_state
 from deepbore.loop.engine import Engine
 from deepbore.loop.quiet import quiet
@@ -69,6 +72,12 @@ def trained(request):
     return fit(HEADS[request.param](), data, epochs=2), data.observations
 
 
+@pytest.fixture
+def accelerated(monkeypatch):
+    """The arithmetic of an accelerator on the CPU, where NumPy would compute otherwise; chunks stay small."""
+    monkeypatch.setattr(arrays, "NATIVE", None)
+
+
 def entries(candidates, trained, q):
     classifier, observations = trained
     search = Search(
@@ -96,6 +105,7 @@ SHORTLIST = {"GreedyBatch", "ThompsonBatch"}  # choose among the first 1000 new 
 LOOKS = 10 * D  # entries a row takes to be looked at: moved once; each column is decoded twice, in some steps
 
 
+@pytest.mark.usefixtures("accelerated")
 @pytest.mark.parametrize("q", [pytest.param(1, marks=pytest.mark.slow), 8])
 @pytest.mark.parametrize("name", SEARCHES)
 def test_only_what_the_walk_looks_at_leaves_the_device(trained, name, q):
@@ -105,6 +115,7 @@ def test_only_what_the_walk_looks_at_leaves_the_device(trained, name, q):
     assert few <= LOOKS * (rows + max(16, q)) + 10
 
 
+@pytest.mark.usefixtures("accelerated")
 @pytest.mark.parametrize("name", ["MultiStartLBFGS", "BoTorchBatch"])
 def test_of_scipys_steps_only_the_climbers_leave_the_device(trained, name):
     def moved(n):
@@ -178,6 +189,58 @@ def test_improvement_stays_on_the_posteriors_device():
     with fake_device() as there:
         posterior = MembersPosterior(there(3, 7), Link.IDENTITY)
         assert LogExpectedImprovement()(posterior, there()).device.type == "cuda"
+
+
+def kernel_model(kind, data):
+    """A fitted `KernelPLS`, as one of the models that it can be."""
+    model = fit(KernelPLS(noisy=kind == "noisy"), data, epochs=1)
+    model.prefers_additive = kind == "additive"
+    if kind == "noisy":
+        model.theta[-1] = 0.0
+        model._update_noiseless()
+    assert (model.posterior(data.observations.points).noiseless is not None) == (kind == "noisy")
+    return model
+
+
+@pytest.mark.parametrize("acquisition", [LogExpectedImprovement(), UpperConfidenceBound(1.0)])
+@pytest.mark.parametrize("kind", ["usual", "additive", "noisy"])
+@pytest.mark.parametrize("name", ["continuous", "mixed"])
+def test_what_kernels_predict_and_its_gradients_stay_on_one_device(name, kind, acquisition):
+    model = kernel_model(kind, toy_data(TOY_SPACES[name], 30)).to("meta")  # where nothing can be read, or waited for
+    points = torch.empty(6, len(TOY_SPACES[name]), dtype=torch.float64, device="meta", requires_grad=True)
+    values = acquisition(model.posterior(points), model.best_label)
+    (gradient,) = torch.autograd.grad(values.sum(), points)
+    assert (values.device.type, gradient.device.type) == ("meta", "meta")
+    assert (values.shape, gradient.shape) == ((6,), points.shape)
+
+
+def test_the_chance_that_constraints_are_kept_stays_on_one_device():
+    batch, feasibility = toy_data(SPACE, 30).batch(), Feasibility()
+    constraints = batch.points[:, :2] - 2 / 3
+    feasibility.fit(replace(batch, constraints=constraints), SPACE, torch.Generator().manual_seed(0))
+    for model in feasibility._models.values():
+        model.to("meta")
+    feasibility._prior = feasibility._prior.to("meta")
+    points = torch.empty(6, D, dtype=torch.float64, device="meta", requires_grad=True)
+    values = feasibility.log_probability(points)
+    (gradient,) = torch.autograd.grad(values.sum(), points)
+    assert (values.device.type, gradient.device.type) == ("meta", "meta")
+
+
+@pytest.mark.parametrize("acquisition", [LogExpectedImprovement(), UpperConfidenceBound(1.0)])
+@pytest.mark.parametrize("kind", ["usual", "additive", "noisy"])
+def test_the_arithmetic_of_accelerators_gives_the_same_values_and_gradients(monkeypatch, kind, acquisition):
+    model, points = kernel_model(kind, toy_data(SPACE, 30)), SPACE.sobol(50, seed=1)
+
+    def found():
+        moved = points.clone().requires_grad_(True)
+        values = acquisition(model.posterior(moved), model.best_label)
+        return values.detach(), torch.autograd.grad(values.sum(), moved)[0]
+
+    usual = found()
+    monkeypatch.setattr(arrays, "NATIVE", None)
+    for one, other in zip(usual, found(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
 
 
 @FAKES_A_GPU

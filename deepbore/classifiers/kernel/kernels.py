@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deepbore.compute.arrays import Array, native
+from deepbore.compute.arrays import Array, is_native, native
 from deepbore.space import SearchSpace, features
 
 TINY = 1e-20
@@ -101,7 +101,7 @@ class LearnedKernel(ABC):
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """n x c and m x c -> n x m, with gradients."""
-        if x.device.type != "cpu" or any(each.requires_grad for each in self.hyperparameters):
+        if not is_native(x) or any(each.requires_grad for each in self.hyperparameters):
             return self.by_torch(x, y)
         matrix: Tensor = KernelMatrix.apply(x, y, self)
         return matrix

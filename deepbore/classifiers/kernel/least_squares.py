@@ -264,8 +264,9 @@ class BaseKernelPLS(Classifier):
         """What posteriors are computed from, made once for each fit and device."""
         if self._known is None or self._known.x is not self._x:
             kernel, regularisation = self._kernel(self.theta), self.theta[-1].exp()
+            noiseless = self._noiseless and self._noiseless.to(self._x.device)
             self._known = KernelModel(
-                kernel, self._x, self._root, self._coefficients, regularisation, self._information, self._noiseless
+                kernel, self._x, self._root, self._coefficients, regularisation, self._information, noiseless
             )
         return self._known
 
@@ -312,7 +313,8 @@ class PartlyAdditivePLS(BaseKernelPLS):
 
     def _kernel(self, theta: Tensor) -> Kernel:
         together = ScaledKernel(self.function, (-theta[:-4]).exp()[self.coordinates.owner], theta[-2].exp())
-        return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), self.groups)
+        groups = tuple(own.to(theta.device) for own in self.groups)
+        return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), groups)
 
 
 LIKELY = 0.5  # predicted probability of success above which a failure counts as random

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from deepbore.classifiers.kernel.kernels import Kernel, LearnedKernel
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, MomentFormula, Noiseless
-from deepbore.compute.arrays import Array, module_of, native
+from deepbore.compute.arrays import Array, is_native, module_of, native, scalar
 
 JITTER = 1e-10
 SCENARIOS = 32  # samples of the labels without noise
@@ -70,7 +70,7 @@ class KernelPosterior(GaussianPosterior):
         return self._k @ self.model.coefficients - self._lowered_by
 
     def of_moments(self, formula: MomentFormula) -> Tensor:
-        if not isinstance(self.model.kernel, LearnedKernel) or self.x.device.type != "cpu":
+        if not isinstance(self.model.kernel, LearnedKernel) or not is_native(self.x):
             return super().of_moments(formula)
         value: Tensor = OfKernelMoments.apply(self.x, self._lowered_by, self.model, formula)
         return value
@@ -133,7 +133,7 @@ def deviation(k: Tensor, root: Tensor, amplitude: Tensor, least: float) -> Tenso
         amplitude: a scalar.
         least: the least variance.
     """
-    std: Tensor = Deviation.apply(k, root, float(amplitude), least)
+    std: Tensor = Deviation.apply(k, root, scalar(amplitude), least)
     return std
 
 
@@ -141,7 +141,7 @@ class Deviation(torch.autograd.Function):
     """`deviation` as a function of torch."""
 
     @staticmethod
-    def forward(ctx: Any, k: Tensor, root: Tensor, amplitude: float, least: float) -> Tensor:
+    def forward(ctx: Any, k: Tensor, root: Tensor, amplitude: float | Tensor, least: float) -> Tensor:
         std, ctx.pull_back = deviation_by_hand(native(k), native(root), amplitude, least)
         return torch.as_tensor(std)
 
@@ -173,7 +173,7 @@ class OfKernelMoments(torch.autograd.Function):
         return derivative[:, None] * ctx.gradient, None, None, None
 
 
-def deviation_by_hand(k: Array, root: Array, amplitude: float, least: float) -> tuple[Array, Callable[[Array], Array]]:
+def deviation_by_hand(k: Array, root: Array, amplitude: Array, least: float) -> tuple[Array, Callable[[Array], Array]]:
     """`deviation`, and a function from a derivative in it to that in k: d std / dk = -R^T R k / std."""
     explained = times_transposed(k, root)
     variance = amplitude - (explained * explained).sum(1)
@@ -201,6 +201,10 @@ class NoiselessRows:
     root: Tensor
     coefficients: Tensor
     shift: Tensor
+
+    def to(self, device: torch.device) -> "NoiselessRows":
+        """The same on a device."""
+        return NoiselessRows(self.root.to(device), self.coefficients.to(device), self.shift.to(device))
 
 
 def noiseless_scenarios(
