@@ -101,8 +101,16 @@ class Merged(LabelledObservations):
 class Player(Callback):
     """Chooses and observes a point at the end of each epoch: a step of the bandit."""
 
-    def __init__(self, method: str, task: Task, observations: Observations, generator: torch.Generator):
-        self.method, self.task, self.observations, self.generator = method, task, observations, generator
+    def __init__(
+        self,
+        method: str,
+        task: Task,
+        observations: Observations,
+        classifier: KernelPLS,
+        generator: torch.Generator,
+    ):
+        self.method, self.task, self.observations = method, task, observations
+        self.classifier, self.generator = classifier, generator
         self.regret: list[float] = []
         self.observe(int(torch.randint(POINTS, (1,), generator=generator)))
 
@@ -114,8 +122,7 @@ class Player(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One step; ties, such as BORE's while no label is 1, are broken at random."""
-        assert isinstance(pl_module, KernelPLS)
-        value = self.value(pl_module)
+        value = self.value(self.classifier)
         best = (value == value.max()).nonzero().squeeze(-1)
         self.observe(int(best[torch.randint(len(best), (1,), generator=self.generator)]))
 
@@ -135,8 +142,8 @@ def play(method: str, seed: int, steps: int) -> Array:
     """Instant regrets of one trial (steps)."""
     task = Task.drawn(torch.Generator().manual_seed(seed))
     observations = Observations(SPACE)
-    player = Player(method, task, observations, torch.Generator().manual_seed(1000 + seed))
     classifier = KernelPLS("rbf", LENGTH_SCALE, LAMBDA[method], rows=POINTS, iterations=1)
+    player = Player(method, task, observations, classifier, torch.Generator().manual_seed(1000 + seed))
     trainer = new_trainer()
     with listening(trainer, player):
         run(trainer, module_of([classifier]), Merged(observations, Scores(method)), steps - 1)

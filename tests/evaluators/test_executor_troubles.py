@@ -275,7 +275,7 @@ def test_the_pool_in_its_place_takes_as_few_tasks_a_process(tmp_path):
         evaluator = db.ExecutorEvaluator(partial(own_process, tmp_path / "died"), pool)
         trials = db.minimize(evaluator, SQUARE, 4, seed=0).study.trials
     values = [trial.value for trial in trials if trial.value is not None]
-    assert len(set(values)) == len(values) == 3
+    assert len(set(values)) == len(values) == 4  # what was lost is tried again
 
 
 def dies_once(mark, params):
