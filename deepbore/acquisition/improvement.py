@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 from deepbore.acquisition.base import Acquisition
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MomentFormula, OfMoments, Posterior
-from deepbore.compute.arrays import Array, module_of, native, special_of
+from deepbore.compute.arrays import Array, as_tensor, module_of, native, special_of
 
 FAR = -1 + 1e-12  # u Phi(u) / phi(u), from where on its distance from -1 is lost and h'(u) / h(u) is -u
 HIGH = 5.0  # u from where on h is computed directly: Phi / phi overflows beyond 37
@@ -89,12 +89,12 @@ class LogH(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor) -> Tensor:
         value, ctx.q = log_h_and_slope(native(u))
-        return torch.as_tensor(value)
+        return as_tensor(value)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> Tensor:
-        return torch.as_tensor(native(derivative) * ctx.q)
+        return as_tensor(native(derivative) * ctx.q)
 
 
 def log_h_and_slope(u: Array) -> tuple[Array, Array]:

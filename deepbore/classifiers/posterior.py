@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from deepbore.classifiers.link import Link
-from deepbore.compute.arrays import Array, native
+from deepbore.compute.arrays import Array, as_tensor, native
 from deepbore.errors import SettingError
 
 # means and standard deviations (n each) -> values of n points, and their derivatives in the means and in the deviations
@@ -101,13 +101,13 @@ class OfMoments(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mean: Tensor, std: Tensor, formula: MomentFormula) -> Tensor:
         value, ctx.by_mean, ctx.by_std = formula(native(mean), native(std))
-        return torch.as_tensor(value)
+        return as_tensor(value)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, Tensor, None]:
         by = native(derivative)
-        return torch.as_tensor(by * ctx.by_mean), torch.as_tensor(by * ctx.by_std), None
+        return as_tensor(by * ctx.by_mean), as_tensor(by * ctx.by_std), None
 
 
 class MeanOnlyPosterior(Posterior):

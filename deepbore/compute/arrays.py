@@ -23,6 +23,11 @@ def native(tensor: Tensor) -> Array:
     return tensor.numpy() if is_native(tensor) else tensor
 
 
+def as_tensor(array: Array) -> Tensor:
+    """An array as a tensor where it is, without a copy, whatever the default device is."""
+    return array if isinstance(array, Tensor) else torch.as_tensor(array, device="cpu")
+
+
 def scalar(tensor: Tensor) -> Array:
     """A tensor of one number as a float if it is on the CPU; on an accelerator as it is, without waiting for it."""
     return float(tensor) if is_native(tensor) else tensor.detach()

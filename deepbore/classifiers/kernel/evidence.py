@@ -11,7 +11,7 @@ from torch import Tensor
 
 from deepbore.classifiers.kernel.kernels import FEW, WITH_SLOPE, Kernel, Split
 from deepbore.classifiers.kernel.posterior import JITTER
-from deepbore.compute.arrays import Array, like, module_of, native, on_cpu
+from deepbore.compute.arrays import Array, as_tensor, like, module_of, native, on_cpu
 
 FAILED = 1e10  # the value where the covariance has no Cholesky factor
 
@@ -230,7 +230,7 @@ class AutogradGram:
             gram = self.kernel(at)(self.x, self.x)
 
         def pull_back(derivative: Array) -> list[Array]:
-            inner = torch.as_tensor(derivative).to(gram)
+            inner = as_tensor(derivative).to(gram)
             return [torch.autograd.grad(gram, at, inner)[0][:-2]]
 
         return native(gram.detach().clone()), pull_back

@@ -37,7 +37,7 @@ from deepbore.classifiers.kernel.posterior import (
     noiseless_scenarios,
 )
 from deepbore.classifiers.link import Link
-from deepbore.compute.arrays import native
+from deepbore.compute.arrays import as_tensor, native
 from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -243,7 +243,7 @@ class BaseKernelPLS(Classifier):
             found = (evidence or self._evidence()).root(self.theta.cpu().numpy())
         if found is None:
             raise LinAlgError("the Gram matrix is not positive definite")
-        root = torch.as_tensor(found).contiguous()  # root^T root = (K_t + lambda I)^-1
+        root = as_tensor(found).contiguous()  # root^T root = (K_t + lambda I)^-1
         information = -root.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
         self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
 

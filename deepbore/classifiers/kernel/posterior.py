@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from deepbore.classifiers.kernel.kernels import Kernel, LearnedKernel
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import GaussianPosterior, MomentFormula, Noiseless
-from deepbore.compute.arrays import Array, is_native, module_of, native, scalar
+from deepbore.compute.arrays import Array, as_tensor, is_native, module_of, native, scalar
 
 JITTER = 1e-10
 SCENARIOS = 32  # samples of the labels without noise
@@ -143,12 +143,12 @@ class Deviation(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, k: Tensor, root: Tensor, amplitude: float | Tensor, least: float) -> Tensor:
         std, ctx.pull_back = deviation_by_hand(native(k), native(root), amplitude, least)
-        return torch.as_tensor(std)
+        return as_tensor(std)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, None, None, None]:
-        return torch.as_tensor(ctx.pull_back(native(derivative))), None, None, None
+        return as_tensor(ctx.pull_back(native(derivative))), None, None, None
 
 
 class OfKernelMoments(torch.autograd.Function):
