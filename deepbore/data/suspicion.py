@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from scipy.linalg import solve_triangular
+from torch import Tensor
 
 from deepbore.data.array_ranking import threshold
 from deepbore.data.trial import Status
@@ -90,13 +91,22 @@ def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
     told = (table.status == Status.COMPLETE) & (table.tasks == 0)
     rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
     for compared, values in product(rungs, table.values.T):
-        rows = compared.nonzero().squeeze(-1)
-        if len(rows) <= FEWEST:
-            continue
-        if len(rows) > 2 * CONSIDERED:
-            best = table.least(values.masked_fill(~compared, math.inf), CONSIDERED)
-            rows = torch.cat([rows[:FIRST], best, rows[-CONSIDERED:]]).unique()
-        yield rows.cpu().numpy(), values[rows].cpu().numpy()
+        rows = _considered(table, compared, values)
+        if len(rows) > FEWEST:
+            yield rows.cpu().numpy(), values[rows].cpu().numpy()
+
+
+def _considered(table: "Table", compared: Tensor, values: Tensor) -> Tensor:
+    """Of the compared rows (n booleans) all of few; of many the first ones, the best and the newest: their numbers."""
+    most = 2 * CONSIDERED
+    if len(values) <= most:
+        return compared.nonzero().squeeze(-1)
+    first = compared[:most].nonzero().squeeze(-1)[:FIRST]
+    newest = len(values) - most + compared[-most:].nonzero().squeeze(-1)[-CONSIDERED:]
+    has_others = table.budget is not None or table.statistics.task_names or table.statistics.n_withdrawn
+    of_these = values.masked_fill(~compared, math.inf) if has_others else values  # NaN where nothing was told
+    rows: Tensor = torch.cat([first, table.least(of_these, CONSIDERED), newest]).unique()
+    return rows
 
 
 # --- too good --------------------------------------------------------------------------------------------------------
