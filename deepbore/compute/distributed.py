@@ -1,5 +1,6 @@
 """`Ranks`: the processes of a distributed run, what they exchange, and whether they live."""
 
+import atexit
 import logging
 import pickle
 import threading
@@ -21,6 +22,7 @@ T = TypeVar("T")
 EVALUATION = timedelta(days=30)  # timeout of the group: others wait while one rank evaluates
 PATIENCE = 90.0  # seconds without a sign of life after which a rank is lost
 SLICE = 0.5  # seconds between two looks at the other ranks
+GRACE = 5.0  # seconds that the end of the program waits for a beat
 log = logging.getLogger(__name__)
 
 
@@ -47,7 +49,9 @@ class Heartbeat:
         self._seen: dict[int | None, int] = {}  # as they were at the latest look; None for the store itself
         self._silent: dict[int | None, float] = dict.fromkeys([*self._others, None], 0.0)
         self._is_over = threading.Event()
-        threading.Thread(target=self._beat, daemon=True).start()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread.start()
+        atexit.register(self.end)
 
     @classmethod
     def of_program(cls) -> "Heartbeat":
@@ -56,9 +60,14 @@ class Heartbeat:
         if latest is not None and latest.store is store:
             return latest
         if latest is not None:
-            latest._is_over.set()
+            latest.end()
         Heartbeat._latest = cls(store, distributed.get_rank(), distributed.get_world_size(), patience_of_program())
         return Heartbeat._latest
+
+    def end(self) -> None:
+        """Ends the thread: Python, as it ends, would abort the process if that were within a call of torch."""
+        self._is_over.set()
+        self._thread.join(GRACE)
 
     def look(self) -> None:
         """Counts another `SLICE` of waiting, and logs which rank has been silent for a third of the patience.

@@ -6,14 +6,17 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import traceback
 from datetime import timedelta
 
 import pytest
 from torch import distributed
+from torch.distributed import TCPStore
 
 from deepbore import DistributedStudy, Study
+from deepbore.compute.distributed import Heartbeat
 from plane import LINE
 from processes import is_gone
 
@@ -165,3 +168,10 @@ def test_ranks_that_are_cut_off_from_each_other_both_end(two_hosts, ranks, tmp_p
     assert "since rank 1 has given no sign of life" in both.said(0)
     assert "since rank 0, or the launcher" in both.said(1)
     assert is_whole(tmp_path)
+
+
+def test_the_thread_of_signs_of_life_has_ended_when_the_program_ends():
+    store = TCPStore("127.0.0.1", 0, 1, is_master=True, wait_for_workers=False)
+    heart = Heartbeat(store, 0, 2, patience=1e-3)
+    heart.end()
+    assert not [thread for thread in threading.enumerate() if getattr(thread, "_target", None) == heart._beat]
