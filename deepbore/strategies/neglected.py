@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -10,13 +10,10 @@ from torch import Tensor
 
 from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.classifiers.kernel.posterior import KernelPosterior
-from deepbore.data.trial import Budget
-from deepbore.errors import SettingError
-from deepbore.labels import Labelling
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
-from deepbore.strategies.base import Proposal, Strategy, View
-from deepbore.strategies.subset import CONSIDERED, Subset, considered_rows, graded_alone
+from deepbore.strategies.base import View
+from deepbore.strategies.subset import CONSIDERED, Subset, SubsetStrategy, considered_rows, graded_alone
 
 SHARE = 0.8  # of an equal share of the trials among the values of a choice, which is enough
 BRANCH, LEVEL = 4.0, 0.5  # trials for each unit of ln n that are enough, for a value with parameters of its own or none
@@ -25,7 +22,7 @@ SAMPLED = 1024  # points of the space among which a possible value occurs
 PENALTY = 1e3  # subtracted from the predicted label where no value is neglected
 
 
-class NeglectedChoices(Strategy):
+class NeglectedChoices(SubsetStrategy):
     """Proposals by a kernel that considers only values of unordered choices that have had few trials.
 
     A branch whose first trials are bad, because its own parameters were, is hardly tried again by the model of all
@@ -66,6 +63,7 @@ class NeglectedChoices(Strategy):
     branch_trials: ClassVar[float] = BRANCH
     level_trials: ClassVar[float] = LEVEL
     races: ClassVar[bool] = True  # whether branches that gain on the best one go on
+    model: "BoldModel"
 
     def __init__(
         self,
@@ -75,22 +73,9 @@ class NeglectedChoices(Strategy):
         crashes: bool = True,
         additive: bool = True,
     ):
-        self.model = BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=additive)
+        super().__init__(BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=additive))
         self.alternatives: Alternatives | None = None
         self.neglected: Tensor | None = None  # which of the alternatives, as of the latest `applies`
-        self._subset: Subset | None = None
-        self._kept: Mapping[str, Any] = {}  # a state dict, until the model is bound
-
-    def at_budgets(self, budget: Budget) -> "NeglectedChoices":
-        return self
-
-    def check(self, space: SearchSpace, labels: Labelling) -> None:
-        if not isinstance(labels, ThresholdFamily):
-            raise SettingError(
-                "NeglectedChoices grades values again by the thresholds of the labels, but "
-                f"{type(labels).__name__} has none. Give ValueGradedLabels() or ThresholdLabels(), or leave "
-                "NeglectedChoices out."
-            )
 
     def applies(self, view: View) -> bool:
         self.neglected = None
@@ -115,14 +100,9 @@ class NeglectedChoices(Strategy):
         levels = self.neglected & ~self.alternatives.has_own
         kinds = [kind for kind in (branches, levels) if bool(kind.any())]
         number = int(torch.randint(len(kinds), (1,), generator=view.generator)) if len(kinds) > 1 else 0
-        self._bind(view.space.without_fixed)
-        self.model.generator = view.generator
-        self.model.to(view.batch.points.device)
+        self.prepare(view)
         self.model.alternatives, self.model.wanted = self.alternatives, kinds[number]
-        self._subset = self._alone(view) if kinds[number] is branches else None
-        batch = view.batch if self._subset is None else self._subset.batch
-        self.model.learn(batch)
-        self.model.keep_best(batch.best)
+        self.learn(view, self._alone(view) if kinds[number] is branches else None)
         return True
 
     def _alone(self, view: View) -> Subset | None:
@@ -134,31 +114,9 @@ class NeglectedChoices(Strategy):
         values = view.values[rows]
         return graded_alone(view.batch, rows, values, view.labels) if int((~values.isnan()).sum()) > 1 else None
 
-    def propose(self, view: View, q: int) -> Proposal:
-        assert view.first is not None
-        centres = None if self._subset is None else self._subset.ranked
-        search = replace(view.search(self.model, view.first.acquisition), centre_rows=centres)
-        return Proposal(view.first.candidates.propose(search, q), self.model)
-
-    def _bind(self, space: SearchSpace) -> None:
-        self.model.bind(space)
-        if "theta" in self._kept:
-            self.model.theta.copy_(self._kept["theta"])
-        if self.model.additive_model is not None and "additive_theta" in self._kept:
-            self.model.additive_model.theta.copy_(self._kept["additive_theta"])
-        self._kept = {}
-
-    def state_dict(self) -> dict[str, Any]:
-        """The hyperparameters of the kernels; empty before the first turn."""
-        if self.model.space is None:
-            return dict(self._kept)
-        additive = self.model.additive_model
-        return {"theta": self.model.theta} | ({} if additive is None else {"additive_theta": additive.theta})
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.neglected, self._kept = None, dict(state)
-        if self.model.space is not None:
-            self.model.build(self.model.space, 1)
+        super().load_state_dict(state)
+        self.neglected = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,13 +12,11 @@ from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations
-from deepbore.data.trial import Budget
-from deepbore.errors import SettingError
-from deepbore.labels import LabelledBatch, Labelling
+from deepbore.labels import LabelledBatch
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
-from deepbore.strategies.base import Proposal, Strategy, View
-from deepbore.strategies.subset import CONSIDERED, Subset, considered_rows, graded_alone
+from deepbore.strategies.base import View
+from deepbore.strategies.subset import CONSIDERED, Subset, SubsetStrategy, considered_rows, graded_alone
 
 FIRST = 10  # the first values, which the initial scale is computed from
 DETAIL = 0.01  # improvements below this share of the initial scale count as refinement
@@ -26,7 +24,7 @@ ENOUGH = 10  # trials within a refinement of the best one from which a branch co
 PENALTY = 1e3  # subtracted from the predicted label in excluded branches
 
 
-class OtherBranches(Strategy):
+class OtherBranches(SubsetStrategy):
     """Proposals by a kernel that learns only the branches which are not refined yet.
 
     Labels are relative to the best values. Once refinements of one branch fill the upper half of the labels, all trials
@@ -50,6 +48,8 @@ class OtherBranches(Strategy):
         SettingError: for a number outside its range.
     """
 
+    model: "BranchModel"
+
     def __init__(
         self,
         rows: int = ROWS,
@@ -59,21 +59,10 @@ class OtherBranches(Strategy):
         crashes: bool = True,
         additive: bool = True,
     ):
-        self.model = BranchModel(
-            rows=rows, iterations=iterations, prior=prior, alike=alike, crashes=crashes, additive=additive
+        super().__init__(
+            BranchModel(rows=rows, iterations=iterations, prior=prior, alike=alike, crashes=crashes, additive=additive)
         )
         self.remaining: RemainingBranches | None = None  # as of the latest `applies`
-        self._kept: Mapping[str, Any] = {}  # a state dict, until the model is bound
-
-    def at_budgets(self, budget: Budget) -> "OtherBranches":
-        return self
-
-    def check(self, space: SearchSpace, labels: Labelling) -> None:
-        if not isinstance(labels, ThresholdFamily):
-            raise SettingError(
-                f"OtherBranches grades values again by the thresholds of the labels, but {type(labels).__name__} has "
-                "none. Give ValueGradedLabels() or ThresholdLabels(), or leave OtherBranches out."
-            )
 
     def applies(self, view: View) -> bool:
         self.remaining = None
@@ -86,40 +75,15 @@ class OtherBranches(Strategy):
     def fit(self, view: View) -> bool:
         """Trains the model on the remaining branches."""
         assert self.remaining is not None
-        self._bind(view.space.without_fixed)
-        self.model.generator = view.generator
-        self.model.to(self.remaining.batch.points.device)
+        self.prepare(view)
         self.model.excluded = self.remaining.excluded
-        self.model.learn(self.remaining.batch)
-        self.model.keep_best(self.remaining.batch.best)
+        self.learn(view, self.remaining)
         return True
-
-    def propose(self, view: View, q: int) -> Proposal:
-        assert view.first is not None
-        assert self.remaining is not None
-        search = replace(view.search(self.model, view.first.acquisition), centre_rows=self.remaining.ranked)
-        return Proposal(view.first.candidates.propose(search, q), self.model)
-
-    def _bind(self, space: SearchSpace) -> None:
-        self.model.bind(space)
-        if "theta" in self._kept:
-            self.model.theta.copy_(self._kept["theta"])
-        if self.model.additive_model is not None and "additive_theta" in self._kept:
-            self.model.additive_model.theta.copy_(self._kept["additive_theta"])
-        self._kept = {}
-
-    def state_dict(self) -> dict[str, Any]:
-        """The hyperparameters of the kernels; empty before the first turn."""
-        if self.model.space is None:
-            return dict(self._kept)
-        additive = self.model.additive_model
-        return {"theta": self.model.theta} | ({} if additive is None else {"additive_theta": additive.theta})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         renamed = {"rival": "additive_theta"}  # keys of version 0.2
-        self.remaining, self._kept = None, {renamed.get(key, key): value for key, value in state.items()}
-        if self.model.space is not None:
-            self.model.build(self.model.space, 1)
+        super().load_state_dict({renamed.get(key, key): value for key, value in state.items()})
+        self.remaining = None
 
 
 class BranchModel(KernelPLS):

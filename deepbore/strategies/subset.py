@@ -1,15 +1,22 @@
-"""`Subset`: some rows of a run, graded among themselves."""
+"""`SubsetStrategy`: proposals by a kernel of some rows of a run, graded among themselves."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
+from deepbore.classifiers.kernel.least_squares import KernelPLS
 from deepbore.data.array_ranking import threshold
 from deepbore.data.observations import Observations
-from deepbore.labels import LabelledBatch
+from deepbore.data.trial import Budget
+from deepbore.errors import SettingError
+from deepbore.labels import LabelledBatch, Labelling
 from deepbore.labels.threshold import ThresholdFamily
+from deepbore.space import SearchSpace
+from deepbore.strategies.base import Proposal, Strategy, View
 
 CONSIDERED = 1000  # best rows, and newest rows, that are considered
 
@@ -53,3 +60,70 @@ def graded_alone(batch: LabelledBatch, rows: Tensor, values: Tensor, labels: Thr
     z, _ = labels.label(values, ranked, threshold(ranked, labels.proportion(len(ranked))))
     order = values.nan_to_num(nan=math.inf).argsort(stable=True)
     return Subset(replace(batch.take(rows), z=z[:, None], best=1.0), rows[order])
+
+
+class SubsetStrategy(Strategy):
+    """Proposals by a kernel of some rows, which are graded among themselves.
+
+    A subclass implements `applies` and `fit`, which calls `learn`.
+
+    Args:
+        model: the kernel.
+    """
+
+    def __init__(self, model: KernelPLS):
+        self.model = model
+        self._subset: Subset | None = None  # what the model has learned; None for all trials
+        self._kept: Mapping[str, Any] = {}  # a state dict, until the model is bound
+
+    def at_budgets(self, budget: Budget) -> Self:
+        return self
+
+    def check(self, space: SearchSpace, labels: Labelling) -> None:
+        if not isinstance(labels, ThresholdFamily):
+            name = type(self).__name__
+            raise SettingError(
+                f"{name} grades values again by the thresholds of the labels, but {type(labels).__name__} has none. "
+                f"Give ValueGradedLabels() or ThresholdLabels(), or leave {name} out."
+            )
+
+    def prepare(self, view: View) -> None:
+        """Binds the model, and puts it on the device of the rows."""
+        assert view.batch is not None
+        self._bind(view.space.without_fixed)
+        self.model.generator = view.generator
+        self.model.to(view.batch.points.device)
+
+    def learn(self, view: View, subset: Subset | None) -> None:
+        """Trains the prepared model on some rows, or on all."""
+        assert view.batch is not None
+        batch = view.batch if subset is None else subset.batch
+        self.model.learn(batch)
+        self.model.keep_best(batch.best)
+        self._subset = subset
+
+    def _bind(self, space: SearchSpace) -> None:
+        self.model.bind(space)
+        if "theta" in self._kept:
+            self.model.theta.copy_(self._kept["theta"])
+        if self.model.additive_model is not None and "additive_theta" in self._kept:
+            self.model.additive_model.theta.copy_(self._kept["additive_theta"])
+        self._kept = {}
+
+    def propose(self, view: View, q: int) -> Proposal:
+        assert view.first is not None
+        centres = None if self._subset is None else self._subset.ranked
+        search = replace(view.search(self.model, view.first.acquisition), centre_rows=centres)
+        return Proposal(view.first.candidates.propose(search, q), self.model)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The hyperparameters of the kernels; empty before the first turn."""
+        if self.model.space is None:
+            return dict(self._kept)
+        additive = self.model.additive_model
+        return {"theta": self.model.theta} | ({} if additive is None else {"additive_theta": additive.theta})
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._kept = dict(state)
+        if self.model.space is not None:
+            self.model.build(self.model.space, 1)
