@@ -99,8 +99,8 @@ class TrialRunner:
         # Ctrl-C also stops the processes of the user's executor: these trials have not failed
         interrupted = self.control.interrupts.pressed
         known = [one for one in collected if not (interrupted and isinstance(one.outcome, LostWorker))]
-        mistakes = [one for one in known if mistake_in(one, self.engine.state.space)]
-        finished = [one for one in known if one not in mistakes]
+        complaints = [mistake_in(one, self.engine.state.space) for one in known]
+        finished = [one for one, complaint in zip(known, complaints, strict=True) if not complaint]
         recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # before any listener
         for trial, outcome in recorded:
             if outcome.has_failed and self.engine.ranks.is_first:
@@ -108,8 +108,8 @@ class TrialRunner:
             self.control.on_outcome(trial.id, outcome)
         if len(known) < len(collected):
             raise KeyboardInterrupt
-        if mistakes:
-            raise ObjectiveError(mistake_in(mistakes[0], self.engine.state.space))
+        if complaint := next(filter(None, complaints), ""):
+            raise ObjectiveError(complaint)
         self.control.update()
         if self.control.is_over:
             self._withdraw()
