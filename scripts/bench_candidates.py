@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -57,11 +58,8 @@ def new_search(ranks: Ranks) -> Search:
     return Search(UpperConfidenceBound(), classifier, data.observations, torch.Generator().manual_seed(0), ranks)
 
 
-def measure(rank: int, world: int, rounds: int, folder: str) -> None:
-    """One rank's part; the first prints and writes."""
-    torch.set_num_threads(1)
-    if world > 1:
-        distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=world)
+def measure(rank: int, world: int, rounds: int) -> list[dict[str, Any]]:
+    """One rank's part; the first prints."""
     search, rows = new_search(Ranks.found()), []
     for name, (candidates, q) in SEARCHES.items():
         (low, median, high), cpu = seconds(rounds, partial(candidates.propose, search, q))
@@ -70,18 +68,30 @@ def measure(rank: int, world: int, rounds: int, folder: str) -> None:
         rows.append({key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()})
         if rank == 0:
             print(f"{name:16} {world:5} {q:4} {median:9.4f} {cpu:9.4f}   {low:.4f} to {high:.4f}", flush=True)
+    return rows
+
+
+Measure = Callable[[int, int, int], list[dict[str, Any]]]
+
+
+def measured_on(rank: int, measure: Measure, world: int, rounds: int, folder: str) -> None:
+    """One rank's process, on one thread; the first writes the rows."""
+    torch.set_num_threads(1)
+    if world > 1:
+        distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=world)
+    rows = measure(rank, world, rounds)
     if rank == 0:
         Path(folder, "rows.json").write_text(json.dumps(rows))
     if world > 1:
         distributed.destroy_process_group()
 
 
-def on_ranks(about: str | None, measure: Callable[[int, int, int, str], None], rounds: int) -> None:
+def on_ranks(about: str | None, measure: Measure, rounds: int) -> None:
     """The command line of a script that measures on several numbers of ranks.
 
     Args:
         about: the script's docstring.
-        measure: called on each rank with its number, how many there are, the rounds, and a folder for `rows.json`.
+        measure: called on each rank with its number, how many there are, and the rounds; the first one's rows are kept.
         rounds: by default.
     """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -93,7 +103,7 @@ def on_ranks(about: str | None, measure: Callable[[int, int, int, str], None], r
     for world in options.ranks:
         load[world] = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
-            multiprocessing.spawn(measure, (world, options.rounds, folder), nprocs=world)
+            multiprocessing.spawn(measured_on, (measure, world, options.rounds, folder), nprocs=world)
             rows += json.loads(Path(folder, "rows.json").read_text())
     if options.out is not None:
         ranks, script = " ".join(map(str, options.ranks)), Path(sys.argv[0]).name

@@ -8,14 +8,10 @@
 seconds on the clock.
 """
 
-import json
 import os
-from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import torch
-from torch import distributed
 
 from bench_candidates import on_ranks, seconds
 from deepbore import DeepEnsemble, DistributedStudy, HyperDeepEnsemble, KernelPLS, Real, SearchSpace
@@ -35,11 +31,8 @@ def suggest_and_tell(study: DistributedStudy, q: int) -> None:
     study.tell({trial.id: sum((x - 0.4) ** 2 for x in trial.params.values()) for trial in study.share(study.ask(q))})
 
 
-def measure(rank: int, world: int, rounds: int, folder: str) -> None:
-    """One rank's part; the first prints and writes."""
-    torch.set_num_threads(1)
-    if world > 1:
-        distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=world)
+def measure(rank: int, world: int, rounds: int) -> list[dict[str, Any]]:
+    """One rank's part; the first prints."""
     rows = []
     for name, head in HEADS.items():
         for q in (1, 1000):
@@ -52,10 +45,7 @@ def measure(rank: int, world: int, rounds: int, folder: str) -> None:
             rows.append(row)
             if rank == 0:
                 print(f"{name:30} {world:5} {q:5} {wall:9.4f} {cpu:9.4f}", flush=True)
-    if rank == 0:
-        Path(folder, "rows.json").write_text(json.dumps(rows))
-    if world > 1:
-        distributed.destroy_process_group()
+    return rows
 
 
 if __name__ == "__main__":

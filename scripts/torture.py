@@ -2,7 +2,7 @@
 
     python scripts/torture.py docs/results/torture.jsonl            # goes on where it was
     python scripts/torture.py docs/results/torture.jsonl --show     # the counts
-    python scripts/torture.py /tmp/torture.jsonl --smoke            # some of each, in a minute
+    python scripts/torture.py runs/torture.jsonl --smoke            # some of each, in a minute
 
 A run of a fixed script (asks, outcomes, failures, notes, corrections, ...) is done by processes that are forked from
 one that has imported everything. A disturbed one tries the call again, as a user would; after a death another process
