@@ -11,7 +11,7 @@ from deepbore.validation import required, whole
 try:
     import ray
 except ImportError:
-    raise MissingPackage("RayExecutor needs Ray: pip install ray.") from None
+    raise MissingPackage("RayExecutor needs Ray: pip install 'deepbore[ray]'.") from None
 
 
 class RayExecutor(Executor):

@@ -126,7 +126,7 @@ class StorageEvaluator(Evaluator):
             )
         study.set_user_attr(STUDY, {"run": run, "parameters": list(self.study.space.names)})
         study.set_user_attr(DONE, False)
-        return patiently(self.storage.get_study_id_from_name, self.name)
+        return int(patiently(self.storage.get_study_id_from_name, self.name))
 
     def end(self) -> None:
         """Tells the workers that there are no more trials."""
@@ -179,7 +179,7 @@ class StorageEvaluator(Evaluator):
             distributions={name: distribution(self.study.space.parameters[name]) for name in trial.params},
             system_attrs={TRIAL: task_of(trial)},
         )
-        return patiently(self.storage.create_new_trial, self.study_id, waiting)
+        return int(patiently(self.storage.create_new_trial, self.study_id, waiting))
 
     def _adopted(self, trial: Trial) -> int | None:
         """A trial that a user has enqueued in the storage with this configuration; None if there is none."""
