@@ -43,7 +43,7 @@ def run_fit(args: Sequence[str]) -> None:
     args, resumed = _resumed(args)
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
-    check_takes_trial(cli.problem, cli.loop.budget)
+    check_takes_trial(cli.problem, cli.loop.budget, cli.loop.pruner)
     evaluator = Timed(cli.evaluator, cli.run / TIMES)  # made before anything is written
     study = _loaded(cli) if resumed else _new(cli)
     if resumed and _is_done(cli, study):
