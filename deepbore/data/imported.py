@@ -607,7 +607,12 @@ def _rest(trial: Trial) -> dict[str, Any]:
     attributes = {f"attribute_{name}": each for name, each in trial.attributes.items()}
     told = trial.former[0].values if trial.former and trial.former[0].values else ()
     former = {"former_value" if len(told) == 1 else f"former_value_{j}": each for j, each in enumerate(told)}
-    optional = {"budget": trial.budget, "task": trial.task, "noise": trial.noise, "reason": trial.reason}
+    optional: dict[str, Any] = {
+        "budget": trial.budget,
+        "task": trial.task,
+        "noise": trial.noise,
+        "reason": trial.reason,
+    }
     optional["reports"] = dict(trial.reports) or None
     known = {name: each for name, each in optional.items() if each is not None}
     return {**constraints, **known, **former, **attributes}

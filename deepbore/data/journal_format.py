@@ -110,7 +110,9 @@ def outcome_of(event: Event) -> Outcome:
     has_failed = event["event"] == "failed" or event.get("failed") is True
     status = Status.FAILED if has_failed else Status.PRUNED if _is_pruned(event) else Status.COMPLETE
     values = event["values"] if "values" in event else event.get("value", ())
-    parts = {name: event[name] for name in ("constraints", "budget", "noise", "reason", "attributes") if name in event}
+    parts: dict[str, Any] = {
+        name: event[name] for name in ("constraints", "budget", "noise", "reason", "attributes") if name in event
+    }
     if "reports" in event:
         parts["reports"] = reports_of(event["reports"])
     outcome = Outcome(values, status=status, **parts)

@@ -19,7 +19,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.imported import ImportedResults, Outside, as_frame, dropped, read_csv, rows_inside
 from deepbore.data.observations import Observations, Trial, several_budgets
-from deepbore.data.outcome import Outcome, as_noise, as_outcome
+from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
 from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
@@ -510,7 +510,7 @@ class Study:
     def _keep_report(self, trial: Trial | int, value: SupportsFloat, step: float) -> None:
         """`trial.report` of a trial that `ask` gave."""
         self._restore()
-        self.observations.report(self._held(trial), {step: value})
+        self.observations.report(self._held(trial), {step: as_number(value, "a reported value")})
 
     def _held(self, trial: Trial | int) -> Trial | int:
         """The trial that a handle stands for: the latest one that `report` has promoted it to, or itself."""
