@@ -47,7 +47,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study], Evaluator] | None = 
     args, resumed = _resumed(args)
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
-    check_takes_trial(cli.problem, cli.loop.budget)
+    check_takes_trial(cli.problem, cli.loop.budget, cli.loop.pruner)
     timed = Timed(cli.evaluator, cli.run / TIMES)  # made before anything is written
     study = _loaded(cli) if resumed else _new(cli)
     evaluator = timed if connect is None else connect(study)
