@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 from deepbore.data.journal_format import outcome_of
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import ObjectiveError, SettingError
+from deepbore.errors import ObjectiveError, SettingError, TrialPruned
 from deepbore.worker.shared import DONE, OUTCOME, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
 
 pytestmark = pytest.mark.timeout(60)
@@ -32,7 +32,7 @@ class Queue:
         self.url = f"sqlite:///{folder}/storage.db"
         self.storage = open_storage(self.url, creates=True)
         self.study = optuna.create_study(storage=self.storage, study_name="shared")
-        self.study.set_user_attr(STUDY, {"run": "1", "parameters": list(names)})
+        self.study.set_user_attr(STUDY, {"run": "1", "parameters": list(names), "prunes": True})
         self.study.set_user_attr(DONE, True)
 
     def add(self, *trials):
@@ -102,7 +102,26 @@ def test_an_objective_may_have_the_trial_and_report(queue):
     queue.work(train)
     (trial,) = queue.study.trials
     assert (trial.value, trial.intermediate_values) == (3, {0: 0.5, 1: 1.5, 2: 2.5})
+    assert outcome_of(trial.system_attrs[OUTCOME]).reports == trial.intermediate_values
     assert trial_of(trial.system_attrs[TRIAL]).resume_from.attributes == {"checkpoint": "0.pt"}
+
+
+def test_a_trial_ends_when_the_leader_says_so(queue):
+    def train(params, trial):
+        for step in range(5):
+            trial.report(step, step)
+            if step == 2:  # the leader's decision
+                (found,) = queue.study.get_trials()
+                queue.storage.set_trial_system_attr(found._trial_id, "deepbore:prune", True)
+            if trial.should_prune():
+                raise TrialPruned
+        return 0
+
+    queue.add(Trial(0, {"x": 0.5}))
+    queue.work(train)
+    (trial,) = queue.study.trials
+    assert (trial.state, trial.intermediate_values) == (TrialState.PRUNED, {0: 0, 1: 1, 2: 2})
+    assert outcome_of(trial.system_attrs[OUTCOME]).reports == {0: 0, 1: 1, 2: 2}
 
 
 @pytest.mark.parametrize(
