@@ -151,6 +151,29 @@ def test_an_interrupted_worker_gives_its_trial_back(queue):
     assert queue.states == ["WAITING"]
 
 
+def test_a_worker_that_is_told_to_end_gives_its_trial_back(queue, tmp_path):
+    program = f"""
+import pathlib, time
+from deepbore.worker.shared import work
+
+def train(params):
+    pathlib.Path({str(tmp_path / "begun")!r}).touch()
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:  # as Lightning's Trainer does
+        return 0.5
+
+work(train, {queue.url!r}, "shared")
+"""
+    queue.add(Trial(0, {"x": 0.5}))
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        process.terminate()
+        assert process.wait(30) != 0
+    assert queue.states == ["WAITING"]
+
+
 def test_no_two_workers_have_the_same_trial(queue):
     queue.add(*(Trial(row, {"x": row}) for row in range(40)))
 
