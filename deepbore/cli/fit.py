@@ -169,7 +169,7 @@ def _loaded(cli: RunCLI) -> Study:
     study = Study.load(path, space=problem.space, **loop.parts)
     observations = study.observations
     kept = {"directions": observations.directions, "loop.seed": study.seed, "loop.budget": observations.budget}
-    wanted = {"directions": tuple(problem.directions), "loop.seed": loop.seed, "loop.budget": loop.budget}
+    wanted = {"directions": tuple(loop.all_directions), "loop.seed": loop.seed, "loop.budget": loop.budget}
     if other := [name for name in kept if kept[name] != wanted[name]]:
         said = "; ".join(f"{name} was {kept[name]}, not {wanted[name]}" for name in other)
         raise JournalError(f"a run goes on as it began, but in {path} {said}. Leave it as it was, or begin a new run.")

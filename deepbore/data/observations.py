@@ -1,7 +1,8 @@
 """`Observations`: every configuration asked for or reported so far, with its outcome."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
@@ -20,6 +21,7 @@ from deepbore.data.outcome import (
     as_attributes,
     as_budget,
     as_outcome,
+    by_objective,
     check_correctable,
     check_corrected,
     check_counts,
@@ -33,7 +35,7 @@ from deepbore.data.ranking import Ranking, in_order
 from deepbore.data.replicates import AveragedValues, Replicates
 from deepbore.data.suspicion import Suspicion, suspicion
 from deepbore.data.table import Table, as_numbers
-from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
+from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions, checked_names
 from deepbore.errors import TrialError
 from deepbore.space import SearchSpace
 
@@ -81,6 +83,7 @@ class Observations:
         journal: where each event is written before it takes effect; None for nowhere.
         budget: cheap fidelities: every row has a rung's budget, and configurations come again on larger ones.
         by_preference: whether trials are compared (`prefer`), and have utilities for values, to be maximised.
+        objectives: names of the values, k; empty where they have none.
 
     Attributes:
         table: the rows as columns (`deepbore.data.table.Table`). Its columns and counts are attributes here, too.
@@ -159,7 +162,9 @@ class Observations:
         journal: Journal | None = None,
         budget: Budget | None = None,
         by_preference: bool = False,
+        objectives: Sequence[str] = (),
     ):
+        self.objectives = checked_names(objectives, directions)
         self.write_ahead_log = WriteAheadLog(journal)
         self._hold(Table(space, checked_directions(directions, by_preference), budget, by_preference))
 
@@ -335,7 +340,8 @@ class Observations:
             resumed=resumed,
         )
         rows = zip(new, params, spent, strict=True)
-        self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in rows), effect)
+        plain = ((row, self.space.plain(each), spends) for row, each, spends in rows)
+        self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in plain), effect)
         return list(new)
 
     def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat] | None, q: int) -> list[float | None]:
@@ -381,7 +387,7 @@ class Observations:
         row = self.row_of(row)
         if self.status[row] != Status.PENDING:
             raise told_twice(self.trial(row))
-        given = Outcome.failure(reason) if failed else as_outcome(outcome)
+        given = Outcome.failure(reason) if failed else by_objective(as_outcome(outcome), self.objectives)
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
         check_counts(given, self.k, self.constraints.shape[1])
@@ -430,6 +436,10 @@ class Observations:
         row = self.row_of(row)
         check_correctable(self.trial(row), self.by_preference)
         known = self.table.outcomes([row])[row]
+        if isinstance(value, Mapping):
+            value = by_objective(as_outcome(value), self.objectives).values
+        elif isinstance(value, Outcome):
+            value = by_objective(value, self.objectives)
         given = corrected_outcome(known, value, constraints=constraints, failed=failed, noise=noise)
         check_corrected(known, given, self.k, self.table.width_without(self.table.no_rows.new_tensor([row])))
         given = with_own_budget(self.budget, row, float(self.budgets[row]), given)
@@ -527,7 +537,17 @@ class Observations:
         def effect() -> None:
             self.table.space = space
 
-        self.commit([fixed(space.fixed)], effect)
+        self.commit([fixed(space.plain(space.fixed))], effect)
+
+    @contextmanager
+    def holding(self, space: SearchSpace) -> Iterator[None]:
+        """Within, these observations are of this space, which differs in what is fixed alone."""
+        former = self.table.space
+        self.table.space = space
+        try:
+            yield
+        finally:
+            self.table.space = former
 
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the columns to a device, for good."""

@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import count, takewhile
-from typing import Any, ClassVar, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, overload
 
 from deepbore.component import plain_number
 from deepbore.errors import SettingError
-from deepbore.validation import above, one_of, required
+from deepbore.names import no_attribute
+from deepbore.text import as_html
+from deepbore.validation import above, one_of, refusal, required
 
 
 class Status(IntEnum):
@@ -70,6 +72,20 @@ def checked_directions(
     return checked
 
 
+def checked_names(names: Sequence[str], directions: Sequence[Direction] | Direction) -> tuple[str, ...]:
+    """The names of the objectives; none where they have none.
+
+    Raises:
+        SettingError: for anything but different texts, one for each direction.
+    """
+    if not isinstance(names, (list, tuple)):
+        raise SettingError(f"objectives have a list of names, but got {names!r:.100}.")
+    k = 1 if isinstance(directions, str) else len(directions)
+    if names and (len(set(map(str, names))) != k or not all(isinstance(name, str) and name for name in names)):
+        raise SettingError(f"each of {k} objectives has a name of its own, but got {list(names)!r:.200}.")
+    return tuple(names)
+
+
 @dataclass(frozen=True)
 class Budget:
     """Cheap fidelities: the budgets of trials, from a small one for all to the largest for the best.
@@ -99,6 +115,11 @@ class Budget:
     low: float
     high: float
     factor: float = 3
+
+    def __new__(cls, *args: Any, **settings: Any) -> "Budget":
+        if (args or settings) and (says := refusal(cls.__init__, None, *args, **settings)):
+            raise SettingError(f'a budget names its unit first, as in Budget("epochs", 1, 81), but {says}.')
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.unit, str) and self.unit):
@@ -149,7 +170,7 @@ class Budget:
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trial:
     """One configuration and its outcome: a record, not a handle that changes.
 
@@ -187,6 +208,27 @@ class Trial:
     resume_from: "Trial | None" = field(default=None, repr=False)
     noise: float | None = None
     former: "tuple[Trial, ...]" = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        """Its id, its configuration, and its value or status."""
+        return f"Trial({self.id}, {self.params}, {self._result})"
+
+    def _repr_html_(self) -> str:
+        """A table of the configuration, for notebooks."""
+        return as_html(f"trial {self.id}: {self._result}", self.params.items())
+
+    @property
+    def _result(self) -> str:
+        """Its value, or its status and why it has none, in a few words."""
+        if self.values is not None and self.status is Status.COMPLETE:
+            shown = ", ".join(f"{value:.6g}" for value in self.values)
+            return f"value={shown}" if len(self.values) == 1 else f"values=({shown})"
+        return f"{self.status}: {self.reason:.100}" if self.reason else str(self.status)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("a trial", name, [*self.__dataclass_fields__, "traceback", "suspicious"])
 
     @property
     def suspicious(self) -> str | None:

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -18,11 +18,12 @@ from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome, Status, WrongReturn
-from deepbore.errors import ValueTypeError
+from deepbore.errors import SpaceExhausted, ValueTypeError
 from deepbore.loop.learning import learn
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
 from deepbore.loop.suspicious import name_suspicious
+from deepbore.space.encoding import OPEN
 from deepbore.strategies import Proposal, View
 from deepbore.strategies.confirming import confirming_points
 
@@ -59,8 +60,10 @@ class Engine:
 
         In ten or more real parameters the first point is the centre of the ranges: the expected squared distance to a
         uniform target is d/6 from a random point, and d/12 from the centre. With earlier tasks every other point,
-        starting with the first, is one that their models predict to be best.
+        starting with the first, is one that their models predict to be best. Strategies without models propose it.
         """
+        if not self.state.strategy.uses_models:
+            return self.state.strategy.propose(self.view(), q).points
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
             sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed)
@@ -110,6 +113,7 @@ class Engine:
             state.generator,
             self.ranks,
             has_earlier_tasks=state.has_earlier_tasks,
+            seed=state.seed,
         )
 
     def _learn_constraints(self, view: View) -> bool:
@@ -146,7 +150,8 @@ class Engine:
     @property
     def n_left(self) -> float:
         """The number of trials that can be asked for now: queued ones, promotions, and new configurations."""
-        return self._n_known + max(0, self.state.observations.n_left - self._n_new_in_queue)
+        left = min(self.state.observations.n_left, self.state.strategy.n_left(self.state.own))
+        return self._n_known + max(0, left - self._n_new_in_queue)
 
     def require_room(self, q: int) -> None:
         """Raises SpaceExhausted if a finite space has too few configurations for q trials."""
@@ -181,9 +186,11 @@ class Engine:
         space, queue = self.state.space, self.state.queue
         if not queue or math.isinf(space.cardinality):
             return 0
-        points = torch.stack(queue)
+        if not (whole := [each for each in queue if not is_open(each)]):
+            return len(queue)
+        points = torch.stack(whole)
         points = points[space.permitted(points) & torch.tensor(self.state.observations.unseen(points))]
-        return len(set(space.identify(points)))
+        return len(set(space.identify(points))) + len(queue) - len(whole)
 
     # --- reserving and recording -------------------------------------------------------------------------------------
 
@@ -199,9 +206,31 @@ class Engine:
             save(state, points, journal)
         return state.observations.reserve(points)
 
+    def is_open(self, q: int) -> bool:
+        """Whether one of the first q points of the queue is still to be completed."""
+        return any(map(is_open, self.state.queue[:q]))
+
+    def complete_queued(self, q: int) -> None:
+        """Completes the first q points of the queue: what they leave open is proposed, beside what is fixed.
+
+        If all configurations with these values are known, one of them comes again.
+        """
+        state, observations = self.state, self.state.observations
+        for place, point in enumerate(state.queue[:q]):
+            if not is_open(point):
+                continue
+            space = observations.space.with_part(point)
+            with observations.holding(space):
+                try:
+                    found = self.design(1) if state.n_missing else self.propose(1).points
+                except SpaceExhausted:
+                    found = space.sample(1, state.generator)
+            state.queue[place] = found[0].to(point.device)
+
     def reserve_queued(self, q: int) -> list[int]:
         """Makes up to q points of the queue pending trials and returns their rows."""
         self.state.observations.complete_pending_write()  # of the latest enqueued point
+        self.complete_queued(q)
         with self._taken(self.state.queue, q) as points:
             return self.reserve(torch.stack(points)) if points else []
 
@@ -269,6 +298,11 @@ class Engine:
         return [row for row in rows if self.state.observations.status[row] == Status.PENDING]
 
 
+def is_open(point: Tensor) -> bool:
+    """Whether a point of the queue (d) is still to be completed."""
+    return bool((point == OPEN).any())
+
+
 def _outcome_of(trial: Trial) -> Outcome:
     """The recorded outcome of a trial."""
     if trial.status is Status.FAILED:
@@ -306,6 +340,10 @@ class TrialAllocator:
         state.unreturned = self.engine.still_pending(state.unreturned)  # some may have been told
         # before anything is reserved, so that a failure leaves no trial pending
         self.engine.require_room(q - len(state.unreturned))
+        if self.engine.is_open(room := max(0, q - len(state.unreturned))) and not state.n_missing:
+            state.bind()
+            with self._as_before_if_it_fails():
+                self._after_learning(lambda: self.engine.complete_queued(room))
         for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
             n = len(state.observations)
             try:
@@ -317,14 +355,20 @@ class TrialAllocator:
 
     def _reserve_new(self, q: int) -> None:
         """Reserves q new points; if that fails, the state is restored, except for trials in the journal."""
-        state, n = self.state, len(self.state.observations)
         if not q:
             return
-        if not state.n_missing:
-            state.bind()  # before the copy, since binding cannot be undone
+        if not self.state.n_missing:
+            self.state.bind()  # before the copy, since binding cannot be undone
+        with self._as_before_if_it_fails():
+            self.engine.reserve(self._points(q))
+
+    @contextmanager
+    def _as_before_if_it_fails(self) -> Iterator[None]:
+        """A context after whose failure the state is restored, unless new trials are in the journal."""
+        state, n = self.state, len(self.state.observations)
         before = deepcopy(state.state_dict())
         try:
-            self.engine.reserve(self._points(q))
+            yield
         except BaseException:
             if len(state.observations) == n:
                 state.load_state_dict(before)
@@ -332,16 +376,19 @@ class TrialAllocator:
 
     def _points(self, q: int) -> Tensor:
         state = self.state
-        if state.n_missing:
-            return self.engine.design(q)
+        return self.engine.design(q) if state.n_missing else self._after_learning(lambda: self.engine.propose(q).points)
+
+    def _after_learning(self, find: Callable[[], T]) -> T:
+        """What a function finds with the models trained on all trials."""
+        state = self.state
         epochs, state.warmup_epochs = 1 + state.warmup_epochs, 0
         if all(model.closed_form for model in state.models):
             learn(state.models, state.data, epochs, self.device)
-            return self.engine.propose(q).points
+            return find()
         from deepbore.loop.lightning import new_trainer, run_and_then  # takes seconds
 
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
         with state.data.learned_by(self.engine.ranks):
-            points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+            found = run_and_then(trainer, state.module, state.data, epochs, find)
         self._trainer = trainer  # a trainer that was interrupted is not used again
-        return points
+        return found

@@ -253,7 +253,7 @@ def _compared(parent: Parameter, sign: str, text: str) -> list[Span]:
         return _between(parent, sign, bound) if parent.is_continuous else _among(parent, sign, bound)
     if parent.levels is None:
         raise SpaceError(f"'{sign} {text}' needs a parent whose values are numbers")
-    natives = parent.decode(parent.from_level(torch.arange(parent.levels, dtype=torch.float64)))
+    natives = parent.decode_plain(parent.from_level(torch.arange(parent.levels, dtype=torch.float64)))
     if all(isinstance(native, (int, float)) and not isinstance(native, bool) for native in natives):
         bound = _number(text)
         return _spans([level for level, native in enumerate(natives) if OPERATORS[sign](native, bound)])
@@ -281,7 +281,7 @@ def _among(parent: Parameter, sign: str, bound: float) -> list[Span]:
     count = parent.levels or 0
 
     def native(level: int) -> float:
-        (value,) = parent.decode(parent.from_level(torch.tensor([level], dtype=torch.float64)))
+        (value,) = parent.decode_plain(parent.from_level(torch.tensor([level], dtype=torch.float64)))
         return float(value)
 
     left, right = (search(range(count), bound, key=native) for search in (bisect_left, bisect_right))
