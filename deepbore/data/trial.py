@@ -80,7 +80,7 @@ def checked_names(names: Sequence[str], directions: Sequence[Direction] | Direct
     """
     if not isinstance(names, (list, tuple)):
         raise SettingError(f"objectives have a list of names, but got {names!r:.100}.")
-    k = 1 if isinstance(directions, str) else len(directions)
+    k = 1 if isinstance(directions, str) or not isinstance(directions, Sequence) else len(directions)
     if names and (len(set(map(str, names))) != k or not all(isinstance(name, str) and name for name in names)):
         raise SettingError(f"each of {k} objectives has a name of its own, but got {list(names)!r:.200}.")
     return tuple(names)

@@ -210,29 +210,32 @@ class Engine:
         """Whether one of the first q points of the queue is still to be completed."""
         return any(map(is_open, self.state.queue[:q]))
 
-    def complete_queued(self, q: int) -> None:
-        """Completes the first q points of the queue: what they leave open is proposed, beside what is fixed.
-
-        If all configurations with these values are known, one of them comes again.
-        """
-        state, observations = self.state, self.state.observations
-        for place, point in enumerate(state.queue[:q]):
-            if not is_open(point):
-                continue
-            space = observations.space.with_part(point)
-            with observations.holding(space):
-                try:
-                    found = self.design(1) if state.n_missing else self.propose(1).points
-                except SpaceExhausted:
-                    found = space.sample(1, state.generator)
-            state.queue[place] = found[0].to(point.device)
-
     def reserve_queued(self, q: int) -> list[int]:
-        """Makes up to q points of the queue pending trials and returns their rows."""
+        """Makes up to q points of the queue pending trials and returns their rows.
+
+        What a point leaves open is proposed, beside what is fixed, when those before it are pending.
+        """
         self.state.observations.complete_pending_write()  # of the latest enqueued point
-        self.complete_queued(q)
-        with self._taken(self.state.queue, q) as points:
-            return self.reserve(torch.stack(points)) if points else []
+        rows: list[int] = []
+        while len(rows) < q and self.state.queue:
+            queue = self.state.queue
+            if is_open(queue[0]):
+                queue[0] = self._completed(queue[0])
+            whole = next((place for place, point in enumerate(queue) if is_open(point)), len(queue))
+            with self._taken(queue, min(whole, q - len(rows))) as points:
+                rows += self.reserve(torch.stack(points))
+        return rows
+
+    def _completed(self, point: Tensor) -> Tensor:
+        """A point of the queue with a proposal for what it leaves open; a known one if all are known."""
+        state, observations = self.state, self.state.observations
+        space = observations.space.with_part(point)
+        with observations.holding(space):
+            try:
+                found = self.design(1) if state.n_missing else self.propose(1).points
+            except SpaceExhausted:
+                found = space.sample(1, state.generator)
+        return found[0].to(point.device)
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
         """Promotes up to q trials to a larger budget (see `deepbore.loop.promotions`), and returns their new rows.
@@ -340,11 +343,7 @@ class TrialAllocator:
         state.unreturned = self.engine.still_pending(state.unreturned)  # some may have been told
         # before anything is reserved, so that a failure leaves no trial pending
         self.engine.require_room(q - len(state.unreturned))
-        if self.engine.is_open(room := max(0, q - len(state.unreturned))) and not state.n_missing:
-            state.bind()
-            with self._as_before_if_it_fails():
-                self._after_learning(lambda: self.engine.complete_queued(room))
-        for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
+        for reserve in (self._reserve_queued, self.engine.reserve_promoted, self._reserve_new):
             n = len(state.observations)
             try:
                 reserve(max(0, q - len(state.unreturned)))
@@ -352,6 +351,15 @@ class TrialAllocator:
                 state.unreturned += range(n, len(state.observations))
         rows, state.unreturned = state.unreturned[:q], state.unreturned[q:]
         return rows
+
+    def _reserve_queued(self, q: int) -> None:
+        """Reserves points of the queue; models are trained before, if there is anything to complete."""
+        if self.state.n_missing or not self.engine.is_open(q):
+            self.engine.reserve_queued(q)
+            return
+        self.state.bind()
+        with self._as_before_if_it_fails():
+            self._after_learning(lambda: self.engine.reserve_queued(q))
 
     def _reserve_new(self, q: int) -> None:
         """Reserves q new points; if that fails, the state is restored, except for trials in the journal."""

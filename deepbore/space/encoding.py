@@ -96,7 +96,8 @@ class Encoding:
         def is_gap(name: str, value: Any) -> bool:
             parameter = self.structure.parameters[name]
             is_nothing = value is None or is_missing(value)
-            return is_nothing and bool(parameter.conditions) and None not in getattr(parameter, "names", ())
+            has_none = any(choice is None for choice in getattr(parameter, "choices", ()))
+            return is_nothing and bool(parameter.conditions) and not has_none
 
         return {name: value for name, value in params.items() if not is_gap(name, value)}
 

@@ -79,7 +79,7 @@ def opened(
         SettingError: for parts that do not go together.
         JournalError: if the journal holds a run, and another one, or none was expected.
     """
-    space = SearchSpace.of(space)
+    space = _as_space(space)
     observations = Observations(
         space,
         options.all_directions,
@@ -102,7 +102,7 @@ def loaded(
         JournalError: for a missing, damaged or contradictory journal.
         SettingError: for a part that the header can't name.
     """
-    space = None if space is None else SearchSpace.of(space)
+    space = None if space is None else _as_space(space)
     check_parts(parts, "a run is loaded with its own {unknown}")
     if isinstance(parts.get("strategy"), str):
         parts["strategy"] = named_strategy(parts["strategy"])
@@ -124,6 +124,14 @@ def _in_directory(journal: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """The journal in a run directory of the command line; anything else as it is."""
     is_run = isinstance(journal, (str, os.PathLike)) and Path(journal, JOURNAL).is_file()
     return Path(journal, JOURNAL) if is_run else journal
+
+
+def _as_space(space: Any) -> SearchSpace:
+    if not isinstance(space, SearchSpace | Mapping):
+        raise SettingError(
+            f"space must be a SearchSpace, or a dict of parameters, but got {space!r:.100}. Give SearchSpace({{...}})."
+        )
+    return SearchSpace.of(space)
 
 
 # --- a new run -------------------------------------------------------------------------------------------------------

@@ -273,7 +273,10 @@ def _checked(given: Any) -> tuple[tuple[Scalar, ...], tuple[Any, ...]]:
             raise SpaceError(
                 f'choices must be finite numbers, but got {choice!r}. Name it: {{"{choice}": {choice!r}}}.'
             )
-    return tuple(map(_name_of, choices)), choices
+    names = tuple(map(_name_of, choices))
+    if any(name is not choice for name, choice in zip(names, choices, strict=True)):
+        names = tuple(map(str, names))  # keys of a declaration
+    return names, choices
 
 
 def _name_of(choice: Any) -> Scalar:
