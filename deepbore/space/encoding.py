@@ -39,7 +39,7 @@ class Encoding:
                 raise PointError(f"a configuration must map names to values, but got {params!r}. Give a list of dicts.")
             self.check_names(params)
         if self.structure.is_conditional:
-            configurations = [self._without_gaps(params) for params in configurations]
+            configurations = [self.without_gaps(params) for params in configurations]
         points = np.zeros((len(configurations), len(self.structure.names)))
         given = np.zeros(points.shape, dtype=bool)
         for column, (name, parameter) in enumerate(self.structure.parameters.items()):
@@ -59,8 +59,7 @@ class Encoding:
         """
         structure = self.structure
         point = torch.zeros(len(structure.names), dtype=torch.float64)
-        if structure.is_conditional:
-            params = self._without_gaps(params)
+        params = self.without_gaps(params)
         levels: dict[int, float] = {}
         for column in structure.conditions.order:
             name, parameter = structure.names[column], structure.of_column[column]
@@ -87,7 +86,7 @@ class Encoding:
         if unknown := [name for name in names if name not in self.structure.parameters]:
             raise PointError(f"parameters must be among {self.structure.names}, but got {unknown}.")
 
-    def _without_gaps(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def without_gaps(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """A configuration without None and NaN, by which a row of a table marks inactive parameters.
 
         They are kept for parameters that are always active, or have None among their choices.
