@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
@@ -104,8 +104,8 @@ def loaded(
     """
     space = None if space is None else _as_space(space)
     check_parts(parts, "a run is loaded with its own {unknown}")
-    if isinstance(parts.get("strategy"), str):
-        parts["strategy"] = named_strategy(parts["strategy"])
+    if isinstance(name := parts.get("strategy"), str):
+        parts["strategy"] = named_strategy(name)
     history = replay(Journal(_in_directory(journal)), space)
     observations, header = history.observations, history.header
     described, by_preference = header.get("recipe", {}), observations.by_preference
@@ -141,7 +141,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
     recipe = Recipe.resolve(
         observations.space,
         observations.k,
-        **options.parts,
+        **cast(dict[str, Any], options.parts),
         budget=options.budget,
         by_preference=options.preferences,
     )

@@ -78,6 +78,8 @@ def _optimized(
     study = Study.of(space, options, partial(check_run, n_trials=n_trials, trainer=None, options=options))
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     try:
-        return study.optimize(evaluator, left, **{**options.of_run, "workers": 1})  # the evaluator has them
+        of_run = options.of_run
+        of_run["workers"] = 1  # the evaluator has them
+        return study.optimize(evaluator, left, **of_run)
     finally:
         study.close()  # the caller has no study to close yet; one that continues takes the lock again

@@ -172,7 +172,7 @@ class _Choice(Parameter):
 
     def _choice_at(self, level: int) -> Any:
         """A choice; a copy of what a program may well change."""
-        choice = self.choices[level]
+        choice = self.choices[level]  # type: ignore[index]  # a tuple now
         return deepcopy(choice) if isinstance(choice, (list, dict, set)) else choice
 
     def settings(self) -> dict[str, Any]:
