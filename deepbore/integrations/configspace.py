@@ -1,9 +1,8 @@
 """Spaces of ConfigSpace, as SMAC, DEHB and many benchmarks have them: read and written."""
 
 import ast
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 

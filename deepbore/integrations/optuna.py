@@ -24,8 +24,7 @@ from deepbore.study import Study
 from deepbore.validation import whole
 
 try:
-    from optuna import Study as OptunaStudy
-    from optuna import Trial as OptunaTrial, TrialPruned
+    from optuna import Study as OptunaStudy, Trial as OptunaTrial, TrialPruned
     from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
     from optuna.samplers import BaseSampler, RandomSampler
     from optuna.trial import FrozenTrial, TrialState

@@ -12,8 +12,8 @@ import numpy as np
 
 from deepbore.candidates.selection import largest_possible_batch
 from deepbore.errors import MissingPackage, SettingError
-from deepbore.space import SearchSpace
 from deepbore.loop.stopping import StopRule, as_rules
+from deepbore.space import SearchSpace
 from deepbore.study import Study
 from deepbore.validation import above, seconds, whole
 
@@ -34,8 +34,8 @@ class DeepBoreSearchCV(BaseSearchCV):
     `fit`, `predict`, `best_params_`, `best_estimator_`, `cv_results_`, `n_jobs` and pipelines (`"svc__C"`) are as
     there; parameters may be conditional, and `study_` is the study. Choices may be estimators, such as a step of a
     pipeline, tuples, or any other objects, by name: `{"clf": Categorical({"svc": SVC(), "forest": forest})}`, and
-    `"clf__C"` is conditional on `{"clf": "svc"}`. A configuration whose fits raise is a failed trial (with `error_score=np.nan`, the default); a batch in
-    which all fits raise has no rows in `cv_results_`.
+    `"clf__C"` is conditional on `{"clf": "svc"}`. A configuration whose fits raise is a failed trial (with
+    `error_score=np.nan`, the default); a batch in which all fits raise has no rows in `cv_results_`.
 
     Args:
         estimator: the estimator to tune.
@@ -59,8 +59,8 @@ class DeepBoreSearchCV(BaseSearchCV):
         return_train_score: whether `cv_results_` has scores on the training data.
 
     Raises:
-        SettingError: from `fit`, for counts below 1, rules that need a model's forecasts, several scores without a `refit` that names one, or an invalid
-            `random_state`.
+        SettingError: from `fit`, for counts below 1, rules that need forecasts, several scores without a `refit` that
+            names one, or an invalid `random_state`.
 
     Example:
         >>> from sklearn.datasets import load_iris
