@@ -15,13 +15,13 @@ from jsonargparse import ArgumentError
 from deepbore.cli import fit_help
 from deepbore.cli.config import RunCLI, explained
 from deepbore.cli.inspect import summary
-from deepbore.cli.run_directory import CONFIG, TIMES, Run
+from deepbore.cli.run_directory import CONFIG, Run
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
 from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
-from deepbore.evaluators import Evaluator, Timed
+from deepbore.evaluators import Evaluator
 from deepbore.evaluators.base import EvaluationWarning, SuspiciousValue
 from deepbore.loop.quiet import quiet
 from deepbore.problems.base import make_working_directory_importable
@@ -44,7 +44,7 @@ def run_fit(args: Sequence[str]) -> None:
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
     check_takes_trial(cli.problem, cli.loop.budget, cli.loop.pruner)
-    evaluator = Timed(cli.evaluator, cli.run / TIMES)  # made before anything is written
+    evaluator = cli.evaluator  # made before anything is written
     study = _loaded(cli) if resumed else _new(cli)
     if resumed and _is_done(cli, study):
         print(summary(study.observations, cli.problem.optimum))
