@@ -78,5 +78,9 @@ class JournalError(DeepBoreError, RuntimeError):
     """A journal is damaged, belongs to another study, or cannot be written."""
 
 
+class JournalInUse(JournalError):
+    """Another process writes the journal."""
+
+
 class MissingPackage(DeepBoreError, ImportError):
     """An optional package is needed for what was asked."""

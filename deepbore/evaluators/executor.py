@@ -325,6 +325,9 @@ def submitted(executor: Executor, *call: Any) -> "Future[Outcome]":
 class ExecutorEvaluator(ParallelEvaluator):
     """Evaluates on an executor of yours: threads, a process pool, `mpi4py.futures`, `dask`'s client executor.
 
+    For Ray and SLURM there are `deepbore.integrations.ray.RayExecutor` and
+    `deepbore.integrations.submitit.SubmititExecutor`.
+
     The executor stays yours: it isn't shut down. Timeouts count from submission, which is the start where the executor
     has as many workers as stated and no other work. No executor can end a running call: after a timeout the
     trial has failed, but its worker is lost until the call returns; if all are lost, the run waits, with a warning.
@@ -376,6 +379,10 @@ class ExecutorEvaluator(ParallelEvaluator):
             raise SettingError(
                 f"executor must be an executor of concurrent.futures, but got {executor!r:.100}. Give an object, as "
                 "ThreadPoolExecutor(4)."
+            )
+        if type(executor).__module__.partition(".")[0] == "submitit":  # its jobs are no futures
+            raise SettingError(
+                "an executor of submitit gives jobs. Give integrations.submitit.SubmititExecutor(it, 64)."
             )
         super().__init__(_workers_of(executor) if workers is None else workers, timeout, retries, lost_retries)
         if isinstance(executor, ProcessPoolExecutor):

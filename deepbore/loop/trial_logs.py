@@ -2,7 +2,7 @@
 
 | logger | what it gets |
 |---|---|
-| TensorBoardLogger | a run for each trial below trials/, with its parameters and value as hyperparameters (HParams) and its curve |
+| TensorBoardLogger | a run for each trial, below trials/: parameters and value (HParams), curve |
 | MLFlowLogger | a child run for each trial: parameters, value, curve, start, end and status |
 | WandbLogger | a run for each trial in the group of the logger's run: parameters, value, curve |
 | CSVLogger | a row for each trial: parameters, value, status and duration; and one for each reported value |
