@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -12,8 +13,8 @@ from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
-from deepbore.strategies.base import View
-from deepbore.strategies.subset import CONSIDERED, Subset, SubsetStrategy, considered_rows, graded_alone
+from deepbore.strategies.base import Proposal, View
+from deepbore.strategies.subset import CONSIDERED, Subset, SubsetStrategy, considered_rows, graded_beside
 
 SHARE = 0.8  # of an equal share of the trials among the values of a choice, which is enough
 BRANCH, LEVEL = 4.0, 0.5  # trials for each unit of ln n that are enough, for a value with parameters of its own or none
@@ -30,8 +31,10 @@ class NeglectedChoices(SubsetStrategy):
     same holds for a level that has not been tried. Therefore such values get a share of the proposals that falls as
     log n / n (Lai & Robbins 1985).
 
-    - A value of a choice on which parameters depend has had enough after 4 ln n trials of n: its own parameters have to
-      be found. The kernel learns the trials with such values alone, graded among themselves.
+    - A branch, a value of a choice on which parameters depend, has had enough after 4 ln n trials of n: its own
+      parameters have to be found. The branch with the smallest share of the trials of its choice is next. Its trials
+      are graded among themselves, and the kernel learns all others beside them, on the same scale and as if their best
+      were equal (`graded_beside`): what shared parameters do is known from there.
     - Any other value has had enough after ln n / 2. The kernel learns all trials.
     - Four fifths of an equal share of the trials of its choice are enough for either.
     - A branch goes on beyond that while it gains on the best one: in the second half of its trials its best value
@@ -76,6 +79,7 @@ class NeglectedChoices(SubsetStrategy):
         super().__init__(BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=additive))
         self.alternatives: Alternatives | None = None
         self.neglected: Tensor | None = None  # which of the alternatives, as of the latest `applies`
+        self.turn: list[Tensor] = []  # the same in the order of proposals: one branch each, and all levels
 
     def applies(self, view: View) -> bool:
         self.neglected = None
@@ -92,27 +96,45 @@ class NeglectedChoices(SubsetStrategy):
         return self.neglected is not None
 
     def fit(self, view: View) -> bool:
-        """Trains the model on the trials of neglected branches, or on all trials."""
+        """Trains the model for one neglected branch, or for all neglected levels; of both kinds one is drawn."""
         assert self.neglected is not None
         assert self.alternatives is not None
-        assert view.batch is not None
         branches = self.neglected & self.alternatives.has_own
         levels = self.neglected & ~self.alternatives.has_own
-        kinds = [kind for kind in (branches, levels) if bool(kind.any())]
-        number = int(torch.randint(len(kinds), (1,), generator=view.generator)) if len(kinds) > 1 else 0
+        self.turn = self.alternatives.by_share(view.observations.points[-CONSIDERED:], branches)
+        if bool(levels.any()):
+            is_first = not self.turn or int(torch.randint(2, (1,), generator=view.generator))
+            self.turn.insert(0 if is_first else len(self.turn), levels)
         self.prepare(view)
-        self.model.alternatives, self.model.wanted = self.alternatives, kinds[number]
-        self.learn(view, self._alone(view) if kinds[number] is branches else None)
+        return self._learn(view, self.turn[0])
+
+    def _learn(self, view: View, wanted: Tensor) -> bool:
+        """Trains the prepared model for some of the alternatives (a booleans)."""
+        assert self.alternatives is not None
+        self.model.alternatives, self.model.wanted = self.alternatives, wanted
+        has_own = bool((wanted & self.alternatives.has_own).any())
+        self.learn(view, self._beside_others(view) if has_own else None)
         return True
 
-    def _alone(self, view: View) -> Subset | None:
-        """The trials with a wanted value; None if fewer than two of them have succeeded."""
+    def propose(self, view: View, q: int) -> Proposal:
+        """Points for the first of what is neglected, or for several of them; fewer where a model can't be trained."""
+        found = super().propose(view, -(-q // len(self.turn))).points
+        failure = "NeglectedChoices could not learn its rows, so a part of a batch is left to others: %s"
+        for number, wanted in enumerate(self.turn[1:], 1):
+            share = -(-(q - len(found)) // (len(self.turn) - number))
+            if share and view.agreed(partial(self._learn, view, wanted), failure):
+                found = torch.cat([found, super().propose(view.beside(found), share).points])
+        return Proposal(found, self.model)
+
+    def _beside_others(self, view: View) -> Subset | None:
+        """The trials of the wanted branch beside others; None if fewer than two of them have succeeded."""
         assert view.batch is not None
         assert isinstance(view.labels, ThresholdFamily)  # otherwise `check` raises
         rows = considered_rows(view.batch, view.observations)
-        rows = rows[self.model.is_wanted(view.batch.points[rows])]
-        values = view.values[rows]
-        return graded_alone(view.batch, rows, values, view.labels) if int((~values.isnan()).sum()) > 1 else None
+        values, is_own = view.values[rows], self.model.is_wanted(view.batch.points[rows])
+        if int((~values[is_own].isnan()).sum()) < 2:
+            return None
+        return graded_beside(view.batch, rows, values, is_own, view.labels, self.model.rows)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
@@ -150,15 +172,34 @@ class Alternatives:
             races: whether values with parameters of their own that gain on the best one go on.
         """
         has = self(points).cpu()
-        counts = has.sum(0).double()
-        same = self.columns[:, None] == self.columns
-        equal = (same.double() @ counts) / same.sum(1)
+        counts, equal = self._counts(has)
         enough = trials * math.log(max(len(points), 2))
         told = torch.full((len(points),), math.inf, dtype=values.dtype)
         told[: len(values)] = values.cpu().nan_to_num(nan=math.inf)
         best = has[told.argmin()] if bool(told.isfinite().any()) else torch.zeros_like(self.has_own)
         few = (counts < SHARE * equal) & (counts < enough)
         return (few | self.has_own & races & is_gaining(has, told)) & ~best
+
+    def by_share(self, points: Tensor, among: Tensor) -> list[Tensor]:
+        """Some values, those with the smallest share of the trials of their choice first (a booleans for each).
+
+        Args:
+            points: the newest trials, n x d.
+            among: the values, a booleans.
+        """
+        counts, equal = self._counts(self(points).cpu())
+        order = (counts / equal).nan_to_num(nan=0.0).argsort(stable=True)
+        return list(torch.eye(len(among), dtype=torch.bool)[order[among[order]]])
+
+    def _counts(self, has: Tensor) -> tuple[Tensor, Tensor]:
+        """The trials with each value, and an equal share of those in which its choice is active (a each).
+
+        Args:
+            has: which values each trial has, n x a.
+        """
+        counts = has.sum(0).double()
+        same = self.columns[:, None] == self.columns
+        return counts, (same.double() @ counts) / same.sum(1)
 
 
 def is_gaining(has: Tensor, values: Tensor) -> Tensor:
