@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from deepbore.classifiers.kernel.kernels import prior_of
 from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.labels.threshold import ThresholdFamily
@@ -18,6 +19,7 @@ from deepbore.strategies.subset import CONSIDERED, Subset, SubsetStrategy, consi
 
 SHARE = 0.8  # of an equal share of the trials among the values of a choice, which is enough
 BRANCH, LEVEL = 4.0, 0.5  # trials for each unit of ln n that are enough, for a value with parameters of its own or none
+OWN_DEVIATION = 0.5  # standard deviation of the logarithm of a length scale of a branch's own parameters
 BOLD = (0.0, 0.3)  # mean and standard deviation of the logarithm of the kernel's amplitude
 SAMPLED = 1024  # points of the space among which a possible value occurs
 PENALTY = 1e3  # subtracted from the predicted label where no value is neglected
@@ -32,9 +34,11 @@ class NeglectedChoices(SubsetStrategy):
     log n / n (Lai & Robbins 1985).
 
     - A branch, a value of a choice on which parameters depend, has had enough after 4 ln n trials of n: its own
-      parameters have to be found. The branch with the smallest share of the trials of its choice is next. Its trials
-      are graded among themselves, and the kernel learns all others beside them, on the same scale and as if their best
-      were equal (`graded_beside`): what shared parameters do is known from there.
+      parameters have to be found. The one with the smallest share of the trials of its choice is next. Only parameters
+      that depend on its choice are searched; all others are those of the best trial. The kernel learns all trials, the
+      branch graded by itself and the others on the same scale, as if their best were equal (`graded_beside`). So what
+      shared parameters do is known, and does not have to be found again in each branch. Length scales of its own
+      parameters have the prior of a space of these alone: they are not known after few trials.
     - Any other value has had enough after ln n / 2. The kernel learns all trials.
     - Four fifths of an equal share of the trials of its choice are enough for either.
     - A branch goes on beyond that while it gains on the best one: in the second half of its trials its best value
@@ -66,6 +70,8 @@ class NeglectedChoices(SubsetStrategy):
     branch_trials: ClassVar[float] = BRANCH
     level_trials: ClassVar[float] = LEVEL
     races: ClassVar[bool] = True  # whether branches that gain on the best one go on
+    keeps_best: ClassVar[bool] = True  # whether other parameters are those of the best trial
+    own_scales: ClassVar[bool] = True  # whether length scales of a branch have a prior of their own
     model: "BoldModel"
 
     def __init__(
@@ -112,9 +118,20 @@ class NeglectedChoices(SubsetStrategy):
         """Trains the prepared model for some of the alternatives (a booleans)."""
         assert self.alternatives is not None
         self.model.alternatives, self.model.wanted = self.alternatives, wanted
-        has_own = bool((wanted & self.alternatives.has_own).any())
-        self.learn(view, self._beside_others(view) if has_own else None)
+        is_branch = bool((wanted & self.alternatives.has_own).any())
+        number = int(wanted.int().argmax())
+        own = self.alternatives.own(number) if is_branch and self.own_scales else []
+        self.model.expect_scales(own, self._active(view, own))
+        self.region = self.alternatives.around_best(view, number) if is_branch and self.keeps_best else None
+        self.learn(view, self._beside_others(view) if is_branch else None)
         return True
+
+    def _active(self, view: View, columns: list[int]) -> float:
+        """How many of some parameters are active in a trial with a wanted value, on average, at least 1."""
+        assert view.batch is not None
+        points = view.batch.points[self.model.is_wanted(view.batch.points)]
+        active = view.space.active(points)[:, columns].sum(-1).double()
+        return max(1.0, float(active.mean())) if len(points) else 1.0
 
     def propose(self, view: View, q: int) -> Proposal:
         """Points for the first of what is neglected, or for several of them; fewer where a model can't be trained."""
@@ -180,6 +197,27 @@ class Alternatives:
         few = (counts < SHARE * equal) & (counts < enough)
         return (few | self.has_own & races & is_gaining(has, told)) & ~best
 
+    def own(self, number: int) -> list[int]:
+        """The columns of the parameters that depend on the choice of a value, ascending."""
+        return sorted(self.space.structure.conditions.descendants(int(self.columns[number])))
+
+    def around_best(self, view: View, number: int) -> SearchSpace | None:
+        """The space with a value fixed, and all parameters that do not depend on its choice as in the best trial.
+
+        Of the trials in which the choice is active. None if none of these has a value, or in spaces with constraints:
+        there may be no such configuration.
+        """
+        column, points = int(self.columns[number]), view.observations.points[: len(view.values)]
+        values = view.values.nan_to_num(nan=math.inf).where(self.space.active(points)[:, column], math.inf)
+        if self.space.constraints or not bool(values.isfinite().any()):
+            return None
+        (best,) = self.space.decode(points[[int(values.argmin())]])
+        name, parameter = list(self.space.parameters.items())[column]
+        (level,) = parameter.decode(self.levels[[number]])
+        dependent = {self.space.names[each] for each in self.own(number)}
+        kept = {each: value for each, value in best.items() if each not in dependent}
+        return self.space.with_fixed({**kept, name: level, **self.space.fixed})
+
     def by_share(self, points: Tensor, among: Tensor) -> list[Tensor]:
         """Some values, those with the smallest share of the trials of their choice first (a booleans for each).
 
@@ -240,6 +278,20 @@ class BoldModel(KernelPLS):
     amplitude_prior = BOLD
     alternatives: Alternatives
     wanted: Tensor  # a booleans
+
+    def expect_scales(self, own: list[int], count: float) -> None:
+        """Sets the prior of length scales, those of some parameters to what it is in a space of these alone.
+
+        Elsewhere they may be as long as distances in the whole space are, and a branch would seem to be known after
+        few trials.
+
+        Args:
+            own: their columns.
+            count: how many of them are active.
+        """
+        assert self.space is not None
+        self._prior = prior_of(self.space, self.length_scale_prior, self.lambda_prior, self.amplitude_prior)
+        self._prior[own] = self.length_scale_prior[0] + math.log(count) / 2, OWN_DEVIATION
 
     def is_wanted(self, points: Tensor) -> Tensor:
         """Which points have a wanted value (n booleans)."""

@@ -196,6 +196,9 @@ def test_a_neglected_branch_is_learned_on_its_own_scale_beside_all_others_and_no
     assert search.centre_rows.tolist() == [27, 26, 25, 24]
 
 
+NESTED = SearchSpace(
+    {**SPACE.parameters, "kind_x": Real(0, 1, when=Condition("kind", ["s"]))},
+)
 TWO_BRANCHES = SearchSpace(
     {
         "model": Categorical(list("abc")),
@@ -218,6 +221,50 @@ def test_the_branch_with_the_fewest_trials_is_next_and_a_batch_has_a_share_for_e
     for q, models in {1: [2], 2: [1, 2], 5: [1, 1, 2, 2, 2]}.items():
         other.fit(view)
         assert sorted(other.propose(view, q).points[:, 0].int().tolist()) == models
+
+
+def test_in_a_branch_its_own_parameters_are_searched_and_all_others_are_those_of_the_best_trial():
+    other, view = learned(BRANCH)
+    (best,) = BRANCH.space.decode(view.observations.points[[int(view.values.argmin())]])
+    kept = {"model": "b", "level": best["level"], "n": best["n"]}
+    assert other.region.fixed == kept
+    found = replace(view, first=ModelStrategy(KernelPLS()))
+    for params in SPACE.decode(other.propose(found, 3).points):
+        assert params.items() >= kept.items()
+        assert {"b", "kind"} <= params.keys()
+    assert learned(LEVEL)[0].region is None
+
+
+def test_a_choice_within_a_branch_is_searched_around_the_best_trial_of_that_branch():
+    study = told(
+        [*FED, *[(trial("b", kind="r", at=k / 10), 2.0 + k) for k in range(9)], *[(trial("c"), 3.0)] * 9], NESTED
+    )
+    other, _ = learned(study)
+    assert [NAMES[k] for k in other.turn[0].nonzero()[0].tolist()] == ["s"]
+    assert other.region.fixed == {"model": "b", "kind": "s", "level": "u", "n": 25, "b": 0.0}
+
+
+def test_what_the_user_fixes_stays_fixed_and_with_constraints_nothing_else_is():
+    study = told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4])
+    study.fix({"n": 7, "b": 0.25})
+    other, _ = learned(study)
+    assert other.region.fixed.items() >= {"n": 7, "b": 0.25}.items()
+    space = SearchSpace(SPACE.parameters, constraints=["n != 50"])
+    assert learned(told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4], space))[0].region is None
+
+
+def test_length_scales_of_a_branch_have_a_prior_of_their_own():
+    other, _ = learned(BRANCH)
+    usual = KernelPLS()
+    usual.bind(SPACE)
+    own = [SPACE.names.index(name) for name in ("a", "b", "kind")]
+    shared = [SPACE.names.index(name) for name in ("model", "level", "n")]
+    assert (other.model._prior[own, 0] < usual._prior[own, 0]).all()
+    assert (other.model._prior[shared] == usual._prior[shared]).all()
+    view = view_of(LEVEL)
+    assert other.applies(view)
+    other.fit(view)
+    assert (other.model._prior[own] == usual._prior[own]).all()
 
 
 def test_of_many_other_rows_some_are_learned():
