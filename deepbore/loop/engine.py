@@ -2,11 +2,10 @@
 
 import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from lightning.pytorch import Trainer
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class Engine:
@@ -187,23 +185,31 @@ class Engine:
 
     # --- reserving and recording -------------------------------------------------------------------------------------
 
-    def reserve(self, points: Tensor) -> list[int]:
+    def reserve(self, points: Tensor, promoted: Sequence[Promotion] = (), **left: list[Any]) -> list[int]:
         """Makes points (q x d) pending trials and returns their rows.
 
         The snapshot, which contains the points, is written first: after a crash the resumed run asks for the points
         that are missing in the journal.
+
+        Args:
+            points: q x d.
+            promoted: the promotions, if the points are promoted.
+            left: attributes of the state from then on: a queue without these points. An interrupt leaves both or none.
         """
         state, journal = self.state, self.state.observations.journal
         if journal is not None:
             journal.open()
-            save(state, points, journal)
-        return state.observations.reserve(points)
+            save(state, points, journal, promoted=promoted, **left)
+        again = {"budget": [each.budget for each in promoted], "resume_from": [each.row for each in promoted]}
+        return state.observations.reserve(
+            points, **(again if promoted else {}), effect=lambda: vars(state).update(left)
+        )
 
     def reserve_queued(self, q: int) -> list[int]:
         """Makes up to q points of the queue pending trials and returns their rows."""
         self.state.observations.complete_pending_write()  # of the latest enqueued point
-        with self._taken(self.state.queue, q) as points:
-            return self.reserve(torch.stack(points)) if points else []
+        first, left = self.state.queue[:q], self.state.queue[q:]
+        return self.reserve(torch.stack(first), queue=left) if first else []
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
         """Promotes up to q trials to a larger budget (see `deepbore.loop.promotions`), and returns their new rows.
@@ -216,34 +222,18 @@ class Engine:
         if self.state.observations.budget is None:
             return []
         self._drop_withdrawn_promotions()
-        if self.state.pending_promotions and of is None:  # no others: these depend on the results
-            with self._taken(self.state.pending_promotions, q) as promised:
-                return self._reserve_again([Promotion(*each) for each in promised])
+        waiting = self.state.pending_promotions
+        if waiting and of is None:  # no others: these depend on the results
+            return self._reserve_again([Promotion(*each) for each in waiting[:q]], pending_promotions=waiting[q:])
         return self._reserve_again(self._promotions.first(q, of))
 
-    @contextmanager
-    def _taken(self, waiting: list[T], q: int) -> Iterator[list[T]]:
-        """A context with the first q items of a queue removed, which are put back if it fails before reserving them."""
-        n, first = len(self.state.observations), waiting[:q]
-        del waiting[:q]
-        try:
-            yield first
-        except BaseException:
-            if len(self.state.observations) == n:
-                waiting[:0] = first
-            raise
-
-    def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
-        """Makes promotions pending trials; the snapshot is written first, as in `reserve`."""
-        observations, journal = self.state.observations, self.state.observations.journal
+    def _reserve_again(self, chosen: list[Promotion], **left: list[Any]) -> list[int]:
+        """Makes promotions pending trials, as `reserve` does."""
         if not chosen:
             return []
-        rows = [each.row for each in chosen]
-        points = observations.points[torch.tensor(rows, device=observations.points.device)]
-        if journal is not None:
-            journal.open()
-            save(self.state, points, journal, promoted=chosen)
-        return observations.reserve(points, [each.budget for each in chosen], resume_from=rows)
+        points = self.state.observations.points
+        rows = torch.tensor([each.row for each in chosen], device=points.device)
+        return self.reserve(points[rows], chosen, **left)
 
     def record(self, trial: Trial, outcome: Outcome) -> Outcome:
         """Records the outcome of a pending trial; a wrong number of values is recorded as a failure.
@@ -295,6 +285,8 @@ class TrialAllocator:
     def __init__(self, engine: Engine, device: torch.device):
         self.engine, self.state, self.device = engine, engine.state, device
         self._trainer: Trainer | None = None
+        self._asked_from: int | None = None  # rows from here on are of an `ask` that has not returned
+        self._before: tuple[int, dict[str, Any]] | None = None  # rows and state before a proposal, while it is made
 
     def ask(self, q: int) -> list[int]:
         """The rows of q >= 1 reserved trials: first those of an earlier call that failed, then queued ones.
@@ -303,32 +295,44 @@ class TrialAllocator:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
         state = self.state
+        self.settle()
         state.unreturned = self.engine.still_pending(state.unreturned)  # some may have been told
         # before anything is reserved, so that a failure leaves no trial pending
         self.engine.require_room(q - len(state.unreturned))
         for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
-            n = len(state.observations)
+            self._asked_from = len(state.observations)
             try:
                 reserve(max(0, q - len(state.unreturned)))
-            finally:  # also after an interrupt
-                state.unreturned += range(n, len(state.observations))
+            finally:
+                self.settle()
         rows, state.unreturned = state.unreturned[:q], state.unreturned[q:]
         return rows
 
+    def settle(self) -> None:
+        """Ends an `ask` that has failed: its trials are for the next one, and what found none has changed nothing.
+
+        An interrupt may come upon this, too; so it is done again before anything else is done to the run.
+        """
+        state = self.state
+        n = len(state.observations)
+        if self._asked_from is not None:
+            state.unreturned = sorted({*state.unreturned, *range(self._asked_from, n)})
+            self._asked_from = None
+        if self._before is not None:
+            rows, before = self._before
+            if rows == n:
+                state.load_state_dict(before)
+            self._before = None
+
     def _reserve_new(self, q: int) -> None:
-        """Reserves q new points; if that fails, the state is restored, except for trials in the journal."""
-        state, n = self.state, len(self.state.observations)
+        """Reserves q new points."""
+        state = self.state
         if not q:
             return
         if not state.n_missing:
             state.bind()  # before the copy, since binding cannot be undone
-        before = deepcopy(state.state_dict())
-        try:
-            self.engine.reserve(self._points(q))
-        except BaseException:
-            if len(state.observations) == n:
-                state.load_state_dict(before)
-            raise
+        self._before = len(state.observations), deepcopy(state.state_dict())
+        self.engine.reserve(self._points(q))
 
     def _points(self, q: int) -> Tensor:
         state = self.state
