@@ -5,8 +5,8 @@ evaluate there next.
 
 The house, and a module imports only from rooms on its left:
 
-    text < errors, validation, component, compute < space < data < labels < classifiers < acquisition < candidates
-        < strategies < worker, evaluators < loop < study < cli
+    text < errors, validation, component, compute < space < data < pruners < labels < classifiers < acquisition
+        < candidates < strategies < worker, evaluators < loop < study < cli
     beside them: problems, plots, integrations, testing
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m

@@ -48,6 +48,9 @@ from .data.trial import (
     Budget as Budget,
     Trial as Trial,
 )
+from .errors import (
+    TrialPruned as TrialPruned,
+)
 from .evaluators import (
     Evaluator as Evaluator,
     ExecutorEvaluator as ExecutorEvaluator,
@@ -64,6 +67,12 @@ from .labels import (
     SeveralThresholds as SeveralThresholds,
     ThresholdLabels as ThresholdLabels,
     ValueGradedLabels as ValueGradedLabels,
+)
+from .pruners import (
+    MedianPruner as MedianPruner,
+    PatientPruner as PatientPruner,
+    Pruner as Pruner,
+    SuccessiveHalvingPruner as SuccessiveHalvingPruner,
 )
 from .space import (
     Categorical as Categorical,

@@ -12,7 +12,9 @@ from typing import Any, Self, TypeVar, get_args, get_type_hints
 from deepbore.errors import DeepBoreError, SettingError
 
 P = TypeVar("P")
-ROOMS = frozenset({"acquisition", "candidates", "classifiers", "data", "labels", "strategies"})  # of a run's parts
+ROOMS = frozenset(  # of a run's parts
+    {"acquisition", "candidates", "classifiers", "data", "labels", "pruners", "strategies"}
+)
 RECORDS = frozenset({"deepbore.classifiers.Training", "deepbore.data.Budget", "deepbore.labels.DecayingGamma"})
 Description = dict[str, Any]  # {"class_path": ..., "init_args": {...}}, as in a LightningCLI configuration
 FORMER_PATHS = {"deepbore.candidates.Ambitious": "deepbore.candidates.RaisedIncumbent"}  # classes in old journals

@@ -58,6 +58,10 @@ class ObjectiveError(DeepBoreError, RuntimeError):
     """An objective gives no values: it always fails, or returns what is no value."""
 
 
+class TrialPruned(DeepBoreError, RuntimeError):
+    """An objective ends its trial early, because it is not worth going on: no failure, but graded by its reports."""
+
+
 class TrainingFailed(DeepBoreError, RuntimeError):
     """A training run in a process of its own has given no value."""
 
@@ -72,6 +76,10 @@ class RankError(DeepBoreError, RuntimeError):
 
 class JournalError(DeepBoreError, RuntimeError):
     """A journal is damaged, belongs to another study, or cannot be written."""
+
+
+class JournalInUse(JournalError):
+    """Another process writes the journal."""
 
 
 class MissingPackage(DeepBoreError, ImportError):

@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import torch
+
 import forked
 
 ROOT = Path(__file__).parent.parent
@@ -17,6 +19,16 @@ def run(code, *args, timeout=120, cold=False):
     start = subprocess.run if cold else forked.run
     command = [sys.executable, "-c", code, *map(str, args)]
     return start(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def fork():
+    """`os.fork`, whose child computes on one thread.
+
+    The threads of OpenMP end with a fork, and a child that asks for those its parent has used waits for ever.
+    """
+    if not (child := os.fork()):
+        torch.set_num_threads(1)
+    return child
 
 
 def is_gone(pid, within=5.0):

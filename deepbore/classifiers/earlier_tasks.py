@@ -138,6 +138,7 @@ class EarlierTasks:
             n_earlier=n_earlier,
             failed=torch.cat([part.failures.to(device) for part in parts]),
             pending=None if batch.pending is None else pad(batch.pending, (n_earlier, 0), value=False),
+            pruned=None if batch.pruned is None else pad(batch.pruned, (n_earlier, 0), value=False),
         )
 
     def weights(self, batch: LabelledBatch) -> Tensor:

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -34,8 +34,12 @@ WRITTEN = "# lightning.pytorch=="  # the first characters of a configuration tha
 log = logging.getLogger(__name__)
 
 
-def run_fit(args: Sequence[str]) -> None:
+def run_fit(args: Sequence[str], connect: Callable[[Study], Evaluator] | None = None) -> None:
     """Parses the configuration, runs it and prints the best; `--resume RUN` continues a run.
+
+    Args:
+        args: the command line, without the command.
+        connect: function of the study that gives its evaluator, in place of the configuration's.
 
     Raises:
         KeyboardInterrupt: after a run that Ctrl-C has ended, and its summary.
@@ -43,10 +47,11 @@ def run_fit(args: Sequence[str]) -> None:
     args, resumed = _resumed(args)
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
-    check_takes_trial(cli.problem, cli.loop.budget)
-    evaluator = Timed(cli.evaluator, cli.run / TIMES)  # made before anything is written
+    check_takes_trial(cli.problem, cli.loop.budget, cli.loop.pruner)
+    timed = Timed(cli.evaluator, cli.run / TIMES)  # made before anything is written
     study = _loaded(cli) if resumed else _new(cli)
-    if resumed and _is_done(cli, study):
+    evaluator = timed if connect is None else connect(study)
+    if resumed and connect is None and _is_done(cli, study):
         print(summary(study.observations, cli.problem.optimum))
         print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")
         study.close()

@@ -22,6 +22,7 @@ HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration is an
   --loop.timeout S         seconds, the initial design included, after which no further trial begins (default: no limit)
   --loop.max_failures N    the run ends with an error if the first N evaluations have all failed (default 20)
   --loop.budget SETTINGS   cheap fidelities: '{unit: epochs, low: 1, high: 81, factor: 3}'; the problem takes the trial
+  --loop.pruner CLASS      ends trials early by what they report: MedianPruner, SuccessiveHalvingPruner, ...
   --loop.acquisition CLASS --loop.candidates CLASS
   --loop.strategy CLASS    what proposes, with its own models, in place of --model and these two
   --evaluation.workers N   evaluations at the same time, each in a process of its own (default 1, in this process)

@@ -168,7 +168,7 @@ def summary(run: Told, optimum: float | None = None, recommended: Trial | None =
     """
     statuses = [int(code) for code in run.status]
     parts = [f"{len(statuses)} trials"]
-    others = (Status.FAILED, Status.PENDING, Status.WITHDRAWN)
+    others = (Status.FAILED, Status.PRUNED, Status.PENDING, Status.WITHDRAWN)
     parts += [f"{n} {status}" for status in others if (n := statuses.count(status))]
     if run.n_left == 0:
         parts.append("every configuration of the space")

@@ -1,4 +1,4 @@
-"""The command line: `deepbore fit` and `tune`; `best`, `plot`, `report`, ... to look at runs; `withdraw`, `correct`."""
+"""The command line: `fit` and `tune`; `lead` and `work`; `best`, `plot`, ... to look at runs; `withdraw`, `correct`."""
 
 import difflib
 import os
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from deepbore import __version__
-from deepbore.cli import fit_help, inspect, revise, tune
+from deepbore.cli import fit_help, inspect, revise, share, tune
 from deepbore.cli.run_directory import leave_unused
 from deepbore.errors import DeepBoreError
 
@@ -16,6 +16,10 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
   deepbore fit --config FILE.yaml    run an optimisation; `deepbore fit --help` says more
   deepbore tune --config FILE.yaml --space SPACE.yaml --metric NAME
                                      tune your own LightningCLI program; `deepbore tune --help` says more
+  deepbore lead --storage URL --study NAME --config FILE.yaml
+                                     propose for workers on many machines; `deepbore lead --help` says more
+  deepbore work --storage URL --study NAME TARGET
+                                     evaluate trials of such a study: TARGET is train.py:train, say
 
   deepbore best RUN                  the best configuration of a run directory
   deepbore plot RUN                  a picture of a run: RUN/history.png
@@ -58,6 +62,7 @@ def _run(command: str, *args: str) -> None:
     commands: dict[str, Callable[[list[str]], None]] = {
         "fit": _fit,
         "tune": _tune,
+        **share.COMMANDS,
         **inspect.COMMANDS,
         **revise.COMMANDS,
     }

@@ -38,6 +38,7 @@ space.yaml names what is tuned as train.py's command line does, for instance
   --n_trials N             trials (default 100)
   --loop.budget SETTINGS   epochs by promotions: '{unit: epochs, low: 1, high: 27}'. All train the fewest, the best
                            third goes on from its checkpoint, as a trial of its own, and the others have ended
+  --pruner NAME            ends trainings early by what they log: MedianPruner, SuccessiveHalvingPruner, PatientPruner
   --run DIR                where the run is kept (default runs/tune and a number); DIR/trials/<id>/ has each trial's
                            overrides.yaml, config.yaml, log.txt and metrics.json
   --resume RUN             go on with a run that was interrupted, from the same folder
@@ -57,7 +58,8 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
     end = list(args).index("--") if "--" in args else len(args)
     given, others = _parsed(args[:end])
     _refuse_limits(others)
-    others += [] if given.n_trials is None else ["--loop.n_trials", given.n_trials]
+    for name in ("n_trials", "pruner"):
+        others += [] if getattr(given, name) is None else [f"--loop.{name}", getattr(given, name)]
     arguments = list(args[end + 1 :])
     if given.resume is not None:
         _check_nothing_else(given, arguments)
@@ -72,7 +74,7 @@ def fit_arguments(args: Sequence[str]) -> list[str]:
 def _parsed(args: Sequence[str]) -> tuple[Namespace, list[str]]:
     """The settings of `tune` itself, None where not given, and all other arguments."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for name in (*OF_THE_PROBLEM, "n_trials", "run", "resume"):
+    for name in (*OF_THE_PROBLEM, "n_trials", "pruner", "run", "resume"):
         parser.add_argument(f"--{name}", action="append" if name == "config" else "store")
     try:
         return parser.parse_known_args(args)

@@ -343,7 +343,7 @@ def _inside(space: SearchSpace, columns: Mapping[str, list[Any]], rows: range) -
 Columns = dict[str, list[Any]]
 VALUE = "value"  # the column that `Study.to_frame` writes values to, unless a parameter is named so
 OURS = ("budget", "noise", "task")  # columns that `Study.to_frame` writes, beside those of constraints
-NOT_TOLD = (str(Status.PENDING), str(Status.WITHDRAWN))  # statuses of rows that are not read
+NOT_TOLD = tuple(map(str, (Status.PENDING, Status.WITHDRAWN, Status.PRUNED)))  # statuses of rows that are not read
 CONSTRAINT = re.compile(r"constraint_\d+_*")
 
 
@@ -388,8 +388,8 @@ def read_csv(
 
     Args:
         path: the file, in UTF-8: a header, then a row for each trial. Beside parameters and value, columns are read
-            that `Study.to_frame` writes: constraint_0, ..., budget, noise and task. Rows whose `status` is "pending"
-            or "withdrawn" are passed over, and so are all other columns.
+            that `Study.to_frame` writes: constraint_0, ..., budget, noise and task. Rows whose `status` is "pending",
+            "pruned" or "withdrawn" are passed over, and so are all other columns.
         space: each of its parameters needs a column. A choice is recognised by how it is written (True, 1e-3 for 0.001,
             nothing for None); a cell of an inactive parameter may hold anything.
         value: name of the column of values, an empty one, or NaN, is a failed trial; of k values those of value_0, ...
@@ -577,8 +577,8 @@ def as_frame(table: Table) -> "pd.DataFrame":
 
     Several values are called value_0, value_1, ... Where some trial has them, there are also constraint_0, ...,
     budget, task, noise, reason, former_value (that of a trial that was corrected or withdrawn since; of several values
-    former_value_0, ...), and a column attribute_NAME for each attribute. Where a parameter has such a name, ours
-    ends in an underscore.
+    former_value_0, ...), reports (a dict: step -> value), and a column attribute_NAME for each attribute. Where a
+    parameter has such a name, ours ends in an underscore.
 
     Raises:
         MissingPackage: without pandas.
@@ -607,6 +607,12 @@ def _rest(trial: Trial) -> dict[str, Any]:
     attributes = {f"attribute_{name}": each for name, each in trial.attributes.items()}
     told = trial.former[0].values if trial.former and trial.former[0].values else ()
     former = {"former_value" if len(told) == 1 else f"former_value_{j}": each for j, each in enumerate(told)}
-    optional = {"budget": trial.budget, "task": trial.task, "noise": trial.noise, "reason": trial.reason}
+    optional: dict[str, Any] = {
+        "budget": trial.budget,
+        "task": trial.task,
+        "noise": trial.noise,
+        "reason": trial.reason,
+    }
+    optional["reports"] = dict(trial.reports) or None
     known = {name: each for name, each in optional.items() if each is not None}
     return {**constraints, **known, **former, **attributes}

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from filelock import FileLock, Timeout
 
 from deepbore.data.journal_format import VERSION, Event, checksum, left, parsed, written
-from deepbore.errors import JournalError
+from deepbore.errors import JournalError, JournalInUse
 
 __all__ = [
     "VERSION",
@@ -417,7 +417,7 @@ class Journal:
                 raise JournalError(
                     f"the journal {self.path} can't be written (no file can be made beside it). Name another file."
                 ) from None
-            raise JournalError(
+            raise JournalInUse(
                 f"another process, or another study in this one, writes the journal {self.path}. Wait for its end, "
                 f"end the other study by its close(), or name another file. {_ONE_WRITER}"
             ) from None

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from deepbore.data.outcome import Outcome
+from deepbore.data.outcome import Outcome, as_reports
 from deepbore.data.trial import Budget, Status
 from deepbore.errors import JournalError
 
@@ -102,19 +102,40 @@ def budget_of(header: Mapping[str, Any]) -> Budget | None:
 
 
 def outcome_of(event: Event) -> Outcome:
-    """The outcome in an event "told", "failed" or "corrected".
+    """The outcome in an event "told", "failed", "pruned" or "corrected".
 
     Raises:
         ValueError: for a told value that is not finite.
     """
     has_failed = event["event"] == "failed" or event.get("failed") is True
-    status = Status.FAILED if has_failed else Status.COMPLETE
+    status = Status.FAILED if has_failed else Status.PRUNED if _is_pruned(event) else Status.COMPLETE
     values = event["values"] if "values" in event else event.get("value", ())
-    parts = {name: event[name] for name in ("constraints", "budget", "noise", "reason", "attributes") if name in event}
+    parts: dict[str, Any] = {
+        name: event[name] for name in ("constraints", "budget", "noise", "reason", "attributes") if name in event
+    }
+    if "reports" in event:
+        parts["reports"] = reports_of(event["reports"])
     outcome = Outcome(values, status=status, **parts)
     if outcome.status != status:
         raise ValueError(f"what is told must be a finite number, but got {values}.")
     return outcome
+
+
+def _is_pruned(event: Event) -> bool:
+    return event["event"] == "pruned" or event.get("pruned") is True
+
+
+def reports_of(columns: Mapping[str, Any]) -> dict[float, float]:
+    """Reported values by step, from two columns; null stands for what is not finite.
+
+    Raises:
+        LookupError, TypeError, ValueError: for anything else.
+    """
+    values = [math.nan if value is None else value for value in columns["values"]]
+    reports = as_reports(dict(zip(columns["steps"], values, strict=True)))
+    if list(reports) != columns["steps"]:
+        raise ValueError(f"steps must ascend, but are {columns['steps']!r:.100}.")
+    return reports
 
 
 def imported_by(event: Event, names: Sequence[str]) -> dict[str, Any]:
@@ -169,6 +190,8 @@ def told(row: int, outcome: Outcome) -> Event:
     """The event of an outcome; empty parts are left out."""
     if outcome.has_failed:
         event: Event = {"event": "failed", "trial": row}
+    elif outcome.status is Status.PRUNED:
+        event = {"event": "pruned", "trial": row}
     elif len(outcome.values) == 1:
         event = {"event": "told", "trial": row, "value": outcome.values[0]}
     else:
@@ -180,13 +203,26 @@ def told(row: int, outcome: Outcome) -> Event:
         "noise": outcome.noise,
         "reason": outcome.reason,
         "attributes": outcome.attributes,
+        "reports": report_columns(outcome.reports) if outcome.reports else None,
     }
     return {name: each for name, each in {**event, **rest}.items() if each not in (None, "", [], {})}
 
 
+def report_columns(reports: Mapping[float, float]) -> dict[str, list[Any]]:
+    """Reported values as two columns; null stands for what is not finite."""
+    values = [value if math.isfinite(value) else None for value in reports.values()]
+    return {"steps": list(reports), "values": values}
+
+
+def reported(row: int, reports: Mapping[float, float]) -> Event:
+    """The event of values that a running trial has reported."""
+    return {"event": "reported", "trial": row, **report_columns(reports)}
+
+
 def corrected(row: int, outcome: Outcome) -> Event:
     """The event of an outcome in place of the one that was told."""
-    return {**told(row, outcome), "event": "corrected", **({"failed": True} if outcome.has_failed else {})}
+    flag = {Status.FAILED: {"failed": True}, Status.PRUNED: {"pruned": True}}.get(outcome.status, {})
+    return {**told(row, outcome), "event": "corrected", **flag}
 
 
 def withdrawn(rows: Sequence[int], reason: str | None) -> Event:

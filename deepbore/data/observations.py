@@ -14,12 +14,13 @@ from torch import Tensor
 from deepbore.data.comparisons import Comparisons
 from deepbore.data.imported import ImportedResults, differing_budgets
 from deepbore.data.journal import Event, Journal, WriteAheadLog
-from deepbore.data.journal_format import Pair, annotated, asked, corrected, fixed, preferred, told, withdrawn
+from deepbore.data.journal_format import Pair, annotated, asked, corrected, fixed, preferred, reported, told, withdrawn
 from deepbore.data.outcome import (
     Outcome,
     as_attributes,
     as_budget,
     as_outcome,
+    as_reports,
     check_correctable,
     check_corrected,
     check_counts,
@@ -29,12 +30,14 @@ from deepbore.data.outcome import (
     told_twice,
     with_own_budget,
 )
+from deepbore.data.pruned import likely_values
 from deepbore.data.ranking import Ranking, in_order
 from deepbore.data.replicates import AveragedValues, Replicates
+from deepbore.data.reports import Reports
 from deepbore.data.suspicion import Suspicion, suspicion
 from deepbore.data.table import Effect, Table, as_numbers
 from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
-from deepbore.errors import TrialError
+from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
 
 __all__ = ["Direction", "Observations", "Status", "Trial"]
@@ -91,6 +94,7 @@ class Observations:
         n_asked: how many rows were reserved, told since or not.
         n_failed: how many trials have failed.
         n_complete: how many trials have a value.
+        n_pruned: how many trials were pruned.
         n_withdrawn: how many trials were withdrawn.
         n_earlier: how many rows are of earlier tasks, without withdrawn ones.
         task_names: names of the earlier tasks, number 1 first.
@@ -99,6 +103,7 @@ class Observations:
         sorted_values: first values to minimise of this run's complete trials, ascending.
         own_rows: numbers of the trials of this run, without withdrawn ones.
         revision: how often values that were told before have changed.
+        reports: what the trials have reported, by row (`deepbore.data.reports.Reports`).
 
     Raises:
         SettingError: for another direction, or none; or for preferences with other directions than "maximize".
@@ -131,6 +136,7 @@ class Observations:
     pending_rows = _From[Tensor]("table")
     own_rows = _From[Tensor]("table")
     revision = _From[int]("table")
+    reports = _From[Reports]("table")
     has_repeats = _From[bool]("table")
     n_left = _From[float]("table")
     resumed = _From[Mapping[int, int]]("table")
@@ -141,6 +147,7 @@ class Observations:
     n_asked = _From[int]("table.statistics")
     n_failed = _From[int]("table.statistics")
     n_complete = _From[int]("table.statistics")
+    n_pruned = _From[int]("table.statistics")
     n_withdrawn = _From[int]("table.statistics")
     n_earlier = _From[int]("table.statistics")
     task_names = _From[tuple[str, ...]]("table.statistics")
@@ -265,22 +272,30 @@ class Observations:
         """The trials of this run whose values others contradict; see `deepbore.data.suspicion`."""
         key = self.table.revision, len(self.table.finished)
         if self._suspicion is None or self._suspicion[0] != key:
-            self._suspicion = key, suspicion(self.table)
+            self._suspicion = key, suspicion(self._with_likely_values(self.table))
         return self._suspicion[1]
 
     @property
     def believed(self) -> Self:
-        """The same rows, where trials with suspicious values have failed: to label or to look at, not to change.
+        """The same rows as the models learn them: to label or to look at, not to change.
 
-        These observations themselves if no value is suspicious.
+        Trials with suspicious values have failed, and pruned trials have the value that they would likely have had.
+        These observations themselves if there are none of either.
         """
-        if not (suspicious := self.suspicion.rows):
+        suspicious = self.suspicion.rows
+        if not suspicious and not self.n_pruned:
             return self
         table = self.table
         key = table.revision, len(table.finished), len(table), table.points.device, table.space
         if self._believed is None or self._believed[0] != key:
-            self._believed = key, self._of(table.with_failures(suspicious), torch.arange(len(table)))
+            table = self._with_likely_values(table.with_failures(suspicious) if suspicious else table)
+            self._believed = key, self._of(table, torch.arange(len(table)))
         return self._believed[1]
+
+    def _with_likely_values(self, table: Table) -> Table:
+        """A table with the values that pruned trials would likely have had; see `deepbore.data.pruned`."""
+        likely = likely_values(table) if self.n_pruned else {}
+        return table.with_values(likely) if likely else table
 
     def part(self, rows: Tensor, n_beaten: int = 0) -> "Observations":
         """Some rows as observations that know of no others: to label or to look at, not to change.
@@ -375,7 +390,28 @@ class Observations:
         """
         self.complete_pending_write()
         row, given = self.tellable(row, outcome, failed=failed, reason=reason)
+        if row in self.reports.live and not given.reports:
+            given = replace(given, reports=self.reports.of(row))
         self.commit([told(row, given)], self.table.stage_outcome(row, given))
+
+    def report(self, row: int | Trial, reports: Mapping[float, float]) -> None:
+        """Keeps values of a pending trial by step; what it has reported from the first of these steps on goes.
+
+        Raises:
+            TrialError: for an unknown trial, one that is not pending, or one of another run.
+            ValueTypeError: for values or steps that are no such numbers; or in a run of preferences, or of several
+                objectives.
+        """
+        self.complete_pending_write()
+        row, given = self.row_of(row), as_reports(reports)
+        if self.status[row] != Status.PENDING:
+            raise TrialError(
+                f"a running trial reports, but trial {row} is {self.trial(row).status}. Ask for another trial."
+            )
+        if self.k > 1 or self.by_preference:
+            what = "preferences" if self.by_preference else f"{self.k} objectives"
+            raise ValueTypeError(f"what is reported belongs to one objective, but the study has {what}. Leave it out.")
+        self.commit([reported(row, given)], lambda: self.reports.add(row, given))
 
     def tellable(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
 
+from deepbore.data.reports import as_step
 from deepbore.data.trial import ROUNDING, Budget, Status, Trial
 from deepbore.errors import TrialError, ValueTypeError
 
@@ -20,6 +21,7 @@ __all__ = [
     "as_noise",
     "as_number",
     "as_outcome",
+    "as_reports",
     "attributes_after",
     "check_comparable",
     "check_correctable",
@@ -50,16 +52,18 @@ class Outcome:
         values: the objective value, or k >= 1 of them, in the user's sign. NaN or an infinite one makes a failure.
         constraints: black-box constraints, feasible where all are <= 0. NaN or an infinite one makes a failure.
         budget: what was spent on it, in the study's unit, finite; None where there are no budgets.
-        status: complete, or failed.
+        status: complete, failed or pruned. A pruned trial has no value, but is graded by its reports.
         reason: why there is no value, at most 2000 characters; None if there is one.
         attributes: further data by name: plain JSON data, of which a copy is kept. Tuples become lists,
             and NaN and infinite numbers, which JSON has not, become None.
         noise: standard deviation of the value, in its unit, >= 0 and finite: what would be added to it, up or down, if
             it were measured again. Of one objective only. None if unknown.
+        reports: values while it ran, by step: the learning curve. Of one objective only. What the trial has reported
+            by itself (`Trial.report`) need not be given.
 
     Raises:
-        ValueTypeError: for values, constraints, a budget or a noise that are no such numbers, or attributes that JSON
-            can't carry.
+        ValueTypeError: for values, constraints, a budget, a noise or reports that are no such numbers, or attributes
+            that JSON can't carry.
 
     Example:
         >>> Outcome(0.25, constraints=[-1.0, 0.5]).is_feasible
@@ -75,16 +79,24 @@ class Outcome:
     reason: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     noise: float | None = None
+    reports: Mapping[float, float] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _numbers(self.values, "an objective value"))
         object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
         object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
         object.__setattr__(self, "noise", None if self.noise is None else as_noise(self.noise))
-        if self.status not in (Status.COMPLETE, Status.FAILED):
+        if self.reports:
+            object.__setattr__(self, "reports", as_reports(self.reports))
+        if self.status not in (Status.COMPLETE, Status.FAILED, Status.PRUNED):
             raise ValueTypeError(
-                f"a status must be Status.COMPLETE or Status.FAILED, but got {self.status!r:.100}. "
+                f"a status must be Status.COMPLETE, FAILED or PRUNED, but got {self.status!r:.100}. "
                 "What is still to be told has no outcome."
+            )
+        if self.status is Status.PRUNED and (self.values or self.constraints):
+            raise ValueTypeError(
+                f"a pruned trial has no values, but got {self.values or self.constraints}. Report the value at its "
+                "last step, or leave out the status: then it is complete."
             )
         if not isinstance(self.reason, (str, type(None))):
             raise ValueTypeError(f"a reason must be a text, but got {_shown(self.reason)}.")
@@ -109,15 +121,25 @@ class Outcome:
         """An evaluation without a value."""
         return cls(status=Status.FAILED, reason=reason)
 
+    @classmethod
+    def pruned(cls, reason: str | None = None) -> "Outcome":
+        """An evaluation that was ended early, as not worth going on."""
+        return cls(status=Status.PRUNED, reason=reason)
+
     @property
     def has_failed(self) -> bool:
-        """Whether there is no value."""
+        """Whether the evaluation has failed."""
         return self.status == Status.FAILED
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the evaluation has come to its end."""
+        return self.status == Status.COMPLETE
 
     @property
     def is_feasible(self) -> bool:
         """Whether there is a value and no constraint is violated."""
-        return not self.has_failed and all(constraint <= 0 for constraint in self.constraints)
+        return self.has_value and all(constraint <= 0 for constraint in self.constraints)
 
 
 class WrongReturn(Outcome):
@@ -220,6 +242,18 @@ def as_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def as_reports(reports: Any) -> dict[float, float]:
+    """Reported values by ascending step; NaN for those that are not finite.
+
+    Raises:
+        ValueTypeError: for anything but numbers by step.
+    """
+    if not isinstance(reports, Mapping):
+        raise ValueTypeError(f"reports must be values by step, as in {{1: 0.5, 2: 0.4}}, but got {_shown(reports)}.")
+    found = {as_step(step): as_number(value, "a reported value") for step, value in reports.items()}
+    return {step: value if math.isfinite(value) else math.nan for step, value in sorted(found.items())}
+
+
 def _none(_constant: str) -> None:
     """What stands for NaN and the infinite numbers."""
 
@@ -241,15 +275,20 @@ def _shown(value: Any) -> str:
 
 def check_counts(outcome: Outcome, k: int, c: int) -> None:
     """Raises ValueTypeError unless an outcome has k values, and c constraints; any number of these while c is 0."""
-    if not outcome.has_failed and len(outcome.values) != k:
+    if outcome.has_value and len(outcome.values) != k:
         raise ValueTypeError(
             f"the number of objective values must be {k}, as that of directions, but got {outcome.values}."
+        )
+    if k > 1 and (outcome.status is Status.PRUNED or outcome.reports):
+        raise ValueTypeError(
+            f"what is reported belongs to one objective, but there are {k}, so trials report nothing and are not "
+            "pruned. Return the values, or raise another exception for a failure."
         )
     if outcome.noise is not None and k > 1:
         raise ValueTypeError(
             f"a noise belongs to one value, but the outcome has {k} and noise={outcome.noise}. Leave it out."
         )
-    if outcome.constraints or not outcome.has_failed:
+    if outcome.constraints or outcome.has_value:
         check_width(len(outcome.constraints), c, c)
 
 
@@ -286,7 +325,7 @@ def with_own_budget(budget: Budget | None, row: int, own: float, outcome: Outcom
 def check_told(row: int, outcome: Outcome) -> None:
     """Raises ValueTypeError unless an outcome says nothing in a run of preferences but that a trial has failed."""
     if not outcome.has_failed:
-        raise refused_values(f"trial {row} was told {outcome.values}")
+        raise refused_values(f"trial {row} was told {outcome.values or 'that it is pruned'}")
     for name, given in {"constraints": outcome.constraints, "noise": outcome.noise}.items():
         if given not in ((), None):
             raise refused_values(f"trial {row} was told {name}={given}")
@@ -387,9 +426,10 @@ def corrected_outcome(
             "a correction says what is right, but got nothing. Give a value, constraints=, noise= or failed=True; to "
             "take a trial back call withdraw(trial)."
         )
-    if value is None and known.has_failed:
+    if value is None and not known.has_value:
+        ended = "has failed" if known.has_failed else "was pruned"
         raise ValueTypeError(
-            f"the trial has failed, so there is no value that {' and '.join(given)} could go with. Give the value, too."
+            f"the trial {ended}, so there is no value that {' and '.join(given)} could go with. Give the value, too."
         )
     kept = known.constraints if constraints is None else constraints
     deviation = known.noise if noise is None else as_noise(noise)
@@ -404,7 +444,7 @@ def attributes_after(known: Mapping[str, Any], corrected: Outcome) -> dict[str, 
 
 def check_corrected(known: Outcome, outcome: Outcome, k: int, c: int) -> None:
     """Raises ValueTypeError as `check_counts` does; a trial that had no constraints needs none."""
-    had_none = not (known.has_failed or known.constraints or outcome.constraints)
+    had_none = known.has_value and not (known.constraints or outcome.constraints)
     check_counts(outcome, k, 0 if had_none else c)
 
 

@@ -23,6 +23,7 @@ from deepbore.data.journal_format import (
     imported_by,
     outcome_of,
     replaying,
+    reports_of,
 )
 from deepbore.data.outcome import (
     Outcome,
@@ -43,7 +44,8 @@ from deepbore.data.outcome import (
     with_own_budget,
 )
 from deepbore.data.ranking import best_trial
-from deepbore.data.trial import LARGEST, Budget, Direction, Status, Trial, checked_directions
+from deepbore.data.reports import Reports
+from deepbore.data.trial import LARGEST, Budget, Direction, Status, Trial, checked_directions, sign_of
 from deepbore.errors import JournalError, TrialError
 
 if TYPE_CHECKING:
@@ -109,7 +111,7 @@ class Imported:
     def replace(self, outcomes: Mapping[int, Outcome], k: int) -> None:
         """Gives some rows other outcomes of k values; a failure has none."""
         for row, outcome in outcomes.items():
-            values = [None] * k if outcome.has_failed else list(outcome.values)
+            values = list(outcome.values) if outcome.has_value else [None] * k
             self.results["values"][row - self.rows.start] = values[0] if k == 1 else values
         self._replace("constraints", {row: list(each.constraints[: width_of(each)]) for row, each in outcomes.items()})
         self._replace("noise", {row: each.noise for row, each in outcomes.items()})
@@ -148,6 +150,7 @@ class Replay:
         withdrawn: row -> why it was withdrawn, None where that was not said.
         former: row -> its outcomes that no longer count, the first one first.
         reasons: row -> why it has failed, of imported rows that were corrected.
+        reports: what the trials have reported.
     """
 
     def __init__(self, created: Event):
@@ -170,6 +173,7 @@ class Replay:
         self.withdrawn: dict[int, str | None] = {}
         self.former: dict[int, tuple[Outcome, ...]] = {}
         self.reasons: dict[int, str] = {}
+        self.reports = Reports(sign_of(self.directions[0]))
         self._n = 0
         self._compared: set[int] = set()
         self._added: list[Imported] = []
@@ -204,8 +208,10 @@ class Replay:
         match event["event"]:
             case "asked" if event["trial"] == len(self):
                 self._ask(event, line)
-            case "told" | "failed":
+            case "told" | "failed" | "pruned":
                 self._tell(event["trial"], outcome_of(event))
+            case "reported":
+                self._report(event["trial"], reports_of(event))
             case "added":
                 self._import(imported_by(event, list(self.declared)), line)
             case "preferred" if self.by_preference:
@@ -248,10 +254,18 @@ class Replay:
         outcome = with_own_budget(self.budget, row, math.nan if own is None else own, outcome)
         if outcome.attributes:
             self._annotate(row, outcome.attributes)
-            outcome = replace(outcome, attributes={})
+        if outcome.reports:
+            self.reports.replace(row, outcome.reports)
+        outcome = replace(outcome, attributes={}, reports={})
         self.outcomes[row] = outcome
         self.n_constraints = self.n_constraints or width_of(outcome)
         self.finished.append(row)
+
+    def _report(self, row: Any, reports: Mapping[float, float]) -> None:
+        self._check_row(row)
+        if len(self.directions) > 1 or self.by_preference or self.status(row) is not Status.PENDING:
+            raise TrialError(f"running trials of one objective report, but trial {row} did.")
+        self.reports.add(row, reports)
 
     def _import(self, results: dict[str, Any], line: int) -> None:
         self._known_columns(results["columns"])
@@ -289,6 +303,7 @@ class Replay:
         for number, outcomes in imported.items():
             self._added[number].replace(outcomes, len(self.directions))
         self.n_constraints = self._width()
+        self.reports.withdraw(rows)
         gone, is_gone = set(rows), self.withdrawn.__contains__
         self.finished = [
             each
@@ -312,7 +327,9 @@ class Replay:
         check_corrected(known, outcome, len(self.directions), self._width(row))
         self.former[row] = (*self.former.get(row, ()), known)
         self.attributes[row] = attributes_after(self.attributes.get(row, {}), outcome)
-        outcome = replace(outcome, attributes={})
+        if outcome.reports:
+            self.reports.replace(row, outcome.reports)
+        outcome = replace(outcome, attributes={}, reports={})
         if row in self.asked:
             own = self.asked[row].budget
             outcome = with_own_budget(self.budget, row, math.nan if own is None else own, outcome)
@@ -422,7 +439,7 @@ class Replay:
     def _asked(self, asked: Asked, made: list[Trial], utilities: Mapping[int, float]) -> Trial:
         row = len(made)
         outcome = self.outcomes.get(row)
-        values = outcome.values if outcome and not outcome.has_failed else None
+        values = outcome.values if outcome and outcome.has_value else None
         status = outcome.status if outcome else Status.PENDING
         if row in utilities:
             values, status = (utilities[row],), Status.COMPLETE
@@ -438,6 +455,7 @@ class Replay:
             reason=outcome.reason if outcome else None,
             resume_from=None if asked.resume_from is None else made[asked.resume_from],
             noise=outcome.noise if outcome else None,
+            reports=self.reports.of(row),
         )
 
     def _utilities(self) -> dict[int, float]:
@@ -695,6 +713,7 @@ def _tell_outcomes(observations: "Observations", state: Replay, path: Path) -> N
         table.stage_withdrawal(sorted(state.withdrawn))()
         table.reasons.update({row: reason for row, reason in state.withdrawn.items() if reason})
     table.former = dict(state.former)
+    table.reports = state.reports
     if state.fixed is not None:
         params, line = state.fixed
         with replaying(path, line):

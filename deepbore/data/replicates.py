@@ -56,7 +56,7 @@ class Replicates:
             return values
         else:
             new = table.told_since(entries)
-        told = new[(table.status[new] == Status.COMPLETE) & (table.tasks[new] == 0)]
+        told = new[table.has_value[new] & (table.tasks[new] == 0)]
         joining = np.sort(table.values[told, 0].cpu().numpy())
         values = np.insert(values, np.searchsorted(values, joining), joining) if len(values) else joining
         self._sorted = (table.revision, len(table.finished), values)
@@ -91,7 +91,7 @@ class Replicates:
             ranked = self.sorted_values if worth is None else _trusted(table, values, worth)
             return AveragedValues(values, _with_beaten(ranked, n_beaten), None if worth is None else worth.float())
         groups, status = _groups(table), table.status
-        rows, group = _repeated(groups, status == Status.COMPLETE)
+        rows, group = _repeated(groups, table.has_value)
         each = torch.ones_like(values) if worth is None else worth
         means, total = _means(values[rows], each[rows], group)
         stands = _is_last(rows, group)
@@ -161,7 +161,8 @@ class _Averages:
 
 def _are_plain(table: Table) -> bool:
     """Whether values, and what rows are worth, come from nothing but the outcomes of their own configurations."""
-    return table.noise is None and not (table.by_preference or table.statistics.task_names or table.statistics.n_beaten)
+    counts = table.statistics
+    return table.noise is None and not (table.by_preference or counts.task_names or counts.n_beaten or counts.n_pruned)
 
 
 def _is_last(rows: Tensor, group: Tensor) -> Tensor:
@@ -179,7 +180,7 @@ def _means(values: Tensor, weight: Tensor, group: Tensor) -> tuple[Tensor, Tenso
 
 def _trusted(table: Table, values: Tensor, worth: Tensor) -> np.ndarray:
     """The values of this run whose configurations are worth an evaluation (n, and n), ascending; all, if none is."""
-    told = (table.status == Status.COMPLETE) & (table.tasks == 0) & (worth > 0)
+    told = table.has_value & (table.tasks == 0) & (worth > 0)
     trusted = told & (worth >= 1)
     return np.sort(values[trusted if bool(trusted.any()) else told].cpu().numpy())
 

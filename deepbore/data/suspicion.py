@@ -69,7 +69,10 @@ class Suspicion:
 
 
 def suspicion(table: "Table") -> Suspicion:
-    """The suspicious values of a run, by each objective, and among the trials of each budget; none of preferences."""
+    """The suspicious values of a run, by each objective, and among the trials of each budget; none of preferences.
+
+    Pruned trials are no less a part of their surroundings for that: they count with the values that they are given.
+    """
     too_good: dict[int, None] = {}
     too_bad: set[int] = set()
     for rows, values in _groups(table):
@@ -78,17 +81,18 @@ def suspicion(table: "Table") -> Suspicion:
         kept = np.delete(np.arange(len(rows)), good)
         too_good |= dict.fromkeys(rows[good].tolist())
         too_bad.update(rows[kept][far_off_values(x[kept], values[kept])].tolist())
-    return Suspicion(tuple(too_good), tuple(sorted(too_bad)))
+    pruned = {row for row in {*too_good, *too_bad} if table.status[row] == Status.PRUNED}
+    return Suspicion(tuple(row for row in too_good if row not in pruned), tuple(sorted(too_bad - pruned)))
 
 
 def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Numbers of complete rows of this run (m, ascending) that are compared with each other, and their values (m).
+    """Numbers of rows of this run with a value (m, ascending) that are compared with each other, and their values (m).
 
     Utilities are not compared: they are no outcomes.
     """
     if table.by_preference:
         return
-    told = (table.status == Status.COMPLETE) & (table.tasks == 0)
+    told = table.has_value & (table.tasks == 0)
     rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
     for compared, values in product(rungs, table.values.T):
         rows = _considered(table, compared, values)

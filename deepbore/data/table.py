@@ -14,6 +14,7 @@ from torch import Tensor
 
 from deepbore.compute.numerics import smallest
 from deepbore.data.outcome import Outcome, as_number, attributes_after, width_of, with_former
+from deepbore.data.reports import Reports
 from deepbore.data.trial import Budget, Direction, Status, Trial, sign_of
 from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
@@ -125,6 +126,7 @@ class RunStatistics:
         pending: numbers of the pending rows, ascending.
         n_failed: rows that have failed.
         n_complete: rows that have values.
+        n_pruned: rows that were pruned.
         n_withdrawn: rows that were withdrawn.
         n_earlier: rows of earlier tasks, without withdrawn ones.
         task_names: of the earlier tasks.
@@ -135,6 +137,7 @@ class RunStatistics:
     pending: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_failed: int = 0
     n_complete: int = 0
+    n_pruned: int = 0
     n_withdrawn: int = 0
     n_earlier: int = 0
     task_names: tuple[str, ...] = ()
@@ -144,12 +147,11 @@ class RunStatistics:
         """With these rows reserved."""
         return replace(self, n_asked=self.n_asked + len(rows), pending=np.append(self.pending, rows))
 
-    def after_telling(self, row: int, failed: bool) -> "RunStatistics":
-        """With one row failed, or complete."""
-        pending = self.pending[self.pending != row]
-        return replace(
-            self, pending=pending, n_failed=self.n_failed + failed, n_complete=self.n_complete + (not failed)
-        )
+    def after_telling(self, row: int, status: Status) -> "RunStatistics":
+        """With one row complete, failed or pruned."""
+        counted = {Status.COMPLETE: "n_complete", Status.FAILED: "n_failed", Status.PRUNED: "n_pruned"}[status]
+        more: dict[str, Any] = {counted: getattr(self, counted) + 1}
+        return replace(self, pending=self.pending[self.pending != row], **more)
 
     def after_comparing(self, rows: np.ndarray) -> "RunStatistics":
         """With these rows (m) complete, and no others."""
@@ -182,6 +184,7 @@ class RunStatistics:
             pending=np.flatnonzero(status == Status.PENDING),
             n_failed=int((status == Status.FAILED).sum()),
             n_complete=int((status == Status.COMPLETE).sum()),
+            n_pruned=int((status == Status.PRUNED).sum()),
             n_withdrawn=int((status == Status.WITHDRAWN).sum()),
             **counted,
         )
@@ -209,6 +212,7 @@ class Table:
         former: row -> its outcomes that no longer count: those before each correction, and the one that was withdrawn.
         finished: rows in the order in which they were told; a range for rows that were imported at once.
         revision: how often values that were told before have changed.
+        reports: what the trials have reported, by row.
     """
 
     def __init__(
@@ -238,6 +242,7 @@ class Table:
         self.former: dict[int, tuple[Outcome, ...]] = {}
         self.finished: list[int | range] = []
         self.revision = 0
+        self.reports = Reports(self.signs[0])
 
     def __len__(self) -> int:
         """n, pending and failed rows included."""
@@ -300,6 +305,14 @@ class Table:
         return self._columns["status"]
 
     @property
+    def has_value(self) -> Tensor:
+        """Which rows have a value (n booleans): complete ones, and pruned ones that were given a likely one."""
+        complete = self.status == Status.COMPLETE
+        if not self.statistics.n_pruned:
+            return complete
+        return complete | ((self.status == Status.PRUNED) & ~self.values[:, 0].isnan())
+
+    @property
     def feasible(self) -> Tensor:
         """Whether a trial is complete and no constraint is violated (n booleans)."""
         return (self.status == Status.COMPLETE) & ~(self.constraints > 0).any(-1)
@@ -311,8 +324,8 @@ class Table:
 
     @property
     def finished_rows(self) -> Tensor:
-        """Numbers of the trials that are complete or failed, in order."""
-        return ((self.status == Status.COMPLETE) | (self.status == Status.FAILED)).nonzero().squeeze(-1)
+        """Numbers of the trials that are complete, failed or pruned, in order."""
+        return ((self.status != Status.PENDING) & (self.status != Status.WITHDRAWN)).nonzero().squeeze(-1)
 
     @property
     def own_rows(self) -> Tensor:
@@ -446,6 +459,7 @@ class Table:
                 identity,
                 self._continued(row, found),
                 None if math.isnan(deviation) else deviation,
+                reports=self.reports.of(row),
             )
             found[row] = with_former(trial, self.former.get(row, ()))
         return list(found.values())
@@ -555,7 +569,7 @@ class Table:
         wide = self._columns.wide("constraints", width := width_of(outcome))
         noisy = self._columns.wide("noise", 0 if outcome.noise is None else 1)
         attributes = {**self.attributes.get(row, {}), **outcome.attributes}
-        statistics, told = self.statistics.after_telling(row, outcome.has_failed), len(self.finished)
+        statistics, told = self.statistics.after_telling(row, outcome.status), len(self.finished)
 
         def effect() -> None:
             if width:
@@ -570,7 +584,10 @@ class Table:
                 self.attributes[row] = attributes
             if outcome.reason:
                 self.reasons[row] = outcome.reason
-            if not outcome.has_failed:
+            if outcome.reports:
+                self.reports.replace(row, outcome.reports)
+            self.reports.live.discard(row)
+            if outcome.has_value:
                 self.values[row] = self.values.new_tensor(values)
             self.status[row] = int(outcome.status)
             self.finished[told:] = [row]
@@ -596,7 +613,7 @@ class Table:
         status[row] = int(outcome.status)
         statistics = self.statistics.after_revising(status, self.tasks.cpu().numpy())
         values = [value * sign for value, sign in zip(outcome.values, self.signs, strict=False)]
-        told = math.nan if outcome.has_failed else self.values.new_tensor(values)
+        told = self.values.new_tensor(values) if outcome.has_value else math.nan
         noise = () if outcome.noise is None else (outcome.noise,)
         beside = {"constraints": outcome.constraints[: width_of(outcome)], "noise": noise}
         columns = {name: self._with_row(name, at, numbers) for name, numbers in beside.items()}
@@ -612,6 +629,8 @@ class Table:
             self._note(row, outcome.reason)
             if outcome.budget is not None:
                 self.budgets[row] = outcome.budget
+            if outcome.reports:
+                self.reports.replace(row, outcome.reports)
             self.attributes[row] = attributes
             self.statistics, self.revision = statistics, revision
 
@@ -644,6 +663,7 @@ class Table:
             self.first_rows.copy_(first)
             self.first_with, self.finished = first_with, finished
             self.former.update(former)
+            self.reports.withdraw(rows)
             for row in rows:
                 self._note(row, reason)
             self.statistics, self.revision = statistics, revision
@@ -699,15 +719,27 @@ class Table:
         part.finished, part.revision = [range(len(rows))], 0
         part.attributes, part.reasons = _among(rows, self.attributes), _among(rows, self.reasons)
         part.former = _among(rows, self.former)
+        part.reports = self.reports.take(rows.tolist() if self.reports else ())
         return part
 
     def with_failures(self, rows: Sequence[int]) -> "Table":
         """The same rows, of which some complete ones have failed: to look at, not to change."""
-        part, at = copy(self), self.no_rows.new_tensor(rows)
-        part._columns = self._columns.take(torch.arange(len(self), device=at.device))
+        part, at = self._copy(), self.no_rows.new_tensor(rows)
         part.values[at], part.status[at] = math.nan, int(Status.FAILED)
         known = self.statistics
         part.statistics = replace(known, n_failed=known.n_failed + len(rows), n_complete=known.n_complete - len(rows))
+        return part
+
+    def with_values(self, values: Mapping[int, float]) -> "Table":
+        """The same rows, of which some have these values to minimise: to look at, not to change."""
+        part, at = self._copy(), self.no_rows.new_tensor(list(values))
+        part.values[at, 0] = part.values.new_tensor(list(values.values()))
+        return part
+
+    def _copy(self) -> "Table":
+        """The same rows, in columns of their own."""
+        part = copy(self)
+        part._columns = self._columns.take(torch.arange(len(self), device=self.points.device))
         return part
 
 

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import count, takewhile
-from typing import Any, ClassVar, Literal, get_args, overload
+from typing import Any, ClassVar, Literal, Protocol, get_args, overload
 
 from deepbore.component import plain_number
-from deepbore.errors import SettingError
+from deepbore.errors import SettingError, TrialError
 from deepbore.validation import above, one_of, required
 
 
@@ -21,14 +21,15 @@ class Status(IntEnum):
     FAILED = 1
     PENDING = 2
     WITHDRAWN = 3
+    PRUNED = 4
 
     def __str__(self) -> str:
         return self.name.lower()
 
     @property
     def is_told(self) -> bool:
-        """Whether the trial has an outcome that counts: it is complete, or has failed."""
-        return self in (Status.COMPLETE, Status.FAILED)
+        """Whether the trial has an outcome that counts: it is complete, has failed, or was pruned."""
+        return self in (Status.COMPLETE, Status.FAILED, Status.PRUNED)
 
 
 Direction = Literal["minimize", "maximize"]
@@ -149,16 +150,36 @@ class Budget:
         return asdict(self)
 
 
+def n_promoted(n: int, factor: float) -> int:
+    """How many of n results of a rung are among the best 1 / factor of them."""
+    return math.floor(n / factor + ROUNDING)
+
+
+class Reporter(Protocol):
+    """What a trial reports to while it runs; see `Trial.report`."""
+
+    def report(self, trial: "Trial", value: Any, step: float) -> None:
+        """Takes the value of a trial at a step."""
+
+    def should_prune(self, trial: "Trial") -> bool:
+        """Whether the trial should end now."""
+
+
 @dataclass(frozen=True)
 class Trial:
-    """One configuration and its outcome: a record, not a handle that changes.
+    """One configuration and its outcome: a record. A running one reports its values, and asks whether to go on.
+
+        for epoch in range(81):
+            trial.report(train_one_epoch(...), step=epoch)
+            if trial.should_prune():
+                raise deepbore.TrialPruned
 
     Attributes:
         id: row in the observations, counted from 0 in the order of asking.
         params: the configuration, inactive parameters left out.
         value: the (first) objective value in the user's sign; None unless complete. In a study of preferences the
             utility that all comparisons so far give it.
-        status: complete, failed, pending or withdrawn.
+        status: complete, failed, pruned, pending or withdrawn.
         values: all k objective values in the user's sign; None unless complete.
         constraints: values of the black-box constraints, feasible where all are <= 0; None where there are none.
         budget: what it may spend, or has spent; None where there are no budgets.
@@ -171,6 +192,8 @@ class Trial:
         noise: standard deviation of the value; None where none was told.
         former: what it was before each correction, and before it was withdrawn, the first one first: the trial with
             the outcome that no longer counts. See `Study.correct` and `Study.withdraw`.
+        reports: the values that it has reported, by step, ascending: its learning curve. NaN for what is not finite.
+        reporter: what it reports to; None for a record of a trial that does not run.
     """
 
     id: int
@@ -187,6 +210,42 @@ class Trial:
     resume_from: "Trial | None" = field(default=None, repr=False)
     noise: float | None = None
     former: "tuple[Trial, ...]" = field(default=(), repr=False)
+    reports: Mapping[float, float] = field(default_factory=dict, repr=False)
+    reporter: Reporter | None = field(default=None, repr=False, compare=False)
+
+    def report(self, value: Any, step: float) -> None:
+        """Keeps the value at a step, such as the validation loss after an epoch: any number of them, by step.
+
+        A step that is not greater than the last one begins the curve anew from there, as after a restart.
+
+        Args:
+            value: in the user's sign; NaN and infinite ones are worse than all others.
+            step: >= 0, in any unit that is the same for all trials.
+
+        Raises:
+            ValueTypeError: for a value or a step that is no such number.
+            TrialError: for a trial that does not run, or a copy of it in a process that the study does not know of.
+        """
+        self._running.report(self, value, step)
+
+    def should_prune(self) -> bool:
+        """Whether the study's pruner ends the trial, by what it and others have reported; False without a pruner.
+
+        Then raise `TrialPruned`, or tell `study.tell(trial, pruned=True)`.
+
+        Raises:
+            TrialError: as `report`.
+        """
+        return self._running.should_prune(self)
+
+    @property
+    def _running(self) -> Reporter:
+        if self.reporter is None:
+            raise TrialError(
+                f"a running trial reports, but trial {self.id} is a record of it, or a copy in another process. Report "
+                "on the trial that `ask` gave or the objective got, or by study.report(trial, value, step)."
+            )
+        return self.reporter
 
     @property
     def suspicious(self) -> str | None:

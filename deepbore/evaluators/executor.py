@@ -13,6 +13,7 @@ from concurrent.futures import (
     Executor,
     Future,
     ProcessPoolExecutor,
+    ThreadPoolExecutor,
     wait,
 )
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import Evaluator, Finished, check_objective, check_settings, warn
 from deepbore.validation import seconds
 from deepbore.worker.objective import Objective, evaluate, in_words
+from deepbore.worker.reporting import JudgeServer, Reporting
 
 LOOK = 0.5  # seconds between two looks at workers that may have died, or are to come back
 LOST_RETRIES = 2
@@ -90,12 +92,18 @@ class ParallelEvaluator(Evaluator):
         self._returned = -math.inf  # when the latest of the attempts that came back had started
         self._lost_at: dict[int, float] = {}  # when a trial was lost for the last time
         self._error: BaseException | None = None  # ends the run, once the outcomes beside it are collected
+        self._server: JudgeServer | None = None  # answers running trials, where a pruner may end them
 
     # --- what an engine defines --------------------------------------------------------------------------------------
 
     @abstractmethod
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]] | None":
         """Begins an evaluation on a free worker; None if that had died and is being replaced."""
+
+    @property
+    def _reach(self) -> str:
+        """Where trials run: in this "process", on this "machine", or "anywhere"."""
+        return "machine"
 
     @abstractmethod
     def _give_up(self, attempt: Attempt) -> None:
@@ -120,7 +128,7 @@ class ParallelEvaluator(Evaluator):
         return self._idle - len(self._queue)
 
     def submit(self, trial: Trial) -> None:
-        self._queue.append((trial, 1))
+        self._queue.append((self._connected(trial), 1))
         self._fill()
 
     def collect(self) -> list[Finished]:
@@ -156,6 +164,9 @@ class ParallelEvaluator(Evaluator):
         self._losses.clear()
         self._lost_at.clear()
         self._error = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -167,6 +178,14 @@ class ParallelEvaluator(Evaluator):
             return 0
         at_once = 1 if self._suspects else self.workers
         return min(at_once, self.workers - len(self.away)) - len(self.running)
+
+    def _connected(self, trial: Trial) -> Trial:
+        """The trial with the address of the judge in place of the judge, if it runs in another process."""
+        judge = trial.reporter.judge if isinstance(trial.reporter, Reporting) else None
+        if judge is None or self._reach == "process":
+            return trial
+        self._server = self._server or JudgeServer(judge, is_local=self._reach == "machine")
+        return replace(trial, reporter=Reporting(self._server.address))
 
     def _raise_if_over(self) -> None:
         """Raises the error that ends the run, once running attempts are done; an interrupt does not wait for them."""
@@ -306,6 +325,9 @@ def submitted(executor: Executor, *call: Any) -> "Future[Outcome]":
 class ExecutorEvaluator(ParallelEvaluator):
     """Evaluates on an executor of yours: threads, a process pool, `mpi4py.futures`, `dask`'s client executor.
 
+    For Ray and SLURM there are `deepbore.integrations.ray.RayExecutor` and
+    `deepbore.integrations.submitit.SubmititExecutor`.
+
     The executor stays yours: it isn't shut down. Timeouts count from submission, which is the start where the executor
     has as many workers as stated and no other work. No executor can end a running call: after a timeout the
     trial has failed, but its worker is lost until the call returns; if all are lost, the run waits, with a warning.
@@ -358,6 +380,10 @@ class ExecutorEvaluator(ParallelEvaluator):
                 f"executor must be an executor of concurrent.futures, but got {executor!r:.100}. Give an object, as "
                 "ThreadPoolExecutor(4)."
             )
+        if type(executor).__module__.partition(".")[0] == "submitit":  # its jobs are no futures
+            raise SettingError(
+                "an executor of submitit gives jobs. Give integrations.submitit.SubmititExecutor(it, 64)."
+            )
         super().__init__(_workers_of(executor) if workers is None else workers, timeout, retries, lost_retries)
         if isinstance(executor, ProcessPoolExecutor):
             pickled(objective)
@@ -367,6 +393,12 @@ class ExecutorEvaluator(ParallelEvaluator):
     @property
     def lost(self) -> int:
         return sum(not future.done() for future in self.away)
+
+    @property
+    def _reach(self) -> str:
+        if isinstance(self.executor, ThreadPoolExecutor):
+            return "process"
+        return "machine" if isinstance(self.executor, ProcessPoolExecutor) else "anywhere"
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         future = submitted(self.executor, evaluate, self.objective, trial, uuid4().hex)

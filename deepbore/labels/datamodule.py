@@ -37,6 +37,7 @@ class LabelledBatch:
         n_earlier: the number of rows of earlier tasks, which precede those of this run.
         failed: which trials have failed, n booleans; None if none has.
         pending: which trials have no outcome yet, n booleans; None if only the weights decide what is learned.
+        pruned: which trials were pruned, n booleans; None if none was. Their labels are those of likely values.
         ranks: the processes that learn the same batch, and may share the work.
     """
 
@@ -51,6 +52,7 @@ class LabelledBatch:
     n_earlier: int = 0
     failed: Tensor | None = None
     pending: Tensor | None = None
+    pruned: Tensor | None = None
     ranks: Ranks = field(default_factory=Ranks)
 
     @classmethod
@@ -58,7 +60,8 @@ class LabelledBatch:
         """The observations of one task with their current labels."""
         budgets = None if observations.budget is None else observations.budgets
         failed = observations.status == Status.FAILED if observations.n_failed else None
-        return cls(observations.points, **vars(labelling(observations)), budgets=budgets, failed=failed)
+        pruned = observations.status == Status.PRUNED if observations.n_pruned else None
+        return cls(observations.points, **vars(labelling(observations)), budgets=budgets, failed=failed, pruned=pruned)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -97,6 +100,8 @@ class LabelledBatch:
     def may_be_best(self) -> Tensor:
         """Which rows may be the incumbent (n booleans): those of this run, only feasible ones if there are any."""
         own = torch.arange(len(self), device=self.points.device) >= self.n_earlier
+        if self.pruned is not None:
+            own = own & ~self.pruned
         kept = own
         if self.constraints is not None:
             kept = own & ~self.failures & ~(self.constraints < BORDER).any(-1)  # False for NaN
@@ -109,7 +114,7 @@ class LabelledBatch:
 
     def take(self, rows: Tensor) -> "LabelledBatch":
         """The batch of some rows, given by number."""
-        names = ("constraints", "budgets", "failed", "pending")
+        names = ("constraints", "budgets", "failed", "pending", "pruned")
         taken: dict[str, Any] = {name: each[rows] for name in names if (each := getattr(self, name)) is not None}
         taken |= {"n_earlier": int((rows < self.n_earlier).sum())} if self.n_earlier else {}
         return replace(self, points=self.points[rows], z=self.z[rows], weight=self.weight[rows], **taken)

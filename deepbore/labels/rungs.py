@@ -52,7 +52,8 @@ class RungLabels(WrappedLabels):
         if not rungs:
             return self.base(observations)
         rows = [(budgets == rung).nonzero().squeeze(-1) for rung in rungs]
-        n = [int((observations.status[each] == Status.COMPLETE).sum()) for each in rows]
+        ended = (observations.status == Status.COMPLETE) | (observations.status == Status.PRUNED)
+        n = [int(ended[each].sum()) for each in rows]
         beaten = [max(0, n[0] - k) for k in n]
         if len(others := budgets.isnan().nonzero().squeeze(-1)):
             rows, beaten = [others, *rows], [0, *beaten]

@@ -263,6 +263,8 @@ def _outcome_of(trial: Trial) -> Outcome:
     """The recorded outcome of a trial."""
     if trial.status is Status.FAILED:
         return Outcome.failure(trial.reason)
+    if trial.status is Status.PRUNED:
+        return Outcome.pruned(trial.reason)
     return Outcome(trial.values, constraints=trial.constraints or ())
 
 

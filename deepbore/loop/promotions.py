@@ -6,7 +6,6 @@ Promotions are a function of the observations, asynchronous, and without state, 
 but not yet written to the journal when a process crashed (`RunState.pending_promotions`).
 """
 
-import math
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Status
-from deepbore.data.trial import Budget
+from deepbore.data.trial import Budget, n_promoted
 
 
 class Promotion(NamedTuple):
@@ -33,8 +32,8 @@ class Promotion(NamedTuple):
 class Promotions:
     """All trials to promote now, highest rung first, and within a rung the best first.
 
-    Of a rung with n results, failures included, the best floor(n / factor) are promoted, unless their configuration was
-    already tried with the next budget.
+    Of a rung with n results, failed and pruned ones included, the best floor(n / factor) are promoted, unless their
+    configuration was already tried with the next budget.
 
     Args:
         observations: all trials; without budgets nothing is promoted.
@@ -78,12 +77,12 @@ def promotable(observations: Observations, budget: Budget, low: float, up: float
 
 
 def best_of_rung(observations: Observations, budget: Budget, rung: float) -> Tensor:
-    """Rows of the best floor(n / factor) of the n results of a rung, best first, without failures.
+    """Rows of the best floor(n / factor) of the n results of a rung, best first, without failed and pruned ones.
 
     Infeasible rows are last, by their violation; see `best_first`.
     """
     there = observations.budgets == rung
-    complete, failed = observations.status == Status.COMPLETE, observations.status == Status.FAILED
-    n = int((there & (complete | failed)).sum())
+    complete, pending = observations.status == Status.COMPLETE, observations.status == Status.PENDING
+    n = int((there & ~pending & (observations.status != Status.WITHDRAWN)).sum())
     rows = (there & complete).nonzero().squeeze(-1)
-    return observations.best_first(rows)[: math.floor(n / budget.factor + 1e-9)]
+    return observations.best_first(rows)[: n_promoted(n, budget.factor)]

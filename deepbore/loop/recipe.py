@@ -13,6 +13,7 @@ from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, PreferenceLabels
 from deepbore.labels.defaults import rung_labels
+from deepbore.pruners import Pruner
 from deepbore.space import SearchSpace
 from deepbore.strategies import ModelStrategy, Strategy, Turns
 from deepbore.strategies.defaults import default_classifier, default_strategy
@@ -20,7 +21,7 @@ from deepbore.validation import of_kind, whole
 
 N_INITIAL = 10
 SHORT_FORM: dict[str, type] = {"classifier": Classifier, "acquisition": Acquisition, "candidates": Candidates}
-KINDS: dict[str, type] = {"labels": Labelling, "strategy": Strategy, **SHORT_FORM}
+KINDS: dict[str, type] = {"labels": Labelling, "strategy": Strategy, "pruner": Pruner, **SHORT_FORM}
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,14 @@ class Recipe:
         strategy: proposes points.
         n_initial: the number of trials of the Sobol design.
         given: names of the settings given by the user.
+        pruner: ends trials early; None if it does not.
     """
 
     labels: Labelling
     strategy: Strategy
     n_initial: int
     given: frozenset[str] = frozenset()
+    pruner: Pruner | None = None
 
     @property
     def classifier(self) -> Classifier:
@@ -73,6 +76,7 @@ class Recipe:
         acquisition: Acquisition | None = None,
         candidates: Candidates | None = None,
         n_initial: int | None = None,
+        pruner: Pruner | None = None,
         budget: Budget | None = None,
         by_preference: bool = False,
         turns: Sequence[Strategy] | None = None,
@@ -93,11 +97,16 @@ class Recipe:
         if labels is not None and gamma is not None:
             raise SettingError("give either labels or gamma, not both: labels carry their own gamma.")
         short = {"classifier": classifier, "acquisition": acquisition, "candidates": candidates}
-        given = {"labels": labels, "strategy": strategy, **short}
+        given = {"labels": labels, "strategy": strategy, "pruner": pruner, **short}
         for name, part in given.items():
             of_kind(KINDS[name], **{name: part})
         whole(1, n_initial=n_initial)
         check_budget(budget, objectives)
+        if pruner is not None and (by_preference or objectives > 1):
+            raise SettingError(
+                "a pruner needs one objective, which trials report, but this is a study of "
+                f"{'preferences' if by_preference else f'{objectives} objectives'}. Leave it out."
+            )
         if strategy is None:
             classifier = classifier or default_classifier(objectives, labels)
             model = classifier
@@ -116,7 +125,7 @@ class Recipe:
             classifier = classifier if budget is None else at_budgets(classifier, budget)
             strategy = short_form(space, labels, classifier, acquisition, candidates, turns)
         n = N_INITIAL if n_initial is None else int(n_initial)
-        recipe = cls(labels, strategy, n, given_names({**given, "gamma": gamma}))
+        recipe = cls(labels, strategy, n, given_names({**given, "gamma": gamma}), pruner)
         recipe.check(space, objectives)
         return recipe
 
@@ -169,6 +178,7 @@ class Recipe:
         A strategy that was not given is described by classifier, acquisition, candidates and turns.
         """
         shared = {"n_initial": self.n_initial, "given": sorted(self.given)}
+        shared |= {} if self.pruner is None else {"pruner": describe(self.pruner)}
         first = self.first
         if first is None or "strategy" in self.given:
             return {"labels": describe(self.labels), "strategy": describe(self.strategy), **shared}
@@ -181,8 +191,9 @@ class Recipe:
         """The differences to the recipe in a header, as text."""
         own = self.described
         excluded = {"given"} if "turns" in described else {"given", "turns"}  # missing in version 0.2
-        other = [name for name in own if name not in excluded and not alike(own[name], described.get(name))]
-        return [f"{name} is {shown(own[name])}, was {shown(described.get(name))}" for name in other]
+        names = [*own, *(["pruner"] if "pruner" in described and "pruner" not in own else [])]
+        other = [name for name in names if name not in excluded and not alike(own.get(name), described.get(name))]
+        return [f"{name} is {shown(own.get(name))}, was {shown(described.get(name))}" for name in other]
 
 
 def short_form(

@@ -1,8 +1,10 @@
 """`TrialRunner`: evaluation of reserved rows."""
 
 import math
+from dataclasses import replace
 
-from deepbore.data.outcome import LostWorker, Mistake
+from deepbore.data.outcome import LostWorker, Mistake, Outcome
+from deepbore.data.trial import Trial
 from deepbore.errors import ObjectiveError
 from deepbore.evaluators import Evaluator
 from deepbore.evaluators.base import Finished, warn
@@ -11,6 +13,7 @@ from deepbore.loop.engine import Engine
 from deepbore.loop.quiet import in_caller_state
 from deepbore.loop.stopping import RunControl
 from deepbore.space import SearchSpace
+from deepbore.worker.reporting import Reporting
 
 
 def mistake_in(one: Finished, space: SearchSpace) -> str:
@@ -35,6 +38,12 @@ def mistake_in(one: Finished, space: SearchSpace) -> str:
         f"the run ends, because the objective reads {name!r}, which is inactive under {under}, so the configuration "
         f"has no such name. {stays} Read it where its condition holds, or as params.get({name!r}).\n\n{trace}"
     )
+
+
+def with_reports(trial: Trial, outcome: Outcome) -> Outcome:
+    """An outcome with what its trial has reported, if an evaluator of the user's own has left that out."""
+    reported = trial.reporter.reports if isinstance(trial.reporter, Reporting) else {}
+    return replace(outcome, reports=reported) if reported and not outcome.reports else outcome
 
 
 class TrialRunner:
@@ -69,8 +78,9 @@ class TrialRunner:
     def evaluate(self, rows: list[int]) -> None:
         """Submits trials, and waits until a batch of workers is free, or, at the end of the run, until all are done."""
         with self.control.interrupts.gently():
+            judge = self.engine.state.judge
             for trial in self.engine.state.observations.trials(rows):
-                self.evaluator.submit(trial)
+                self.evaluator.submit(replace(trial, reporter=Reporting(judge)))
             while self._must_wait:
                 self._collect()
         self.control.interrupts.is_gentle = self.evaluator.outstanding > 0  # trials continue during training
@@ -101,8 +111,8 @@ class TrialRunner:
         known = [one for one in collected if not (interrupted and isinstance(one.outcome, LostWorker))]
         complaints = [mistake_in(one, self.engine.state.space) for one in known]
         finished = [one for one, complaint in zip(known, complaints, strict=True) if not complaint]
-        recorded = [(trial, self.engine.record(trial, outcome)) for trial, outcome in finished]  # before any listener
-        for trial, outcome in recorded:
+        recorded = [(trial, self.engine.record(trial, with_reports(trial, outcome))) for trial, outcome in finished]
+        for trial, outcome in recorded:  # all of them before any listener
             if outcome.has_failed and self.engine.ranks.is_first:
                 warn(f"trial {trial.id} failed with {trial.params}: {outcome.reason}")
             self.control.on_outcome(trial.id, outcome)

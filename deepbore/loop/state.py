@@ -22,6 +22,7 @@ from deepbore.data import journal_format
 from deepbore.data.journal import Journal, content_of, open_regular, replace_file
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History
+from deepbore.data.reports import Others
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import LabelledBatch, LabelledObservations
 from deepbore.loop.metrics import Metrics
@@ -30,6 +31,7 @@ from deepbore.loop.recipe import Recipe
 from deepbore.space import SearchSpace
 from deepbore.strategies import Strategy
 from deepbore.strategies.defaults import state_of_0_2
+from deepbore.worker.reporting import LocalJudge
 
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule
@@ -98,6 +100,21 @@ class RunState:
     def has_earlier_tasks(self) -> bool:
         """Whether there are trials of earlier tasks."""
         return bool(self.observations.n_earlier)
+
+    @property
+    def judge(self) -> LocalJudge | None:
+        """Decides whether a running trial ends early, from any thread; None without a pruner."""
+        return None if self.recipe.pruner is None else LocalJudge(self.should_prune)
+
+    def should_prune(self, row: int, new: Mapping[float, float] | None = None) -> bool:
+        """Whether the pruner ends a trial, given its new reports, if any, which the journal gets with its outcome."""
+        reports, pruner = self.observations.reports, self.recipe.pruner
+        with reports.lock:
+            if new:
+                reports.add(row, new)
+                reports.live.add(row)
+            curve = reports.curve(row)
+            return pruner is not None and len(curve) > 0 and bool(pruner.should_prune(curve, Others(reports, row)))
 
     def with_earlier_tasks(self, batch: LabelledBatch) -> LabelledBatch:
         """A labelled batch of this run, preceded by rows of earlier tasks, if any."""

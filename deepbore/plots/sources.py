@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepbore.data.replay import Record
-from deepbore.data.trial import Direction, Trial, sign_of
+from deepbore.data.trial import Direction, Status, Trial, sign_of
 from deepbore.errors import SettingError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def record_of(study: "Study") -> Record:
 
 def finished_trials(trials: Sequence[Trial]) -> list[Trial]:
     """The trials that are complete or have failed."""
-    return [trial for trial in trials if trial.status.is_told]
+    return [trial for trial in trials if trial.status in (Status.COMPLETE, Status.FAILED)]
 
 
 def first_values(trials: Sequence[Trial]) -> np.ndarray:

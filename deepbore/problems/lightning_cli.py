@@ -7,7 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -17,10 +18,11 @@ import yaml
 
 from deepbore.data.observations import Direction
 from deepbore.data.trial import Budget, Trial
-from deepbore.errors import NeverLogged, SettingError, TrainingFailed
+from deepbore.errors import NeverLogged, SettingError, TrainingFailed, TrialPruned
 from deepbore.problems.base import Problem, as_direction
 from deepbore.space import Params, SearchSpace
 from deepbore.validation import one_of
+from deepbore.worker.reporting import ADDRESS, JudgeServer, RemoteJudge, Reporting
 
 KEEPER = "deepbore.integrations.lightning_cli.KeepTrial"
 CHECKPOINT = "continue.ckpt"  # of KeepTrial, whose module imports Lightning
@@ -44,7 +46,7 @@ class LightningCLIProblem(Problem):
     | overrides.yaml | the values of the tuned parameters |
     | config.yaml | the whole configuration of the run, as LightningCLI saves it |
     | log.txt | the output of the program |
-    | metrics.json | the metric after each validation and epoch, and all final metrics |
+    | metrics.json | the metric after each validation and epoch, which the trial reports, and all final metrics |
 
     A program that ends with an error, never logs the metric, or logs NaN, is a failed trial. The folder of an earlier
     attempt of the same trial is renamed to FOLDER/<id>-attempt-<k>.
@@ -52,6 +54,9 @@ class LightningCLIProblem(Problem):
     In a study with a budget, in whole epochs, `trainer.max_epochs` is that of the trial. Each trial then writes a
     checkpoint, continue.ckpt, from which a promoted configuration continues by `--ckpt_path`; without the file it
     starts again. The last two checkpoints of a configuration are kept, for a trial that is interrupted and repeated.
+
+    In a study with a pruner the callback asks it after each validation, or epoch, and ends the training where it says
+    so.
 
     Args:
         program: arguments of Python before the settings: a script (or "-m" and a module) and LightningCLI's subcommand.
@@ -131,16 +136,17 @@ class LightningCLIProblem(Problem):
 
         Raises:
             TrainingFailed: if there is no finite value.
+            TrialPruned: if the study has ended the training.
         """
         folder = self._new_folder(trial.id if isinstance(trial, Trial) else trial)
         known = trial if isinstance(trial, Trial) else None
         self._delete_old_checkpoint(known)
         (folder / "overrides.yaml").write_text(yaml.safe_dump(params, sort_keys=False), encoding="utf-8")
-        with (folder / "log.txt").open("wb") as log:
-            status = _run(self._with(params, folder, known), log).returncode
+        with (folder / "log.txt").open("wb") as log, _reporting(known) as variables:
+            status = _run(self._with(params, folder, known), log, variables).returncode
         if status != 0:
             raise self._failure(folder, f"the program ended with status {status}")
-        return self._value(folder)
+        return self._value(folder, known)
 
     def _with(self, params: Params, folder: Path, trial: Trial | None = None) -> list[str]:
         keeper: dict[str, Any] = {"folder": str(folder.resolve()), "metric": self.metric}
@@ -184,7 +190,7 @@ class LightningCLIProblem(Problem):
         folder.mkdir()
         return folder
 
-    def _value(self, folder: Path) -> float:
+    def _value(self, folder: Path, trial: Trial | None = None) -> float:
         metrics = folder / "metrics.json"
         if not metrics.exists():
             raise self._failure(folder, "the program ended without a `fit`")
@@ -194,6 +200,11 @@ class LightningCLIProblem(Problem):
             raise NeverLogged(
                 f"the program must log {self.metric!r}, but has only logged {sorted(kept['final'])}. Name one of them"
             )
+        if trial is not None and trial.reporter is not None:
+            for step, value in zip(kept.get("steps", range(1, len(history) + 1)), history, strict=True):
+                trial.report(value, step)
+        if kept.get("pruned"):
+            raise TrialPruned(f"{self.metric} after {kept['steps'][-1]} epochs")
         finite = [value for value in history if math.isfinite(value)]
         if not finite or (self.metric_mode == "last" and not math.isfinite(history[-1])):
             raise self._failure(folder, f"{self.metric} is {history[-1]}")
@@ -207,9 +218,23 @@ class LightningCLIProblem(Problem):
             return TrainingFailed(f"{why}; the end of {log.name}:\n{_last_lines(log.read())}")
 
 
-def _run(command: Sequence[str], output: int | IO[bytes]) -> "subprocess.CompletedProcess[bytes]":
+@contextmanager
+def _reporting(trial: Trial | None) -> Iterator[dict[str, str]]:
+    """The environment variables by which the program of a trial reaches the study's pruner, if it has one."""
+    judge = trial.reporter.judge if trial is not None and isinstance(trial.reporter, Reporting) else None
+    if trial is None or judge is None:
+        yield {}
+        return
+    with nullcontext(judge) if isinstance(judge, RemoteJudge) else closing(JudgeServer(judge)) as reached:
+        address = reached.address if isinstance(reached, JudgeServer) else reached
+        yield {ADDRESS: json.dumps([trial.id, address.as_text])}
+
+
+def _run(
+    command: Sequence[str], output: int | IO[bytes], variables: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[bytes]":
     """Runs a program to its end, without the environment variables of a launcher: it is not one of the ranks."""
-    environment = {name: value for name, value in os.environ.items() if name not in LAUNCHERS}
+    environment = {name: value for name, value in os.environ.items() if name not in LAUNCHERS} | dict(variables or {})
     quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
     return subprocess.run(command, check=False, env=environment, **quiet)
 

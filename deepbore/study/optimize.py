@@ -55,7 +55,7 @@ def maximize(
 def _optimized(objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, options: Options) -> Result:
     whole(1, n_trials=n_trials)
     evaluator = as_evaluator(objective)
-    check_takes_trial(objective, options.budget)
+    check_takes_trial(objective, options.budget, options.pruner)
     study = Study.of(space, options, partial(check_run, n_trials=n_trials, trainer=None, options=options))
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     try:

@@ -27,6 +27,7 @@ from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import check_budget
 from deepbore.loop.state import as_seed
 from deepbore.loop.stopping import StopRule
+from deepbore.pruners import Pruner
 from deepbore.strategies import Strategy
 from deepbore.validation import above, one_of, refusal, required, seconds, whole
 
@@ -49,6 +50,7 @@ class Parts(TypedDict, total=False):
     labels: Labelling | None
     gamma: Gamma | None
     n_initial: int | None
+    pruner: Pruner | None
 
 
 class SharedArguments(Parts, total=False):
@@ -108,6 +110,9 @@ class StudyOptions:
         gamma: proportion of good observations for the default labels, in (0, 1).
         n_initial: trials of a Sobol design, which of ten real parameters or more begins in the middle of the ranges,
             before the classifier is asked; default 10. Earlier results count among them, those of other tasks do not.
+        pruner: ends trials early by what they report: `MedianPruner()`, `SuccessiveHalvingPruner()`, `PatientPruner()`
+            or one of your own (`Pruner`). The objective takes the trial, reports by `trial.report(value, step)`, and
+            raises `TrialPruned` where `trial.should_prune()`. See docs/reports.md.
         budget: cheap fidelities, as in `Budget("epochs", 1, 81)`: each trial has a `budget` to spend, little at first,
             and the best trials are continued with more; the objective then takes the trial, too. See docs/outcomes.md.
             None for evaluations that are all equal.
@@ -130,6 +135,7 @@ class StudyOptions:
     labels: Labelling | None = None
     gamma: Gamma | None = None
     n_initial: int | None = None
+    pruner: Pruner | None = None
     budget: Budget | None = None
     device: Device = "cpu"
     preferences: bool = False

@@ -16,6 +16,7 @@ from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, Process
 from deepbore.loop.quiet import quiet
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import RunControl, as_rules
+from deepbore.pruners import Pruner
 from deepbore.study.options import RunOptions
 from deepbore.validation import whole
 from deepbore.worker.objective import takes_trial
@@ -46,18 +47,20 @@ def as_evaluator(objective: Objective | Evaluator) -> Evaluator:
     return objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
 
 
-def check_takes_trial(objective: Objective | Evaluator, budget: Budget | None) -> None:
+def check_takes_trial(objective: Objective | Evaluator, budget: Budget | None, pruner: Pruner | None = None) -> None:
     """Raises SettingError for an objective, in an evaluator or not, that takes no trial, or not this budget."""
     called = called_by(objective)
-    if budget is None or called is None:
+    if (budget is None and pruner is None) or called is None:
         return
     if not takes_trial(called):
         named = getattr(called, "function", called)
+        what, use = ("budget", "spend trial.budget") if budget is not None else ("pruner", "call trial.report")
         raise SettingError(
-            f"with a budget the objective takes the trial, too, but {named!r:.100} takes the configuration alone. "
-            "Define it as objective(params, trial), and let it spend trial.budget."
+            f"with a {what} the objective takes the trial, too, but {named!r:.100} takes the configuration alone. "
+            f"Define it as objective(params, trial), and let it {use}."
         )
-    if (check := getattr(called, "check_budget", None)) is not None:  # of a problem, which may know of limits
+    check = getattr(called, "check_budget", None)  # of a problem, which may know of limits
+    if budget is not None and check is not None:
         check(budget)
 
 
@@ -165,6 +168,7 @@ class ProgressBar:
             "tau": float(logged.get("tau", math.nan)),
             "s/suggestion": float(logged.get("seconds_per_suggestion", math.nan)),
             "failed": observations.n_failed or math.nan,
+            "pruned": observations.n_pruned or math.nan,
         }
         known = {name: f"{value:.4g}" for name, value in shown.items() if not math.isnan(value)}
         self.bar.set_postfix(known, refresh=False)

@@ -19,7 +19,7 @@ from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
 from deepbore.data.imported import ImportedResults, Outside, as_frame, dropped, read_csv, rows_inside
 from deepbore.data.observations import Observations, Trial, several_budgets
-from deepbore.data.outcome import Outcome, as_noise, as_outcome
+from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
 from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
@@ -43,6 +43,7 @@ from deepbore.study.options import (
 )
 from deepbore.study.running import as_evaluator, check_run, check_takes_trial, run_trials
 from deepbore.validation import above, required, whole
+from deepbore.worker.reporting import Reporting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,6 +243,7 @@ class Study:
         self._later: deque[partial[None]] = deque()  # calls that came within another one of the same thread
         self._control: RunControl | None = None  # of the run in progress
         self._recommendation: tuple[tuple[int, ...], int | None] | None = None  # with the counts that it is based on
+        self._promoted: dict[int, int] = {}  # row -> the one that continues it, where `report` has promoted it
         self.observations.to(self._device)
         if self.observations.journal is not None:
             weakref.finalize(self, self.observations.journal.close)
@@ -252,6 +254,7 @@ class Study:
         counted = {
             "pending": len(observations.pending_rows),
             "failed": observations.n_failed,
+            "pruned": observations.n_pruned,
             "withdrawn": observations.n_withdrawn,
         }
         parts = [f"{len(observations)} trials", *(f"{n} {status}" for status, n in counted.items() if n)]
@@ -276,7 +279,7 @@ class Study:
         whole(1, q=q)
         self._resume()
         self._state.check_classifier()
-        return self._state.observations.trials(self._allocator.ask(q))
+        return self._running(self._allocator.ask(q))
 
     @queued
     def enqueue(self, params: Params) -> None:
@@ -324,6 +327,7 @@ class Study:
         constraints: Sequence[SupportsFloat] | None = None,
         failed: bool = False,
         noise: SupportsFloat | None = None,
+        pruned: bool = False,
     ) -> None:
         """Gives a trial its outcome, in any order; NaN and infinite values count as failed.
 
@@ -333,6 +337,8 @@ class Study:
             constraints: black-box constraints, as many in each trial; it is feasible where all are <= 0.
             failed: whether the trial has failed; a value that is given is not kept.
             noise: standard deviation of the value, in its unit; see `Outcome`.
+            pruned: whether the trial was ended early (`trial.should_prune`): it has no value, but is graded by what it
+                has reported.
 
         Raises:
             TrialError: for an unknown trial, one told before, or one of another study.
@@ -347,12 +353,17 @@ class Study:
             >>> study.best_trial.value >= 1 / 3
             True
         """
-        _check_failed(failed)
+        _check_flag(failed=failed)
+        _check_flag(pruned=pruned)
+        if pruned:
+            if failed or value is not None or constraints is not None or noise is not None:
+                raise ValueTypeError("a pruned trial has no other outcome, but got one. Give pruned=True alone.")
+            value = Outcome.pruned()
         if constraints is not None:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
             value = replace(as_outcome(value), noise=as_noise(noise))
-        self._state.observations.tell(trial, value, failed=failed)
+        self._state.observations.tell(self._held(trial), value, failed=failed)
 
     @queued
     def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
@@ -424,17 +435,19 @@ class Study:
             >>> study.best_trial.value, study.best_trial.former[0].value
             (0.31, 31.0)
         """
-        _check_failed(failed)
+        _check_flag(failed=failed)
         self.observations.correct(trial, value, constraints=constraints, failed=bool(failed), noise=noise)
 
-    @locked_between_runs
     def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
         """Takes the value of a running trial at a step, and says whether the trial should continue.
 
-        It is early stopping by the rule of promotions: below the trial's budget nothing is decided, and it continues.
-        At its budget the value is told; if that is among the best 1 / factor of its rung, the trial is promoted at
-        once, and continues with the budget of the next rung, under an id of its own. So a program that reports after
-        each epoch needs no checkpoint, and neither tells nor asks for how long to train:
+        It is `trial.report` and `trial.should_prune` in one; a trial that the pruner ends is told as pruned.
+
+        With a budget it is early stopping by the rule of promotions, too: below the trial's budget only a pruner ends
+        it. At its budget the value is told; if that is among the best 1 / factor of its rung, the trial is promoted at
+        once, and continues with the budget of the next rung, under an id of its own, which the handle stands for from
+        then on. So a program that reports after each epoch needs no checkpoint, and neither tells nor asks for how long
+        to train:
 
             for trial in study.ask():
                 for epoch in itertools.count(1):
@@ -446,16 +459,18 @@ class Study:
 
         Args:
             trial: from `ask`, or its id.
-            value: the value at this step, in the user's sign; NaN and infinite ones end the trial as failed.
-            step: the budget spent until now, in its unit, > 0; values between two rungs are not kept.
+            value: the value at this step, in the user's sign; with a budget NaN and infinite ones end it as failed.
+            step: such as the epoch, >= 0; with a budget what was spent until now, in its unit, > 0.
 
         Returns:
-            Whether to continue. If not, the trial has its outcome.
+            Whether to continue. If not, the trial has its outcome; but for the objective of a run (`optimize`), where a
+            trial ends at its budget, and comes again if it is promoted: it returns its value, or raises `TrialPruned`.
 
         Raises:
-            SettingError: for a study without a budget, or a step that is no positive number.
+            SettingError: with a budget for a step that is no positive number.
             TrialError: for an unknown trial, or one that has ended.
-            StudyRunning: while `optimize` runs: there a trial ends at its budget, and comes again if it is promoted.
+            ValueTypeError: for a value or a step that is no such number.
+            StudyRunning: while `optimize` runs, for another trial than the one that the objective was given.
 
         Example:
             >>> from deepbore import Budget, Real, SearchSpace, Study
@@ -465,20 +480,54 @@ class Study:
             >>> goes_on, [study.trials[row].status.name for row in range(3)]
             (False, ['COMPLETE', 'COMPLETE', 'COMPLETE'])
         """
-        required(step=step)
-        above(0, step=step)
+        if isinstance(trial, Trial) and isinstance(trial.reporter, Reporting):  # of a run, by its objective
+            trial.report(value.values[0] if isinstance(value, Outcome) and value.values else value, step)
+            is_spent = trial.budget is not None and step >= trial.budget * (1 - ROUNDING)
+            return not (is_spent or trial.should_prune())
+        return self._report(trial, value, step)
+
+    @locked_between_runs
+    def _report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
+        """`report` between runs."""
         self._resume()
-        observations, budget = self.observations, self.observations.budget
-        if budget is None:
-            raise SettingError("report needs a study with a budget. Give Study(space, budget=Budget(...)).")
+        observations, has_budget = self.observations, self.observations.budget is not None
         row = observations.latest(observations.row_of(trial))
         if observations.status[row] != Status.PENDING:
             raise TrialError(f"a trial that has ended reports nothing, but trial {row} did. Ask for another.")
         outcome = value if isinstance(value, Outcome) else Outcome(value)
-        if step < float(observations.budgets[row]) * (1 - ROUNDING) and not outcome.has_failed:
-            return True
-        observations.tell(row, outcome)
-        return bool(self._allocator.engine.reserve_promoted(1, of=row))
+        if has_budget:
+            required(step=step)
+            above(0, step=step)
+        observations.report(row, {step: outcome.values[0] if outcome.values else float("nan")})
+        if has_budget and (outcome.has_failed or step >= float(observations.budgets[row]) * (1 - ROUNDING)):
+            observations.tell(row, outcome)
+            promoted = self._allocator.engine.reserve_promoted(1, of=row)
+            self._promoted.update(dict.fromkeys([row], *promoted) if promoted else {})
+            return bool(promoted)
+        if self._state.should_prune(row):
+            observations.tell(row, Outcome.pruned())
+            return False
+        return True
+
+    @queued
+    def _keep_report(self, trial: Trial | int, value: SupportsFloat, step: float) -> None:
+        """`trial.report` of a trial that `ask` gave."""
+        self._restore()
+        self.observations.report(self._held(trial), {step: as_number(value, "a reported value")})
+
+    def _held(self, trial: Trial | int) -> Trial | int:
+        """The trial that a handle stands for: the latest one that `report` has promoted it to, or itself."""
+        if not self._promoted:
+            return trial
+        row = first = self.observations.row_of(trial)
+        while row in self._promoted:
+            row = self._promoted[row]
+        return trial if row == first else row
+
+    def _running(self, rows: Sequence[int]) -> list[Trial]:
+        """Pending trials as they are handed out: what they report is kept here."""
+        reporter = _StudyReporter(self)
+        return [replace(trial, reporter=reporter) for trial in self.observations.trials(rows)]
 
     @queued
     def prefer(self, better: Trial | int, worse: Trial | int) -> None:
@@ -644,7 +693,7 @@ class Study:
             StudyRunning: if it runs already.
         """
         evaluator, settings = as_evaluator(objective), RunOptions(**options)
-        check_takes_trial(objective, self.observations.budget)
+        check_takes_trial(objective, self.observations.budget, self._state.recipe.pruner)
         check_run(self._state, n_trials, trainer, settings)
         self._resume()
         self._state.check_classifier()
@@ -814,7 +863,7 @@ class Study:
     @property
     def pending(self) -> list[Trial]:
         """The trials that were asked for and not told, in the order of asking, as after a crash."""
-        return self.observations.trials(self.observations.pending_rows.tolist())
+        return self._running(self.observations.pending_rows.tolist())
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas DataFrame: one row a trial, with id, parameters, value and status.
@@ -912,6 +961,27 @@ class Study:
         vars(self).update(state, _lock=threading.RLock(), _later=deque(), _control=None)
 
 
+class _StudyReporter:
+    """What a trial reports to that `Study.ask` gave; a copy of the trial in another process has none.
+
+    Args:
+        study: where its reports are kept.
+    """
+
+    def __init__(self, study: Study):
+        self._study = study
+
+    def report(self, trial: Trial, value: SupportsFloat, step: float) -> None:
+        self._study._keep_report(trial, value, step)
+
+    def should_prune(self, trial: Trial) -> bool:
+        held = self._study._held(trial)
+        return self._study.state.should_prune(held if isinstance(held, int) else held.id)
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return type(None), ()
+
+
 def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **about: Any) -> ImportedResults:
     """Earlier results, given as to `Study.add`, still to be appended to the observations of a run.
 
@@ -927,10 +997,11 @@ def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **abou
     return ImportedResults.read(observations.space, observations.k, columns, values, **about)
 
 
-def _check_failed(failed: Any) -> None:
+def _check_flag(**flag: Any) -> None:
     """Raises ValueTypeError for what is neither True nor False."""
-    if not isinstance(failed, (bool, np.bool_)):
-        raise ValueTypeError(f"failed must be True or False, but got failed={failed!r:.100}.")
+    ((name, given),) = flag.items()
+    if not isinstance(given, (bool, np.bool_)):
+        raise ValueTypeError(f"{name} must be True or False, but got {name}={given!r:.100}.")
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:

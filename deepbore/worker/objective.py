@@ -11,6 +11,7 @@ from typing import Any
 from deepbore.data.outcome import Mistake, Outcome, WrongReturn, as_outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import NeverLogged, ValueTypeError
+from deepbore.worker.reporting import Reporting
 
 Objective = Callable[..., Any]  # of a configuration, and perhaps the trial -> a number, several, or an Outcome
 
@@ -25,6 +26,7 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
     """The outcome of one call of the objective: an exception becomes text, which any engine can send back.
 
     The objective gets a copy of the configuration: if it changes it, a retry begins with the original all the same.
+    What it reports by `trial.report` comes with the outcome.
 
     Args:
         objective: configuration -> value or outcome. One with a second argument named `trial` is given the trial; one
@@ -35,7 +37,14 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
     Returns:
         The outcome: a failure, with a reason of at most 2000 characters, if the objective raised or returned anything
         but numbers. Of an exception `attributes["traceback"]` keeps the last 4000 characters of the traceback.
+        A pruned trial if it raised `TrialPruned`, that of Optuna included.
     """
+    reporting = Reporting(getattr(trial.reporter, "judge", None))  # of this attempt alone
+    outcome = _evaluated(objective, replace(trial, reporter=reporting))
+    return replace(outcome, reports=reporting.reports) if reporting.reports and not outcome.reports else outcome
+
+
+def _evaluated(objective: Any, trial: Trial) -> Outcome:
     params = dict(trial.params)
     try:
         return read("the objective", objective(params, **beside_params(objective, trial)))
@@ -44,6 +53,8 @@ def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa
     except BaseException as error:  # every exception is a failed trial, unless it ends programs
         if not isinstance(error, (Exception, SystemExit)) and type(error).__name__ != "CancelledError":  # asyncio's
             raise
+        if any(each.__name__ == "TrialPruned" for each in type(error).__mro__):
+            return Outcome.pruned(str(error) or None)
         failure = Outcome.failure(in_words(error))
         if (missing := missing_if_mistake(error, params)) is not None:
             failure = Mistake(status=failure.status, reason=failure.reason, missing=missing)

@@ -33,7 +33,19 @@ def test_tune_is_fit_with_a_problem(here):
     Path("space.yaml").write_text(yaml.safe_dump(SPACE))
     flags = ["--space", "space.yaml", "--metric", "val_loss", "--config", "a.yaml", "--config=b.yaml"]
     others = ["--evaluation.workers", "2", "--loop.seed", "3"]
-    given = [*flags, "--n_trials", "5", "--script", "mine.py", *others, "--", "--trainer.max_epochs", "3"]
+    given = [
+        *flags,
+        "--n_trials",
+        "5",
+        "--pruner",
+        "MedianPruner",
+        "--script",
+        "mine.py",
+        *others,
+        "--",
+        "--trainer.max_epochs",
+        "3",
+    ]
     _, problem, _, run, *rest = fit_arguments(given)
     assert json.loads(problem)["init_args"] == {
         "metric": "val_loss",
@@ -44,7 +56,7 @@ def test_tune_is_fit_with_a_problem(here):
         "folder": "runs/tune-1/trials",
     }
     assert run == "runs/tune-1"
-    assert rest == [*others, "--loop.n_trials", "5"]
+    assert rest == [*others, "--loop.n_trials", "5", "--loop.pruner", "MedianPruner"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from torch.distributed import TCPStore
 from deepbore import DistributedStudy, Study
 from deepbore.compute.distributed import Heartbeat
 from plane import LINE
-from processes import is_gone
+from processes import fork, is_gone
 
 PATIENCE = 3  # seconds
 
@@ -41,7 +41,7 @@ class Ranks:
 
     def __init__(self, folder, trouble, prepare=lambda rank: None, address="127.0.0.1"):
         self.folder, port = folder, free_port()
-        self.pids = [os.fork() or self.run(rank, trouble, prepare, f"tcp://{address}:{port}") for rank in (0, 1)]
+        self.pids = [fork() or self.run(rank, trouble, prepare, f"tcp://{address}:{port}") for rank in (0, 1)]
 
     def run(self, rank, trouble, prepare, address):
         try:

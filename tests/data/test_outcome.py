@@ -250,9 +250,11 @@ def test_complex_values_are_refused(value):
         study.tell(trial, value)
 
 
-def test_an_outcome_is_complete_or_failed():
-    with pytest.raises(ValueTypeError, match=r"Status\.COMPLETE or Status\.FAILED"):
+def test_an_outcome_is_complete_or_failed_or_pruned():
+    with pytest.raises(ValueTypeError, match=r"Status\.COMPLETE, FAILED or PRUNED"):
         Outcome(1.0, status=Status.PENDING)
+    with pytest.raises(ValueTypeError, match="a pruned trial has no values"):
+        Outcome(1.0, status=Status.PRUNED)
 
 
 @pytest.mark.parametrize("odd", [{"noise": True}, {"budgets": 1j}])

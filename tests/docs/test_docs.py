@@ -18,7 +18,7 @@ import deepbore
 from cases import CLASSIFIERS
 from deepbore.acquisition import UpperConfidenceBound
 from deepbore.classifiers import Calibrated, Link, Relaxed
-from deepbore.cli import fit_help, main as cli, tune
+from deepbore.cli import fit_help, main as cli, share, tune
 from deepbore.loop import Recipe
 from deepbore.testing import TOY_SPACES
 from processes import ROOT
@@ -165,7 +165,7 @@ def test_the_configurations_of_a_page_run(page, tmp_path, monkeypatch):
 
 def test_the_command_line_is_shown_as_it_is():
     page = PAGES["cli.md"].read_text()
-    for text in (cli.HELP, fit_help.HELP, tune.HELP):
+    for text in (cli.HELP, fit_help.HELP, tune.HELP, share.LEAD):
         assert "\n".join(f"    {line}".rstrip() for line in text.strip().splitlines()) in page
 
 

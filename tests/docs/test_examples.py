@@ -31,6 +31,7 @@ HERE = {
     "failing_region.py",
     "size_limit.py",
     "cheap_fidelities.py",
+    "pruned_training.py",
     "accuracy_and_size.py",
     "warm_start.py",
     "earlier_tasks.py",
@@ -180,6 +181,15 @@ def test_most_networks_are_given_few_epochs(tmp_path):
     assert spent < full / 2
     assert "after 27 epochs" in shown
     assert number(r"epochs: (\S+) with", shown) < 0.4
+
+
+@pytest.mark.slow
+def test_bad_networks_are_ended_early(tmp_path):
+    shown = said("pruned_training.py", "--trials", 14, cwd=tmp_path)
+    pruned, spent, full = map(int, re.search(r"(\d+) pruned.*: (\d+) epochs; .* take (\d+)", shown).groups())
+    assert pruned
+    assert spent < full == 27 * 14
+    assert number(r"loss: (\S+) with", shown) < 0.4
 
 
 @pytest.mark.slow

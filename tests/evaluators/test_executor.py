@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 import torch
 
+import learning
 import objectives
-from deepbore import ExecutorEvaluator, ProcessEvaluator, Study, minimize
+from deepbore import ExecutorEvaluator, MedianPruner, ProcessEvaluator, Study, minimize
 from deepbore.errors import SettingError
+from plane import LINE
 from trainers import quiet_trainer
 from workers import PLANE, SQUARES, events, levels, outcomes
 
@@ -66,6 +68,10 @@ def test_dask_evaluates_every_trial_once(tmp_path):
         slow = ExecutorEvaluator(partial(objectives.slow_at_3, seconds=4.0), client.get_executor(), timeout=2.0)
         with pytest.warns(RuntimeWarning, match=r"timed out after 2 s"):
             late = minimize(slow, levels(8), n_trials=8, seed=0)
+        reports = ExecutorEvaluator(learning.train, client.get_executor())
+        pruned = minimize(reports, LINE, 12, pruner=MedianPruner(), n_initial=12, progress=False).study
+    assert pruned.observations.n_pruned
+    assert all(trial.reports for trial in pruned.trials)
     assert outcomes(result.study) == dict.fromkeys(range(8), 1)
     assert outcomes(again.study) == dict.fromkeys(range(8), 2)  # called again: not taken from dask's memory
     assert str(os.getpid()) not in pids

@@ -15,7 +15,7 @@ from deepbore import ExecutorEvaluator, ProcessEvaluator, Study, minimize
 from deepbore.errors import EvaluatorError
 from deepbore.evaluators.base import EvaluationWarning
 from plane import LINE
-from processes import is_gone
+from processes import fork, is_gone
 from workers import PLANE, levels
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
@@ -276,7 +276,7 @@ def test_children_in_sessions_of_their_own_end_with_a_clean_run_and_with_a_kille
     Study(LINE, seed=0).optimize(ProcessEvaluator(leaves, workers=1), 1)
     assert is_gone(int((tmp_path / "daemon").read_text()))
     (tmp_path / "daemon").unlink()
-    if not (run := os.fork()):
+    if not (run := fork()):
         killed = [lambda *_: os.kill(os.getpid(), signal.SIGKILL)]
         Study(LINE, seed=0).optimize(ProcessEvaluator(leaves, workers=1), 2, callbacks=killed)
     assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == -signal.SIGKILL

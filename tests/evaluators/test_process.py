@@ -5,9 +5,11 @@ from functools import partial
 
 import pytest
 
+import learning
 import objectives
-from deepbore import ProcessEvaluator, Study
+from deepbore import MedianPruner, ProcessEvaluator, Study
 from deepbore.errors import SettingError
+from plane import LINE
 from workers import PLANE
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
@@ -45,3 +47,12 @@ def test_a_worker_that_takes_the_place_of_another_has_its_gpu(tmp_path, caplog):
 def test_what_is_no_list_of_gpus_is_refused(devices):
     with pytest.raises(SettingError, match="devices must be a list of GPUs"):
         ProcessEvaluator(objectives.gpu, devices=devices)
+
+
+def test_worker_processes_report_and_are_told_to_end():
+    study = Study(LINE, pruner=MedianPruner(), n_initial=12)
+    study.optimize(ProcessEvaluator(learning.train, workers=2), 12, progress=False)
+    assert study.observations.n_pruned
+    assert all(len(trial.reports) in range(1, learning.EPOCHS + 1) for trial in study.trials)
+    for trial in study.trials:
+        assert trial.reports == {step: learning.loss(trial.params, step) for step in trial.reports}

@@ -80,17 +80,20 @@ def test_a_report_that_is_no_number_ends_the_trial():
     assert study.trials[0].status is Status.FAILED
 
 
-def test_reports_are_for_programs_that_ask():
-    with pytest.raises(SettingError, match="needs a study with a budget"):
-        Study(LINE).report(0, 1.0, step=1)
+def test_in_a_run_a_trial_that_reports_ends_at_its_budget_and_comes_again():
     study = Study(LINE, budget=EPOCHS)
 
     def reporting(params, trial):
         with pytest.raises(StudyRunning):
-            study.report(trial, 1.0, step=1)
-        return 1.0
+            study.report(trial.id, 1.0, step=1)
+        epoch = 1
+        while study.report(trial, 1.0 + trial.id, step=epoch):
+            epoch += 1
+        assert epoch == trial.budget
+        return 1.0 + trial.id
 
-    assert study.optimize(reporting, 2).best_value == 1.0
+    assert study.optimize(reporting, 4).best_value == 4.0
+    assert [trial.budget for trial in study.trials] == [1, 1, 1, 3]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from deepbore.loop.stopping import Interrupts
 from deepbore.study import DistributedStudy, StopRule
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE, SQUARE
-from processes import ROOT
+from processes import ROOT, fork
 
 ENV = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "OMP_NUM_THREADS": "1"}
 
@@ -112,7 +112,7 @@ def test_other_threads_leave_handlers_alone():
 
 def test_a_forked_process_hears_signals_as_ever():
     with Interrupts() as interrupts, interrupts.gently():
-        child = os.fork()
+        child = fork()
         if child == 0:
             try:
                 signal.raise_signal(signal.SIGTERM)
@@ -198,7 +198,7 @@ def test_several_processes_on_one_journal_are_refused_with_what_to_use_instead(t
 def test_a_forked_copy_of_a_study_is_refused_with_what_to_use_instead(tmp_path):
     study = Study(PLANE, journal=tmp_path / "run.jsonl", n_initial=100)
     (trial,) = study.ask()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             study.tell(trial, 1.0)
@@ -411,7 +411,7 @@ DOORS = {
 
 def ending_of(act):
     """How a forked process ends that does this; it has no handlers but Python's."""
-    if not (child := os.fork()):
+    if not (child := fork()):
         try:
             act()
         except BaseException:

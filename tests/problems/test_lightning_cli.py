@@ -10,11 +10,12 @@ import yaml
 from lightning.pytorch import LightningModule
 from torch.utils.data import DataLoader
 
-from deepbore import ProcessEvaluator, Study
+from deepbore import ProcessEvaluator, Study, Trial, TrialPruned
 from deepbore.errors import SettingError, SpaceError, TrainingFailed
 from deepbore.integrations.lightning_cli import KeepTrial
 from deepbore.loop.quiet import quiet
 from deepbore.problems import LightningCLIProblem
+from deepbore.worker.reporting import JudgeServer, LocalJudge, Reporting
 from trainers import quiet_trainer
 from tuned import SPACE, assert_gone, events, in_a_folder_with_train_py
 
@@ -97,6 +98,19 @@ def test_wrong_settings_are_refused(settings, error):
         LightningCLIProblem({"x": {"type": "real", "low": 2, "high": 1}}, "val_loss")
 
 
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_the_program_reaches_the_pruner_and_its_metric_is_the_curve(here, is_remote):
+    judge = LocalJudge(lambda row, reports: row == 7 and max(reports.values()) > 2)
+    server = JudgeServer(judge)
+    problem = LightningCLIProblem(SPACE, "val_loss")
+    fine, bad = (Trial(row, {}, reporter=Reporting(server.address if is_remote else judge)) for row in (6, 7))
+    assert problem({"x": 0.5}, fine) == 2.5
+    with pytest.raises(TrialPruned, match="val_loss after 3 epochs"):
+        problem({"x": 0.5}, bad)
+    server.close()
+    assert fine.reporter.reports == bad.reporter.reports == {1: 1.5, 2: 0.5, 3: 2.5}
+
+
 @pytest.mark.slow
 def test_workers_name_folders_by_trial_and_a_timeout_ends_the_program(here):
     space = {"kind": {"type": "categorical", "choices": ["fine", "hangs", "raises"]}}
@@ -147,3 +161,16 @@ def test_the_callback_sees_what_is_logged_anywhere_in_an_epoch(tmp_path, metric,
     kept = json.loads((tmp_path / "metrics.json").read_text())
     assert kept["history"] == seen  # of "late", which comes after the validation, that one sees the epoch before
     assert kept["final"] == {"val": 2.0, "late": 20.0}
+
+
+def test_the_callback_ends_the_training_where_the_study_says_so(tmp_path, monkeypatch):
+    asked = []
+    server = JudgeServer(lambda row, reports: asked.append((row, reports)) or max(reports) == 2)
+    monkeypatch.setenv("DEEPBORE_REPORTS", json.dumps([3, server.address.as_text]))
+    data = DataLoader(torch.zeros(2, 1))
+    with quiet():
+        quiet_trainer(max_epochs=5, callbacks=[KeepTrial(str(tmp_path), "val")]).fit(Counting(), data, data)
+    server.close()
+    kept = json.loads((tmp_path / "metrics.json").read_text())
+    assert (kept["history"], kept["steps"], kept["pruned"]) == ([0.0, 1.0], [1, 2], True)
+    assert asked == [(3, {1: 0.0}), (3, {2: 1.0})]

@@ -158,7 +158,7 @@ TOLD = [
     (
         lambda: Outcome(1, status="done"),
         ValueTypeError,
-        "a status must be Status.COMPLETE or Status.FAILED, but got 'done'",
+        "a status must be Status.COMPLETE, FAILED or PRUNED, but got 'done'",
     ),
     (lambda: Outcome(1, reason=5), ValueTypeError, "a reason must be a text, but got 5"),
     (

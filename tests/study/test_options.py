@@ -50,7 +50,7 @@ def test_signature_and_docstring_list_every_option(function, arguments):
 def test_a_command_has_each_option_that_no_other_group_decides():
     assert names(Options) >= ELSEWHERE | OF_THE_COMMAND
     assert names(LoopSettings) - ELSEWHERE - OF_THE_COMMAND == {
-        "n_trials", "seed", "strategy", "acquisition", "candidates", "n_initial", "budget",
+        "n_trials", "seed", "strategy", "acquisition", "candidates", "n_initial", "pruner", "budget",
         "timeout", "stop_when", "max_failures", "batch_size",
     }  # fmt: skip
 

@@ -121,8 +121,11 @@ def _found(record: Record) -> dict[str, str]:
     return found | ({"feasible": f"{sum(map(is_feasible, told))} of {len(told)}"} if told else {})
 
 
+UNFINISHED = (Status.FAILED, Status.PRUNED, Status.PENDING, Status.WITHDRAWN)
+
+
 def _unfinished(statuses: list[Status]) -> dict[str, int]:
-    return {str(status): statuses.count(status) for status in (Status.FAILED, Status.PENDING, Status.WITHDRAWN)}
+    return {str(status): statuses.count(status) for status in UNFINISHED}
 
 
 # --- as HTML ---------------------------------------------------------------------------------------------------------

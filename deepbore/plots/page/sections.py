@@ -19,7 +19,7 @@ from deepbore.plots.history_chart import History, front_chart, history_chart
 from deepbore.plots.on_plotly import Chart, titled
 from deepbore.plots.parallel_chart import Parallel, parallel_chart
 from deepbore.plots.sources import MOST, some_of
-from deepbore.plots.style import EARLIER, FAILED, GOOD
+from deepbore.plots.style import BAD, EARLIER, FAILED, GOOD
 from deepbore.text import visible
 
 LINES, AXES = 300, 14  # of parallel coordinates
@@ -255,6 +255,7 @@ def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -
     kinds = {
         "complete": (GOOD, ended),
         "failed": (FAILED, (Status.FAILED,)),
+        "pruned": (BAD, (Status.PRUNED,)),
         "withdrawn": (EARLIER, (Status.WITHDRAWN,)),
     }
     for name, (colour, statuses) in kinds.items():

@@ -1,0 +1,334 @@
+"""`Leader`: one study, evaluated by workers on many machines that share an Optuna storage with it.
+
+The leader is a `deepbore.Study` with a journal, whose lock elects it. It keeps some trials waiting in the storage, and
+takes in what workers (`deepbore.worker.shared.work`) tell. Whoever dies loses nothing: a worker's trial waits again,
+and the next leader continues from the journal, where each trial is told once.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Unpack
+
+from deepbore.data.journal_format import outcome_of, told
+from deepbore.data.outcome import LostWorker, Outcome
+from deepbore.data.trial import Trial
+from deepbore.errors import DeepBoreError, MissingPackage, SettingError
+from deepbore.evaluators import Evaluator, Finished
+from deepbore.space import Params
+from deepbore.space.parameters import Parameter
+from deepbore.study import Result, Study
+from deepbore.study.options import RunArguments
+from deepbore.validation import above, required, seconds, whole
+from deepbore.worker.shared import (
+    BEAT,
+    DONE,
+    HEARTBEAT,
+    LOST,
+    OUTCOME,
+    RETRIES,
+    STUDY,
+    TRIAL,
+    open_storage,
+    patiently,
+    task_of,
+)
+
+try:
+    from optuna import create_study
+    from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+    from optuna.exceptions import UpdateFinishedTrialError
+    from optuna.storages import BaseStorage, get_storage
+    from optuna.trial import FrozenTrial, TrialState, create_trial
+except ImportError:
+    raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
+
+FIXED = "fixed_params"  # system attribute in which Optuna keeps what a user has enqueued
+MISSED = 3  # heartbeats without a sign of life after which a worker counts as dead
+log = logging.getLogger(__name__)
+
+
+# --- to Optuna -------------------------------------------------------------------------------------------------------
+
+
+def distribution(parameter: Parameter) -> BaseDistribution:
+    """The distribution of a parameter, for optuna-dashboard and for Optuna's own workers."""
+    scale = parameter.scale
+    if scale is None:
+        return CategoricalDistribution(parameter.choices)  # type: ignore[attr-defined]  # of what is no number
+    if scale.whole:
+        return IntDistribution(int(scale.low), int(scale.high), log=scale.log)
+    return FloatDistribution(scale.low, scale.high, log=scale.log)
+
+
+# --- the evaluator ---------------------------------------------------------------------------------------------------
+
+
+class StorageEvaluator(Evaluator):
+    """An evaluator whose workers are processes anywhere that share an Optuna storage with the run.
+
+    It keeps trials waiting there: a share of those that run, more while workers find none. A trial that a worker has
+    died with, or that an earlier leader has put there, is the same trial of the storage.
+
+    Args:
+        storage: an Optuna storage, or its URL: see `deepbore.worker.shared.open_storage`.
+        name: of the study in it, which is made if it is missing.
+        study: whose trials these are.
+        ahead: how many trials wait: below 1 a share of those that run, but at least one; else a number.
+        poll: seconds between two looks at the storage.
+
+    Raises:
+        SettingError: for a setting outside its range, or a study in the storage that is another one.
+    """
+
+    def __init__(
+        self,
+        storage: str | BaseStorage,
+        name: str,
+        study: Study,
+        ahead: float = 0.05,
+        poll: float | timedelta = 0.5,
+    ):
+        required(ahead=ahead, poll=poll)
+        above(0, ahead=ahead, poll=seconds(poll))
+        if ahead >= 1:
+            whole(1, ahead=ahead)
+        self.ahead, self.study, self.name = ahead, study, name
+        self.poll = float(seconds(poll) or 0)
+        self.storage = get_storage(patiently(open_storage, storage, creates=True))
+        self.study_id = self._joined()
+        self._links: dict[int, Trial] = {}  # by the id of the storage's trial
+        self._known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
+        self._enqueued: dict[int, Params] = {}  # by users; not yet one of our trials
+        self._watched: dict[int, tuple[Any, float]] = {}  # the last sign of life of those that run, and when it came
+        self._every = HEARTBEAT  # of the latest worker that was seen
+        self._waiting = self._running = self._wanted = 0
+
+    def _joined(self) -> int:
+        """The id of the study in the storage, which is this run's now."""
+        observations = self.study.observations
+        study = patiently(
+            create_study,
+            storage=self.storage,
+            study_name=self.name,
+            directions=list(observations.directions),
+            load_if_exists=True,
+        )
+        run = None if observations.journal is None else observations.journal.run_id
+        known = study.user_attrs.get(STUDY, {"run": run})["run"]
+        directions = tuple(each.name.lower() for each in study.directions)
+        if known != run or directions != tuple(observations.directions):
+            raise SettingError(
+                f"the study {self.name!r} in this storage belongs to another run ({known}, {', '.join(directions)}). "
+                "Load the study from the journal of that run, or give another name."
+            )
+        study.set_user_attr(STUDY, {"run": run, "parameters": list(self.study.space.names)})
+        study.set_user_attr(DONE, False)
+        return int(patiently(self.storage.get_study_id_from_name, self.name))
+
+    def end(self) -> None:
+        """Tells the workers that there are no more trials."""
+        patiently(self.storage.set_study_user_attr, self.study_id, DONE, True)
+
+    # --- Evaluator ---------------------------------------------------------------------------------------------------
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]  # they come and go
+        return max(1, self._running)
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._links)
+
+    @property
+    def free(self) -> int:
+        return self._wanted - self._waiting
+
+    def open(self) -> None:
+        self._look()
+
+    def submit(self, trial: Trial) -> None:
+        identity = self._known.get(trial.id)
+        if identity is None:
+            identity = self._adopted(trial) or self._created(trial)
+        self._known[trial.id] = identity
+        self._links[identity] = trial
+        self._waiting += 1  # until the next look
+
+    def collect(self) -> list[Finished]:
+        if not self._links:
+            return []
+        began = time.monotonic()
+        finished = self._look()
+        if not finished and self.free < 1:
+            time.sleep(max(self.poll, time.monotonic() - began))  # no more than half of the time is spent on looks
+        return finished
+
+    def close(self) -> None:
+        self._links.clear()
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    def _created(self, trial: Trial) -> int:
+        """A new waiting trial of the storage."""
+        waiting = create_trial(
+            state=TrialState.WAITING,
+            params=trial.params,
+            distributions={name: distribution(self.study.space.parameters[name]) for name in trial.params},
+            system_attrs={TRIAL: task_of(trial)},
+        )
+        return int(patiently(self.storage.create_new_trial, self.study_id, waiting))
+
+    def _adopted(self, trial: Trial) -> int | None:
+        """A trial that a user has enqueued in the storage with this configuration; None if there is none."""
+        for identity, params in self._enqueued.items():
+            if params == trial.params:
+                del self._enqueued[identity]
+                for name, value in params.items():
+                    own = distribution(self.study.space.parameters[name])
+                    patiently(self.storage.set_trial_param, identity, name, own.to_internal_repr(value), own)
+                patiently(self.storage.set_trial_system_attr, identity, TRIAL, task_of(trial))
+                return identity
+        return None
+
+    def _look(self) -> list[Finished]:
+        """Reads the storage: what has finished, how many trials wait and run, who is lost, what was enqueued."""
+        trials = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False)
+        for trial in reversed(trials):  # of two for one of ours, which leaders without a lock make, the first counts
+            if TRIAL in trial.system_attrs:
+                self._known[trial.system_attrs[TRIAL]["id"]] = trial._trial_id
+        own = [trial for trial in trials if trial._trial_id in self._links]
+        running = [trial for trial in own if trial.state == TrialState.RUNNING]
+        finished = [trial for trial in own if trial.state.is_finished()]
+        waiting = sum(trial.state == TrialState.WAITING for trial in own)
+        self._set_wanted(waiting, running, finished)
+        self._requeue_lost(running)
+        self._enqueue([trial for trial in trials if trial.state == TrialState.WAITING])
+        finished.sort(key=lambda each: (each.datetime_complete, each.number))
+        return [Finished(self._links.pop(each._trial_id), outcome_in(each)) for each in finished]
+
+    def _set_wanted(self, waiting: int, running: Sequence[FrozenTrial], finished: Sequence[FrozenTrial]) -> None:
+        """Sets how many trials are to wait; if the queue was emptied, twice what was taken, or two for each worker."""
+        taken = self._waiting - waiting
+        self._waiting, self._running = waiting, len(running)
+        self._wanted = math.ceil(self.ahead * len(running)) if self.ahead < 1 else int(self.ahead)
+        self._wanted = max(1, self._wanted)
+        if not waiting:
+            busy = {each.system_attrs.get(BEAT, {}).get("worker") for each in [*running, *finished]}
+            self._wanted = max(self._wanted, 2 * min(taken, len(busy)))
+
+    def _requeue_lost(self, running: Iterable[FrozenTrial]) -> None:
+        """Has trials wait again whose worker gives no sign of life any more, by this process's clock."""
+        now, before = time.monotonic(), self._watched
+        self._watched = {}
+        for trial in running:
+            mark = trial.system_attrs.get(BEAT)
+            last, since = before.get(trial._trial_id, (None, now))
+            self._every = mark["every"] if mark else self._every
+            if last == mark and now - since > MISSED * self._every:
+                self._lose(trial)
+            else:
+                self._watched[trial._trial_id] = (mark, since if last == mark else now)
+
+    def _lose(self, trial: FrozenTrial) -> None:
+        identity, row = trial._trial_id, self._links[trial._trial_id].id
+        times = trial.system_attrs.get(LOST, 0) + 1
+        again = times <= trial.system_attrs.get(BEAT, {}).get("retries", RETRIES)
+        try:
+            patiently(self.storage.set_trial_system_attr, identity, LOST, times)
+            if again:
+                log.warning("trial %d was lost with its worker, and waits again", row)
+                patiently(self.storage.set_trial_state_values, identity, TrialState.WAITING)
+                self._waiting += 1
+            else:
+                outcome = LostWorker.failure(f"{times} workers died with it")
+                patiently(self.storage.set_trial_system_attr, identity, OUTCOME, told(row, outcome))
+                patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
+        except UpdateFinishedTrialError:  # it was slow, and not dead
+            log.info("trial %d came back after all", row)
+
+    def _enqueue(self, waiting: Iterable[FrozenTrial]) -> None:
+        """Enqueues in the study what users have enqueued in the storage; the trial stays theirs."""
+        for trial in waiting:
+            if TRIAL in trial.system_attrs or trial._trial_id in self._enqueued:
+                continue
+            params = trial.system_attrs.get(FIXED, trial.params)
+            try:
+                (native,) = self.study.space.decode(self.study.space.encode([params]))
+                if native not in self._taken_up():
+                    self.study.enqueue(native)
+                self._enqueued[trial._trial_id] = native
+            except DeepBoreError as error:
+                patiently(self.storage.set_trial_user_attr, trial._trial_id, "reason", f"refused: {error}")
+                patiently(self.storage.set_trial_state_values, trial._trial_id, TrialState.FAIL)
+
+    def _taken_up(self) -> list[Params]:
+        """Configurations that an earlier leader has enqueued or asked for, and not linked to a trial of the storage."""
+        state = self.study.state
+        asked = state.observations.trials(state.observations.pending_rows.tolist())
+        queued = [self.study.space.decode(point[None])[0] for point in state.queue]
+        return queued + [trial.params for trial in asked if trial.id not in self._known]
+
+
+def outcome_in(trial: FrozenTrial) -> Outcome:
+    """The outcome of a finished trial of the storage, which a worker of Optuna's may have told, too."""
+    if OUTCOME in trial.system_attrs:
+        return outcome_of(trial.system_attrs[OUTCOME])
+    if trial.state == TrialState.COMPLETE:
+        return Outcome(list(trial.values))
+    return Outcome.failure(trial.user_attrs.get("reason"))
+
+
+# --- the leader ------------------------------------------------------------------------------------------------------
+
+
+class Leader:
+    """The process that proposes for a shared study, and keeps its journal.
+
+    Args:
+        storage: an Optuna storage, or its URL: see `deepbore.worker.shared.open_storage`.
+        name: of the study in it.
+        study: the study, with a journal. That of a leader that has ended continues by `Study.load(journal)`, or by
+            `Study(..., journal=..., if_exists="load")`.
+        ahead: how many trials wait: below 1 a share of those that run, but at least one; else a number.
+        poll: seconds between two looks at the storage.
+
+    Raises:
+        SettingError: for a study without a journal.
+    """
+
+    def __init__(
+        self,
+        storage: str | BaseStorage,
+        name: str,
+        study: Study,
+        ahead: float = 0.05,
+        poll: float | timedelta = 0.5,
+    ):
+        if study.observations.journal is None:
+            raise SettingError("a leader needs a study with a journal, from which another one can continue. Give one.")
+        self.storage, self.name, self.study, self.ahead, self.poll = storage, name, study, ahead, poll
+
+    def run(self, n_trials: int | None, **options: Unpack[RunArguments]) -> Result:
+        """Proposes until the study has so many trials, those of earlier leaders included, and all are told.
+
+        Args:
+            n_trials: how many trials, in all; None for no limit, where something else ends the run.
+            options: as of `Study.optimize`.
+
+        Raises:
+            JournalError: while another leader has the journal.
+            KeyboardInterrupt: on Ctrl-C and SIGTERM, the first of which waits for the trials that are in the storage.
+            ObjectiveError: if no evaluation ever gives a value.
+        """
+        whole(1, n_trials=n_trials)
+        journal = self.study.observations.journal
+        assert journal is not None
+        journal.open()  # before the storage is touched: another process may lead
+        evaluator = StorageEvaluator(self.storage, self.name, self.study, self.ahead, self.poll)
+        left = None if n_trials is None else max(0, n_trials - self.study.observations.n_asked)
+        result = self.study.optimize(evaluator, left, **options)
+        evaluator.end()
+        return result

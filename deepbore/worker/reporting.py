@@ -1,0 +1,242 @@
+"""What a running trial reports to, wherever it runs: `Reporting`; the study's decisions over a socket: `JudgeServer`.
+
+Light to import: worker processes load it.
+"""
+
+import contextlib
+import hmac
+import json
+import logging
+import math
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from deepbore.data.outcome import as_number
+from deepbore.data.reports import as_step
+from deepbore.data.trial import Trial
+
+Judge = Callable[[int, Mapping[float, float]], bool]  # of a trial's id, and its new reports: whether it should end
+LONGEST = 2**24  # bytes of a message
+WAIT = 30.0  # seconds for an answer, after which the trial goes on
+ADDRESS = "DEEPBORE_REPORTS"  # the variable that tells a program where its trial reports to
+log = logging.getLogger(__name__)
+
+
+class LocalJudge:
+    """Decides in this process; a copy in another process decides nothing, and is None.
+
+    Args:
+        decide: the decision.
+    """
+
+    def __init__(self, decide: Judge):
+        self._decide = decide
+
+    def __call__(self, row: int, reports: Mapping[float, float]) -> bool:
+        return self._decide(row, reports)
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return type(None), ()
+
+
+class Reporting:
+    """Keeps what one attempt of a trial reports, and asks a judge whether it should end.
+
+    The judge is told the reports when it is asked, so that reports alone cost next to nothing.
+
+    Args:
+        judge: decides; None if no trial is pruned.
+
+    Attributes:
+        reports: step -> value, in the user's sign, by ascending step.
+    """
+
+    def __init__(self, judge: Judge | None = None):
+        self.judge = judge
+        self.reports: dict[float, float] = {}
+        self._unsent: dict[float, float] = {}
+        self._last = -1.0
+        self._decision = False
+
+    def report(self, trial: Trial, value: Any, step: float) -> None:  # of `Reporter`
+        """Keeps a value. A step that is not greater than the last one begins the curve anew from there."""
+        step, value = as_step(step), as_number(value, "a reported value")
+        if step <= self._last:
+            self.reports = {each: kept for each, kept in self.reports.items() if each < step}
+            self._unsent = {each: kept for each, kept in self._unsent.items() if each < step}
+        self.reports[step] = self._unsent[step] = value if math.isfinite(value) else math.nan
+        self._last = step
+
+    def should_prune(self, trial: Trial) -> bool:
+        """The judge's decision after the latest report."""
+        if self.judge is not None and self._unsent:
+            self._decision = self.judge(trial.id, self._unsent)
+            self._unsent = {}
+        return self._decision
+
+
+# --- over a socket ---------------------------------------------------------------------------------------------------
+
+
+class RemoteJudge:
+    """Asks the judge of another process. Where it can't be reached, trials go on, with a message in the log.
+
+    Args:
+        hosts: under which the other process may be reached, the likeliest first.
+        port: where it listens.
+        key: that both know.
+    """
+
+    def __init__(self, hosts: tuple[str, ...], port: int, key: str):
+        self.hosts, self.port, self.key = hosts, port, key
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._stream: Any = None
+        self._process = 0
+        self._is_lost = False
+
+    def __call__(self, row: int, reports: Mapping[float, float]) -> bool:
+        with self._lock:
+            if self._process != os.getpid():  # forked
+                self._stream, self._process = None, os.getpid()
+            if self._is_lost:
+                return False
+            values = [value if math.isfinite(value) else None for value in reports.values()]
+            try:
+                if self._stream is None:
+                    self._stream = self._connected()
+                _send(self._stream, {"trial": row, "steps": list(reports), "values": values})
+                return bool(_received(self._stream)["prune"])
+            except (OSError, ValueError, LookupError, TypeError) as error:
+                self._is_lost = True
+                log.warning("trial %d goes on unjudged: the study can't be reached (%s).", row, error)
+                return False
+
+    def _connected(self) -> Any:
+        """A stream to the first host that answers."""
+        refused: OSError | None = None
+        for host in self.hosts:
+            try:
+                connection = socket.create_connection((host, self.port), timeout=WAIT / 6)
+            except OSError as error:
+                refused = error
+                continue
+            connection.settimeout(WAIT)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            stream = connection.makefile("rwb")
+            challenge = _received(stream)["challenge"]
+            _send(stream, {"answer": _signed(self.key, challenge)})
+            return stream
+        raise refused or OSError("it has no address")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hosts": self.hosts, "port": self.port, "key": self.key}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    @property
+    def as_text(self) -> str:
+        """All of it, for an environment variable."""
+        return json.dumps([list(self.hosts), self.port, self.key])
+
+    @classmethod
+    def from_text(cls, text: str) -> "RemoteJudge":
+        """What `as_text` gives."""
+        hosts, port, key = json.loads(text)
+        return cls(tuple(hosts), port, key)
+
+
+class JudgeServer:
+    """Answers the trials of other processes by a judge of this one, each connection in a thread of its own.
+
+    Whoever connects must know a key of this server, which goes with the trials. Messages are lines of JSON.
+
+    Args:
+        judge: decides.
+        is_local: whether all trials run on this machine: then nobody else can connect.
+
+    Attributes:
+        address: what the trials are given in place of the judge.
+    """
+
+    def __init__(self, judge: Judge, is_local: bool = True):
+        self._judge = judge
+        self._socket = socket.create_server(("127.0.0.1" if is_local else "", 0))
+        port = self._socket.getsockname()[1]
+        hosts = ("127.0.0.1",) if is_local else (*_own_addresses(), "127.0.0.1")
+        self.address = RemoteJudge(hosts, port, secrets.token_hex(32))
+        self._open: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True, name="deepbore-reports").start()
+
+    def close(self) -> None:
+        """Ends all connections."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            self._open.add(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True, name="deepbore-reports").start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            with connection, connection.makefile("rwb") as stream:
+                connection.settimeout(WAIT)
+                challenge = secrets.token_hex(32)
+                _send(stream, {"challenge": challenge})
+                answer = str(_received(stream)["answer"])
+                if not hmac.compare_digest(answer.encode(), _signed(self.address.key, challenge).encode()):
+                    return
+                connection.settimeout(None)
+                while True:
+                    said = _received(stream)
+                    values = [math.nan if value is None else value for value in said["values"]]
+                    given = {as_step(step): value for step, value in zip(said["steps"], values, strict=True)}
+                    _send(stream, {"prune": self._judge(int(said["trial"]), given)})
+        except (OSError, ValueError, LookupError, TypeError):  # the trial has ended, or this is none
+            return
+        finally:
+            self._open.discard(connection)
+
+
+def _send(stream: Any, message: Mapping[str, Any]) -> None:
+    stream.write(json.dumps(message).encode() + b"\n")
+    stream.flush()
+
+
+def _received(stream: Any) -> dict[str, Any]:
+    """The next message. Raises OSError at the end, ValueError for anything else."""
+    line = stream.readline(LONGEST)
+    if not line.endswith(b"\n"):
+        raise OSError("the connection has ended")
+    message: dict[str, Any] = json.loads(line)
+    return message
+
+
+def _signed(key: str, challenge: Any) -> str:
+    return hmac.new(key.encode(), str(challenge).encode(), "sha256").hexdigest()
+
+
+def _own_addresses() -> tuple[str, ...]:
+    """The names and numbers under which other machines may reach this one."""
+    found = []
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing; the route there tells the address
+        found.append(probe.getsockname()[0])
+    return tuple(dict.fromkeys([*found, socket.gethostname()]))

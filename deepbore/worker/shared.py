@@ -1,0 +1,399 @@
+"""A worker of a shared study: evaluates trials that wait in an Optuna storage. Needs Optuna, no torch.
+
+The leader (`deepbore.integrations.shared.Leader`) puts trials into the storage; workers pop them, beat, and tell their
+outcomes. They are ordinary trials of one Optuna study, which optuna-dashboard shows, with these attributes:
+
+| attribute | of | written by | what it holds |
+|---|---|---|---|
+| `deepbore:study` | the study | the leader | the run's id, and the names of its parameters |
+| `deepbore:done` | the study | the leader | whether there will be no more trials |
+| `deepbore:trial` | a trial | the leader | id, configuration, budget, and the trial that it continues |
+| `deepbore:beat` | a trial | its worker | who evaluates it, and a count that goes up while that one lives |
+| `deepbore:lost` | a trial | the leader | how many workers have died with it |
+| `deepbore:outcome` | a trial | its worker | the outcome, as a line of a journal |
+
+Beats are attributes, and not Optuna's heartbeats: its gRPC proxy passes none on, a trial has none between pop and first
+beat, and their retry leaves a failed trial for each lost worker. Here a lost trial waits again, as the same trial.
+"""
+
+import logging
+import os
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from types import FrameType, TracebackType
+from typing import Any, Self, TypeVar
+from uuid import uuid4
+
+from deepbore.data.journal_format import told
+from deepbore.data.outcome import Mistake, Outcome, WrongReturn
+from deepbore.data.trial import Trial
+from deepbore.errors import MissingPackage, ObjectiveError, SettingError
+from deepbore.validation import above, required, seconds, whole
+from deepbore.worker.objective import Objective, evaluate
+
+try:
+    from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
+    from optuna.storages import BaseStorage, RDBStorage
+    from optuna.trial import FrozenTrial, TrialState
+except ImportError:
+    raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
+
+STUDY, DONE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:trial"
+BEAT, LOST, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:outcome"
+HEARTBEAT, RETRIES = 60.0, 3
+AWAY = 600.0  # seconds that a storage may be away, as while its server starts anew
+LATE = 30.0  # seconds that a worker waits for a leader where the study is done
+LOCKED = 60.0  # seconds that a process waits for SQLite's lock
+PASSING = {  # errors that pass, by name, so that no package is imported for them; the last two while tables are made
+    "OperationalError", "InterfaceError", "RpcError", "OSError", "IntegrityError", "ProgrammingError",
+}  # fmt: skip
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+# --- the storage -----------------------------------------------------------------------------------------------------
+
+
+def open_storage(storage: str | BaseStorage, creates: bool = False) -> BaseStorage:
+    """An Optuna storage by its URL: of a database (`sqlite:///`, `postgresql://`), or of a proxy (`grpc://host:port`).
+
+    Args:
+        storage: the URL, or a storage, which stays as it is.
+        creates: whether missing tables of a database are made.
+
+    Raises:
+        SettingError: for anything else.
+    """
+    if isinstance(storage, BaseStorage):
+        return storage
+    if not isinstance(storage, str) or "://" not in storage:
+        raise SettingError(
+            f"storage must be an Optuna storage or its URL, as sqlite:///study.db, but got {storage!r:.100}."
+        )
+    if storage.startswith("grpc://"):
+        from optuna.storages import GrpcStorageProxy
+
+        host, _, port = storage.removeprefix("grpc://").partition(":")
+        return GrpcStorageProxy(host=host, port=int(port or 13000))
+    if not storage.startswith("sqlite"):
+        return RDBStorage(storage, engine_kwargs={"pool_pre_ping": True}, skip_table_creation=not creates)
+    made = RDBStorage(storage, {"connect_args": {"timeout": LOCKED}}, skip_table_creation=not creates)
+    return _one_at_a_time(made)
+
+
+def _one_at_a_time(storage: RDBStorage) -> RDBStorage:
+    """A storage in SQLite whose transactions wait for one another: without, two workers can pop the same trial.
+
+    SQLite has no SELECT FOR UPDATE, and Python begins a transaction at the first change, after Optuna has looked.
+    """
+    from sqlalchemy import event
+
+    @event.listens_for(storage.engine, "connect")
+    def by_hand(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
+
+    @event.listens_for(storage.engine, "begin")
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    storage.engine.dispose()  # connections from before
+    return storage
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error says that the storage can't be reached now, rather than that something is wrong with a call."""
+    names = {each.__name__ for each in type(error).__mro__}
+    return isinstance(error, StorageInternalError) or bool(names & PASSING)
+
+
+def patiently(call: Callable[..., T], *args: Any, **named: Any) -> T:
+    """The result of a call of the storage, which is tried again while that is away, for `AWAY` seconds at most."""
+    began, pause = time.monotonic(), 0.1
+    while True:
+        try:
+            return call(*args, **named)
+        except Exception as error:
+            if not is_away(error) or time.monotonic() - began > AWAY:
+                raise
+            log.warning("the storage is away, and tried again: %s", error.__cause__ or error)
+        time.sleep(pause * random.uniform(0.5, 1))
+        pause = min(2 * pause, 10.0)
+
+
+# --- trials ----------------------------------------------------------------------------------------------------------
+
+
+def task_of(trial: Trial) -> dict[str, Any]:
+    """What a worker is told of a trial, as plain JSON data; `trial_of` is the way back."""
+    task: dict[str, Any] = {"id": trial.id, "params": trial.params}
+    if trial.budget is not None:
+        task["budget"] = trial.budget
+    if trial.resume_from is not None:
+        task["resume_from"] = {**task_of(trial.resume_from), "attributes": dict(trial.resume_from.attributes)}
+    return task
+
+
+def trial_of(task: dict[str, Any]) -> Trial:
+    """The trial that a task describes."""
+    earlier = task.get("resume_from")
+    return Trial(**{**task, "resume_from": earlier and trial_of(earlier)})
+
+
+class SharedTrial(Trial):
+    """A trial that reports values to the storage while it is evaluated."""
+
+    send: Callable[[int, float], object]
+
+    def report(self, value: float, step: int) -> None:
+        """Reports the value at a step, for the learning curve of the trial."""
+        self.send(int(step), float(value))
+
+
+# --- the worker ------------------------------------------------------------------------------------------------------
+
+
+def work(
+    objective: Objective,
+    storage: str | BaseStorage,
+    study: str,
+    *,
+    heartbeat: float | timedelta = HEARTBEAT,
+    retries: int = RETRIES,
+    n_trials: int | None = None,
+    patience: float | timedelta | None = None,
+    poll: float | timedelta = 1.0,
+) -> int:
+    """Evaluates trials of a shared study until its leader says that there are no more.
+
+    A trial whose worker dies waits again for another worker, once three heartbeats are missing; only what a worker
+    states is a failure. A trial that is lost more than `retries` times counts as failed: it kills its workers. On
+    Ctrl-C and SIGTERM, as by a pre-emption, the trial is given back at once. A mistake in the program (a name that is
+    not defined, a package that is missing here) ends this worker, and the trial is given back, too.
+
+    Args:
+        objective: configuration -> value, or `Outcome`; one with a second argument named `trial` is given the trial.
+        storage: an Optuna storage, or its URL: see `open_storage`. It is waited for.
+        study: name of the study in it. Its leader is waited for.
+        heartbeat: seconds, or a `timedelta`, between two signs of life.
+        retries: how many times a trial is tried again whose worker has died.
+        n_trials: how many trials it evaluates; None for no limit.
+        patience: seconds, or a `timedelta`, without a trial after which it ends; None for no limit.
+        poll: seconds between two looks for a trial.
+
+    Returns:
+        how many trials it has evaluated.
+
+    Raises:
+        ObjectiveError: for a mistake in the program, or a first evaluation that returns no value.
+        KeyboardInterrupt: on Ctrl-C and SIGTERM.
+        SettingError: for a setting outside its range.
+    """
+    required(heartbeat=heartbeat, retries=retries, poll=poll)
+    every, limit, pause = seconds(heartbeat), seconds(patience), seconds(poll)
+    above(0, heartbeat=every, patience=limit, poll=pause)
+    whole(0, retries=retries)
+    whole(1, n_trials=n_trials)
+    assert every is not None  # it is required
+    assert pause is not None
+    worker = Worker(objective, storage, study, every, retries, pause)
+    with worker.interruptible():
+        return worker.run(n_trials, limit)
+
+
+class Worker:
+    """What `work` does, step by step; the arguments are the same, times in seconds."""
+
+    def __init__(
+        self, objective: Objective, storage: str | BaseStorage, study: str, every: float, retries: int, pause: float
+    ):
+        self.objective, self.place, self.study, self.pause = objective, storage, study, pause
+        self.mark = {"worker": f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}", "every": every}
+        self.mark["retries"] = retries
+        self.every = every
+        self.is_told_to_end = False
+        self._has_value = False
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """A context in which SIGTERM is a KeyboardInterrupt, in the main thread, if the program leaves it alone."""
+        is_main = threading.current_thread() is threading.main_thread()
+        takes = is_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        if takes:
+            signal.signal(signal.SIGTERM, self._end)
+        try:
+            yield
+        finally:
+            if takes:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_told_to_end = True
+        raise KeyboardInterrupt
+
+    def run(self, n_trials: int | None, patience: float | None) -> int:
+        """Evaluates until there are no more trials; the number of those evaluated."""
+        count, idle_since, is_open = 0, time.monotonic(), False
+        if not self.connect(patience):
+            return 0
+        while n_trials is None or count < n_trials:
+            idle = time.monotonic() - idle_since
+            if (found := self.pop()) is not None:
+                self.evaluate(found)
+                count, idle_since, is_open = count + 1, time.monotonic(), True
+            elif patience is not None and idle > patience:
+                break
+            elif not self._is_done():
+                is_open = True
+            elif is_open or idle > LATE:  # a leader that starts at the same time may continue a study that was done
+                break
+            time.sleep(self.pause * random.uniform(0.5, 1) if found is None else 0)  # not all at the same time
+        return count
+
+    def connect(self, patience: float | None) -> bool:
+        """Waits for the storage and the study; whether both are there."""
+        began, is_first = time.monotonic(), True
+        while patience is None or time.monotonic() - began <= patience:
+            try:
+                self.storage = open_storage(self.place)
+                self.study_id = self.storage.get_study_id_from_name(self.study)
+                attributes = self.storage.get_study_user_attrs(self.study_id)
+                if STUDY in attributes:
+                    self.names = frozenset(attributes[STUDY]["parameters"])
+                    return True
+                why = "it has no leader yet"
+            except KeyError:
+                why = "it is not in the storage yet"
+            except Exception as error:
+                if not is_away(error):
+                    raise
+                why = str(error.__cause__ or error).partition("\n")[0]
+            if is_first:
+                log.warning("waiting for the study %r: %s", self.study, why)
+            is_first = False
+            time.sleep(self.pause)
+        return False
+
+    def _is_done(self) -> bool:
+        return bool(patiently(self.storage.get_study_user_attrs, self.study_id).get(DONE))
+
+    # --- one trial ---------------------------------------------------------------------------------------------------
+
+    def pop(self) -> FrozenTrial | None:
+        """A waiting trial, which is this worker's now; None if there is none."""
+        waiting = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False, states=(TrialState.WAITING,))
+        for trial in sorted(waiting, key=lambda each: each.number):
+            if TRIAL in trial.system_attrs:  # others were enqueued by users: the leader has not looked at them yet
+                with suppress(UpdateFinishedTrialError):
+                    if patiently(self.storage.set_trial_state_values, trial._trial_id, TrialState.RUNNING):
+                        return trial
+        return None
+
+    def evaluate(self, found: FrozenTrial) -> None:
+        """Evaluates a trial of the queue, and tells the storage."""
+        identity = found._trial_id
+        trial = SharedTrial(**vars(trial_of(found.system_attrs[TRIAL])))
+        object.__setattr__(trial, "send", self._sender(identity))
+        try:
+            with Beats(self.storage, identity, self.mark):
+                outcome = evaluate(self.objective, trial)
+            if self.is_told_to_end:  # which the objective has caught
+                raise KeyboardInterrupt
+            if complaint := self._mistake(trial, outcome):
+                raise ObjectiveError(complaint)
+        except BaseException:
+            self.give_back(identity)
+            raise
+        self.tell(identity, trial, outcome)
+
+    def tell(self, identity: int, trial: Trial, outcome: Outcome) -> None:
+        """Writes an outcome, unless another worker was given the trial meanwhile, and was first."""
+        self._has_value = self._has_value or not outcome.has_failed
+        state = TrialState.FAIL if outcome.has_failed else TrialState.COMPLETE
+        values = None if outcome.has_failed else list(outcome.values)
+        try:
+            patiently(self.storage.set_trial_system_attr, identity, OUTCOME, told(trial.id, outcome))
+            if outcome.reason:
+                patiently(self.storage.set_trial_user_attr, identity, "reason", outcome.reason)
+            if outcome.constraints:  # as Optuna keeps them
+                patiently(self.storage.set_trial_system_attr, identity, "constraints", list(outcome.constraints))
+            patiently(self.storage.set_trial_state_values, identity, state, values)
+        except UpdateFinishedTrialError:
+            log.warning("trial %d was told by another worker, and by none twice", trial.id)
+
+    def give_back(self, identity: int) -> None:
+        """Has a trial wait again, unless it is another worker's now."""
+        try:
+            found = self.storage.get_trial(identity)
+            if found.state == TrialState.RUNNING and found.system_attrs.get(BEAT, self.mark)["worker"] == self.worker:
+                self.storage.set_trial_state_values(identity, TrialState.WAITING)
+        except Exception as error:  # the leader will miss the beats
+            log.warning("a trial was not given back: %s", error)
+
+    @property
+    def worker(self) -> str:
+        """The name of this worker."""
+        return str(self.mark["worker"])
+
+    def _sender(self, identity: int) -> Callable[[int, float], None]:
+        def send(step: int, value: float) -> None:
+            with suppress(UpdateFinishedTrialError):
+                patiently(self.storage.set_trial_intermediate_value, identity, step, value)
+
+        return send
+
+    def _mistake(self, trial: Trial, outcome: Outcome) -> str:
+        """What is wrong with the program, if that is the cause of a failure; else empty."""
+        again = f"Trial {trial.id} waits again, for a worker that has not this mistake."
+        if isinstance(outcome, Mistake):
+            inactive = [name for name in outcome.missing if name in self.names and name not in trial.params]
+            if not outcome.missing or inactive:
+                what = f"it reads {inactive[0]!r}, which is inactive in {trial.params}" if inactive else outcome.reason
+                trace = outcome.attributes.get("traceback", "")
+                return f"the worker ends, because of a mistake in the objective: {what}. {again}\n\n{trace}"
+        if isinstance(outcome, WrongReturn) and not self._has_value:
+            return f"the worker ends with its first evaluation, because {(outcome.reason or '').rstrip('.')}. {again}"
+        return ""
+
+
+class Beats:
+    """A context in which a thread writes signs of life of a trial.
+
+    Args:
+        storage: of the trial.
+        identity: the trial's id in the storage.
+        mark: what is written, with a count.
+    """
+
+    def __init__(self, storage: BaseStorage, identity: int, mark: dict[str, Any]):
+        self.storage, self.identity, self.mark = storage, identity, mark
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True, name="deepbore-beats")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        count = 0
+        while True:
+            try:
+                self.storage.set_trial_system_attr(self.identity, BEAT, {**self.mark, "count": count})
+            except UpdateFinishedTrialError:
+                return  # another worker was first
+            except Exception as error:
+                log.warning("a sign of life was not written: %s", error.__cause__ or error)
+            count += 1
+            if self._ended.wait(self.mark["every"]):
+                return

@@ -1,0 +1,162 @@
+"""What a shared study costs: memory and start of a worker, statements per trial, and how busy workers are.
+
+    python scripts/bench_shared.py docs/results/shared_costs.json                                 # all of it
+    python scripts/bench_shared.py docs/results/shared_costs.json --workers 100 --seconds 30      # the last alone
+    python scripts/bench_shared.py docs/results/shared_costs.json --show
+
+On PostgreSQL, a server of its own. Evaluations are simulated: they sleep for `--seconds`, times .5 to 1.5. The workers
+are threads of four processes, each with a storage; "busy" is the share of time in which they evaluate, from the first
+evaluation to the last beginning of one.
+"""
+
+import argparse
+import json
+import logging
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import optuna
+from sqlalchemy import event
+
+import deepbore
+from deepbore.integrations.shared import Leader
+from deepbore.worker.shared import open_storage, work
+from harness import postgres
+
+SPACE = deepbore.SearchSpace({f"x{k}": deepbore.Real(0, 1) for k in range(6)})
+PROCESSES = 4
+START = """
+import resource, sys, time
+from deepbore.worker.shared import work
+n = work(lambda params: 0.0, sys.argv[1], "costs", patience=0.2, poll=0.1)
+print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def value(params: dict[str, Any]) -> float:
+    """The objective."""
+    return float(sum((x - 0.3) ** 2 for x in params.values()))
+
+
+def leader(storage: Any, folder: Path, name: str, poll: float) -> Leader:
+    """The leader of a new study."""
+    study = deepbore.Study(SPACE, seed=0, journal=folder / f"{name}.jsonl")
+    return Leader(storage, name, study, poll=poll)
+
+
+def of_a_worker(url: str) -> dict[str, float]:
+    """Processor seconds and peak memory (MB) of a worker that finds no trial."""
+    optuna.create_study(storage=open_storage(url, creates=True), study_name="costs").set_user_attr(
+        "deepbore:study", {"run": "", "parameters": []}
+    )
+    done = subprocess.run([sys.executable, "-c", START, url], capture_output=True, text=True, check=True)
+    seconds, memory = map(float, done.stdout.split())
+    return {"processor_seconds": round(seconds, 2), "peak_megabytes": round(memory)}
+
+
+def statements(url: str, folder: Path, trials: int = 50) -> dict[str, float]:
+    """Statements of SQL per trial, of the worker and of the leader, where one worker's evaluations take a while."""
+    counts: Counter[str] = Counter()
+    storages = {"leader": open_storage(url, creates=True), "worker": open_storage(url)}
+    for who, storage in storages.items():
+
+        def count(*_: object, who: str = who) -> None:
+            counts[who] += 1
+
+        event.listen(storage.engine, "before_cursor_execute", count)  # type: ignore[attr-defined]
+
+    def slow(params: dict[str, Any]) -> float:
+        time.sleep(0.2)
+        return value(params)
+
+    thread = threading.Thread(target=work, args=(slow, storages["worker"], "statements"), kwargs={"poll": 0.5})
+    thread.start()
+    leader(storages["leader"], folder, "statements", poll=0.5).run(trials, progress=False)
+    thread.join()
+    return {who: round(each / trials, 1) for who, each in counts.items()}
+
+
+def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) -> dict[str, float]:
+    """The share of time in which so many workers evaluate, and what the leader's process takes."""
+
+    def simulated(params: dict[str, Any], trial: deepbore.Trial) -> float:
+        began = time.time()
+        time.sleep(seconds * random.Random(trial.id).uniform(0.5, 1.5))
+        with (folder / "spans").open("ab", buffering=0) as file:
+            file.write(f"{began} {time.time()}\n".encode())
+        return value(params)
+
+    children = []
+    for _ in range(PROCESSES):
+        if not (child := os.fork()):
+            storage = optuna.storages.RDBStorage(
+                url, engine_kwargs={"pool_size": 25, "max_overflow": 0, "pool_timeout": 300}, skip_table_creation=True
+            )
+            arguments = {"target": work, "args": (simulated, storage, "busy")}
+            threads = [threading.Thread(**arguments) for _ in range(n_workers // PROCESSES)]  # type: ignore[arg-type]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            os._exit(0)
+        children.append(child)
+    began = time.process_time()
+    leader(url, folder, "busy", poll=0.5).run(n_workers * rounds, progress=False)
+    taken = time.process_time() - began
+    for child in children:
+        os.waitpid(child, 0)
+    spans = [tuple(map(float, line.split())) for line in (folder / "spans").read_text().splitlines()]
+    first, last = min(begin for begin, _ in spans), max(begin for begin, _ in spans)
+    evaluated = sum(min(end, last) - begin for begin, end in spans)
+    return {
+        "workers": n_workers,
+        "seconds": seconds,
+        "trials": len(spans),
+        "busy": round(evaluated / (n_workers * (last - first)), 3),
+        "leader_processor_seconds_per_trial": round(taken / len(spans), 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--workers", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--rounds", type=int, default=4, help="trials of each worker")
+    parser.add_argument("--only", nargs="+", choices=("worker", "statements", "busy"))
+    parser.add_argument("--show", action="store_true")
+    given = parser.parse_args()
+    known = json.loads(given.path.read_text()) if given.path.exists() else {}
+    if given.show:
+        print(json.dumps(known, indent=1))
+        return
+    warnings.simplefilter("ignore")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    logging.getLogger("deepbore").setLevel(logging.ERROR)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    for name in given.only or ("worker", "statements", "busy"):
+        with postgres.server() as url, tempfile.TemporaryDirectory() as folder:
+            if name == "worker":
+                known[name] = of_a_worker(url)
+            elif name == "statements":
+                known[name] = statements(url, Path(folder))
+            else:
+                found = busy(url, Path(folder), given.workers, given.seconds, given.rounds)
+                others = [row for row in known.get(name, []) if row["workers"] != given.workers]
+                known[name] = [*others, found]
+        given.path.write_text(json.dumps(known, indent=1) + "\n")
+        print(name, known[name], flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""A leader and its workers, in threads; as processes that are killed they run in tests/scripts/test_shared_kills.py."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from deepbore import Budget, Categorical, Integer, Real, SearchSpace, Study
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import Status
+from deepbore.errors import JournalError, SettingError
+from deepbore.evaluators.base import EvaluationWarning
+from deepbore.integrations.shared import Leader
+from deepbore.worker.shared import BEAT, DONE, TRIAL, Worker, open_storage, work
+
+SPACE = SearchSpace({"x": Real(0, 1), "k": Integer(1, 64, log=True), "kind": Categorical(["a", "b"])})
+pytestmark = pytest.mark.timeout(60)  # a leader waits for workers
+QUICK = {"heartbeat": 0.1, "poll": 0.01}
+
+
+@pytest.fixture(autouse=True)
+def _silent():
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/storage.db"
+
+
+def value(params):
+    return (params["x"] - 0.3) ** 2 + params["k"] / 100
+
+
+def leader(url, folder, name="shared", space=SPACE, poll=0.02, ahead=0.05, **options):
+    study = Study(space, **{"seed": 0, "journal": folder / "run.jsonl", "if_exists": "load"} | options)
+    return Leader(url, name, study, ahead=ahead, poll=poll)
+
+
+@contextmanager
+def workers(url, objective=value, n=2, **settings):
+    done = []
+    threads = [
+        threading.Thread(target=lambda: done.append(work(objective, url, "shared", patience=30, **QUICK | settings)))
+        for _ in range(n)
+    ]
+    for thread in threads:
+        thread.start()
+    yield done
+    for thread in threads:
+        thread.join()
+
+
+def stored(url):
+    return optuna.load_study(study_name="shared", storage=open_storage(url)).trials
+
+
+def test_workers_evaluate_what_the_leader_asks_for(url, tmp_path):
+    with workers(url) as done:
+        result = leader(url, tmp_path).run(15)
+    assert sum(done) == 15
+    study = result.study
+    assert [trial.value for trial in study.trials] == [value(trial.params) for trial in study.trials]
+    study.close()
+    kept = {trial.system_attrs[TRIAL]["id"]: trial for trial in stored(url)}
+    assert len(kept) == 15
+    for trial in Study.load(tmp_path / "run.jsonl").trials:
+        assert (kept[trial.id].value, kept[trial.id].params) == (trial.value, trial.params)
+
+
+def test_a_leader_continues_what_another_one_has_begun(url, tmp_path):
+    first = leader(url, tmp_path)
+    with workers(url) as done:
+        first.run(6)
+    assert sum(done) == 6
+    first.study.close()
+    with workers(url):
+        result = leader(url, tmp_path).run(14)
+    assert (len(result.values), len(stored(url))) == (14, 14)
+
+
+def test_a_trial_that_is_lost_with_its_worker_waits_again_and_has_not_failed(url, tmp_path):
+    lost = Worker(value, url, "shared", 0.1, 3, 0.01)
+
+    def dies():
+        assert lost.connect(None)
+        while (found := lost.pop()) is None:
+            time.sleep(0.01)
+        lost.storage.set_trial_system_attr(found._trial_id, BEAT, {**lost.mark, "count": 0})
+
+    thread = threading.Thread(target=dies)
+    thread.start()
+
+    def begin_later(params):
+        thread.join()
+        return value(params)
+
+    with workers(url, begin_later, n=1):
+        result = leader(url, tmp_path).run(5)
+    assert {trial.status for trial in result.study.trials} == {Status.COMPLETE}
+    assert sorted(trial.system_attrs.get("deepbore:lost", 0) for trial in stored(url)) == [0, 0, 0, 0, 1]
+    assert len(stored(url)) == 5
+
+
+def test_a_trial_that_kills_its_workers_has_failed_in_the_end(url, tmp_path):
+    def kills(study_has_ended):
+        worker = Worker(value, url, "shared", 0.05, 1, 0.01)
+        assert worker.connect(None)
+        taken = set()
+        while not study_has_ended.is_set():
+            found = worker.pop()
+            if found is not None and found.number in {0, *taken}:
+                taken.add(found.number)
+                worker.storage.set_trial_system_attr(found._trial_id, BEAT, {**worker.mark, "count": time.time()})
+            elif found is not None:
+                worker.evaluate(found)
+            time.sleep(0.01)
+
+    ended = threading.Event()
+    thread = threading.Thread(target=kills, args=[ended])
+    thread.start()
+    with pytest.warns(EvaluationWarning, match="2 workers died"):
+        result = leader(url, tmp_path).run(3)
+    ended.set()
+    thread.join()
+    assert sorted(trial.status.name for trial in result.study.trials) == ["COMPLETE", "COMPLETE", "FAILED"]
+
+
+def test_what_users_enqueue_in_the_storage_is_tried_next(url, tmp_path):
+    chosen = {"x": 0.25, "k": 8, "kind": "b"}
+    lead = leader(url, tmp_path)
+    optuna.create_study(storage=open_storage(url, creates=True), study_name="shared").enqueue_trial(chosen)
+    optuna.load_study(storage=open_storage(url), study_name="shared").enqueue_trial({"x": 7, "k": 8, "kind": "b"})
+    with workers(url):
+        result = lead.run(6)
+    assert chosen in [trial.params for trial in result.study.trials]
+    assert len(stored(url)) == 7  # the trial of the user, and one that was refused
+    assert stored(url)[0].value == value(chosen)
+    assert stored(url)[1].state == TrialState.FAIL
+    assert "refused" in stored(url)[1].user_attrs["reason"]
+
+
+def test_a_budget_is_passed_on_with_what_is_continued(url, tmp_path):
+    def train(params, trial):
+        begun = trial.resume_from.attributes["epochs"] if trial.resume_from else 0
+        return Outcome(value(params) + 1 / trial.budget, attributes={"epochs": trial.budget, "begun": begun})
+
+    with workers(url, train):
+        result = leader(url, tmp_path, budget=Budget("epochs", 1, 9)).run(16)
+    promoted = [trial for trial in result.study.trials if trial.budget > 1]
+    assert promoted
+    assert all(trial.attributes["begun"] == trial.budget / 3 for trial in promoted)
+
+
+def test_several_objectives_and_constraints(url, tmp_path):
+    def both(params):
+        return Outcome([params["x"], -params["x"]], constraints=[params["x"] - 0.9])
+
+    with workers(url, both):
+        result = leader(url, tmp_path, directions=["minimize", "maximize"]).run(12)
+    assert all(trial.constraints == (trial.params["x"] - 0.9,) for trial in result.study.trials)
+    assert stored(url)[3].values == list(result.study.trials[3].values)
+
+
+def test_more_trials_wait_the_more_workers_there_are(url, tmp_path):
+    lock, running, most = threading.Lock(), [0], [0]
+
+    def slow(params):
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        time.sleep(0.5)
+        with lock:
+            running[0] -= 1
+        return value(params)
+
+    with workers(url, slow, n=6):
+        leader(url, tmp_path, n_initial=30).run(30)
+    assert most[0] >= 5
+
+
+def test_a_leader_that_ends_tells_the_workers_and_a_later_one_has_them_wait(url, tmp_path):
+    with workers(url):
+        leader(url, tmp_path).run(3)
+    assert optuna.load_study(storage=open_storage(url), study_name="shared").user_attrs[DONE]
+
+
+def test_one_process_leads(url, tmp_path):
+    with workers(url, n=1):
+        first = leader(url, tmp_path)
+        first.run(2)
+    with pytest.raises(JournalError, match="writes the journal"):
+        leader(url, tmp_path)
+
+
+def test_a_study_of_another_run_is_refused(url, tmp_path):
+    with workers(url, n=1):
+        leader(url, tmp_path).run(2)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(SettingError, match="another run"):
+        leader(url, tmp_path / "other").run(2)
+
+
+def test_settings_that_can_not_be_are_refused(url, tmp_path):
+    with pytest.raises(SettingError, match="journal"):
+        Leader(url, "shared", Study(SPACE))
+    for settings in ({"ahead": 0}, {"ahead": 1.5}, {"poll": 0}):
+        with pytest.raises(SettingError):
+            leader(url, tmp_path, **settings).run(2)

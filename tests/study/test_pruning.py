@@ -1,0 +1,353 @@
+"""Trials that report, and that a pruner ends early: in runs, by ask and tell, resumed, in frames."""
+
+import copy
+import json
+import math
+import pickle
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from deepbore import (
+    Budget,
+    ExecutorEvaluator,
+    MedianPruner,
+    Outcome,
+    Pruner,
+    RandomForest,
+    Real,
+    SearchSpace,
+    Study,
+    SuccessiveHalvingPruner,
+    TrialPruned,
+    minimize,
+)
+from deepbore.data.replay import read_record
+from deepbore.data.trial import Status
+from deepbore.errors import JournalError, SettingError, StudyRunning, TrialError, ValueTypeError
+from deepbore.evaluators import Evaluator, Finished
+from learning import EPOCHS, loss, train, train_in_parts
+from plane import LINE
+from rungs import EPOCHS as RUNGS
+
+NAN = float("nan")
+
+
+class NeverBelow(Pruner):
+    """Ends all that has not got below a bound after three steps."""
+
+    def __init__(self, bound: float = 0.4):
+        self.bound = bound
+
+    def should_prune(self, curve, others):
+        return len(curve) == 3 and curve.lowest[-1] > self.bound
+
+
+def shape(study):
+    return [(trial.status.name, len(trial.reports), trial.value) for trial in study.trials]
+
+
+def by_hand(study, n):
+    """Trials by ask and tell, as `train` does it."""
+    for _ in range(n):
+        (trial,) = study.ask()
+        for epoch in range(1, EPOCHS + 1):
+            trial.report(loss(trial.params, epoch), step=epoch)
+            if trial.should_prune():
+                study.tell(trial, pruned=True)
+                break
+        else:
+            study.tell(trial, loss(trial.params, EPOCHS))
+    return study
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pruned_trial_is_no_failure_and_not_the_best():
+    study = minimize(train, LINE, 16, pruner=MedianPruner(), progress=False).study
+    pruned = [trial for trial in study.trials if trial.status is Status.PRUNED]
+    assert pruned
+    assert study.observations.n_failed == 0
+    assert all(trial.value is None and 0 < len(trial.reports) < EPOCHS for trial in pruned)
+    assert study.best_trial.status is Status.COMPLETE
+    assert study.recommended.status is Status.COMPLETE
+    assert study.best_trial.reports == {epoch: loss(study.best_trial.params, epoch) for epoch in range(1, EPOCHS + 1)}
+    assert f"{len(pruned)} pruned" in repr(study)
+
+
+def test_a_run_by_ask_and_tell_is_the_same_run():
+    options = {"pruner": MedianPruner(), "seed": 3}
+    run = minimize(train, LINE, 16, progress=False, **options).study
+    assert shape(by_hand(Study(LINE, **options), 16)) == shape(run)
+
+
+@pytest.mark.parametrize("labels", ["default", "thresholds"])
+@pytest.mark.parametrize("n", [13, 14])
+def test_a_run_is_resumed_exactly(tmp_path, n, labels):
+    parts = {"classifier": RandomForest(trees=10)} if labels == "thresholds" else {}
+    study = Study(LINE, pruner=MedianPruner(), journal=tmp_path / "one" / "run.jsonl", **parts)
+    study.optimize(train, n, progress=False)
+    shutil.copytree(tmp_path / "one", tmp_path / "other")
+    loaded = Study.load(tmp_path / "other" / "run.jsonl")
+    assert isinstance(loaded.recipe.pruner, MedianPruner)
+    assert list(loaded.trials) == list(study.trials)
+    for each in (study, loaded):
+        each.optimize(train, 4, progress=False)
+    assert shape(loaded) == shape(study)
+    assert [t.params for t in loaded.trials] == [t.params for t in study.trials]
+
+
+def test_equal_runs_have_equal_journals_with_a_line_for_each_outcome(tmp_path):
+    for name in ("one", "other"):
+        minimize(train, LINE, 12, pruner=MedianPruner(), journal=tmp_path / f"{name}.jsonl", progress=False)
+    one, other = ([json.loads(line) for line in (tmp_path / f"{name}.jsonl").open()] for name in ("one", "other"))
+    assert [{**each, "crc": 0} for each in one[1:]] == [{**each, "crc": 0} for each in other[1:]]
+    assert {each["event"] for each in one} == {"created", "asked", "told", "pruned"}
+    assert one[2]["reports"]["steps"] == list(range(1, EPOCHS + 1))
+
+
+def test_records_and_frames_have_the_curves(tmp_path):
+    study = minimize(train, LINE, 12, pruner=MedianPruner(), journal=tmp_path / "run.jsonl", progress=False).study
+    record = read_record(tmp_path / "run.jsonl")
+    assert [trial.reports for trial in record.trials] == [trial.reports for trial in study.trials]
+    assert record.status == [trial.status for trial in study.trials]
+    frame = study.to_frame()
+    assert frame.reports[0] == study.trials[0].reports
+    assert set(frame.status) == {"complete", "pruned"}
+    frame.to_csv(tmp_path / "all.csv")
+    again = Study(LINE)
+    again.add_csv(tmp_path / "all.csv")
+    assert len(again.trials) == study.observations.n_complete
+
+
+def test_a_pruner_of_your_own_is_one_method(tmp_path):
+    study = Study(LINE, pruner=NeverBelow(), journal=tmp_path / "run.jsonl")
+    study.optimize(train, 8, progress=False)
+    for trial in study.trials:
+        assert (trial.status is Status.PRUNED) == (len(trial.reports) == 3) == (loss(trial.params, 3) > 0.4)
+    study.close()
+    with pytest.raises(SettingError, match="pruner"):
+        Study.load(tmp_path / "run.jsonl")
+    assert shape(Study.load(tmp_path / "run.jsonl", pruner=NeverBelow())) == shape(study)
+
+
+def test_other_pruners_are_another_run(tmp_path):
+    Study(LINE, pruner=MedianPruner(), journal=tmp_path / "run.jsonl").close()
+    for pruner in (None, MedianPruner(startup_trials=9)):
+        with pytest.raises(JournalError, match="pruner"):
+            Study(LINE, pruner=pruner, journal=tmp_path / "run.jsonl", if_exists="load")
+
+
+def test_reports_are_kept_without_a_pruner():
+    study = minimize(train, LINE, 3, progress=False).study
+    assert [len(trial.reports) for trial in study.trials] == [EPOCHS] * 3
+    assert study.observations.n_pruned == 0
+
+
+def test_maximised_values_are_pruned_the_other_way_round():
+    def rising(params, trial):
+        for epoch in range(1, EPOCHS + 1):
+            trial.report(-loss(params, epoch), step=epoch)
+            if trial.should_prune():
+                raise TrialPruned
+        return -loss(params, EPOCHS)
+
+    study = Study(LINE, direction="maximize", pruner=MedianPruner())
+    study.optimize(rising, 14, progress=False)
+    falling = minimize(train, LINE, 14, pruner=MedianPruner(), progress=False).study
+    assert [trial.status for trial in study.trials] == [trial.status for trial in falling.trials]
+    assert study.trials[0].reports == {step: -value for step, value in falling.trials[0].reports.items()}
+
+
+def test_what_has_crashed_keeps_its_curve():
+    def dies(params, trial):
+        trial.report(1.0, step=1)
+        trial.report(NAN, step=2)
+        raise ValueError("broken")
+
+    study = Study(LINE)
+    with pytest.warns(RuntimeWarning, match="broken"):
+        study.optimize(dies, 1, progress=False, max_failures=None)
+    (trial,) = study.trials
+    assert (trial.status, list(trial.reports)) == (Status.FAILED, [1, 2])
+    assert math.isnan(trial.reports[2])
+
+
+def test_threads_and_evaluators_of_your_own_report_too():
+    class Plain(Evaluator):
+        """Calls the objective without any help."""
+
+        def __init__(self, objective):
+            self.objective, self.trials = objective, []
+
+        def submit(self, trial):
+            self.trials.append(trial)
+
+        def collect(self):
+            trial = self.trials.pop()
+            try:
+                return [Finished(trial, Outcome(self.objective(trial.params, trial)))]
+            except TrialPruned:
+                return [Finished(trial, Outcome.pruned())]
+
+        @property
+        def outstanding(self):
+            return len(self.trials)
+
+        def close(self):
+            self.trials.clear()
+
+    expected = shape(minimize(train, LINE, 14, pruner=MedianPruner(), progress=False).study)
+    assert shape(minimize(Plain(train), LINE, 14, pruner=MedianPruner(), progress=False).study) == expected
+    with ThreadPoolExecutor(2) as threads:
+        study = minimize(
+            ExecutorEvaluator(train, threads), LINE, 14, pruner=MedianPruner(), progress=False, n_initial=14
+        ).study
+    assert study.observations.n_pruned
+    assert all(trial.reports for trial in study.trials)
+
+
+def test_a_run_of_pruned_trials_alone_goes_on():
+    def hopeless(params, trial):
+        trial.report(params["x"], step=1)
+        raise TrialPruned
+
+    study = minimize(hopeless, LINE, 14, progress=False).study
+    assert study.observations.n_pruned == 14
+    assert study.best_trial is None
+
+
+# --- by ask and tell -------------------------------------------------------------------------------------------------
+
+
+def test_what_a_running_trial_reports_is_in_the_journal_at_once(tmp_path):
+    study = Study(LINE, journal=tmp_path / "run.jsonl")
+    (trial,) = study.ask()
+    trial.report(0.5, step=1)
+    trial.report(NAN, step=2)
+    assert list(read_record(tmp_path / "run.jsonl").trial(0).reports) == [1, 2]
+    study.close()
+    loaded = Study.load(tmp_path / "run.jsonl")
+    (again,) = loaded.pending
+    assert list(again.reports) == [1, 2]
+    again.report(0.25, step=2)
+    loaded.tell(again, 0.25)
+    assert loaded.trials[0].reports == {1: 0.5, 2: 0.25}
+
+
+def test_report_says_whether_to_go_on_and_ends_what_does_not():
+    study = Study(LINE, pruner=SuccessiveHalvingPruner())
+    for _ in range(2):
+        (trial,) = study.ask()
+        goes_on = study.report(trial, 1.0 + trial.id, step=1)
+    assert not goes_on
+    assert study.trials[0].status is Status.PENDING
+    assert study.trials[1].status is Status.PRUNED
+    with pytest.raises(TrialError, match="ended"):
+        study.report(1, 0.5, step=2)
+
+
+def test_a_handle_stays_valid_through_promotions():
+    study = Study(LINE, budget=Budget("epochs", 1, 9))
+    for value in (3.0, 2.0):
+        (trial,) = study.ask()
+        assert not study.report(trial, value, step=1)
+    (trial,) = study.ask()
+    assert study.report(trial, 1.0, step=1)
+    trial.report(0.9, step=2)
+    study.tell(trial, failed=True)  # it has died in its third epoch
+    assert study.pending == []
+    assert [each.status.name for each in study.trials] == ["COMPLETE"] * 3 + ["FAILED"]
+    assert study.trials[3].reports == {2: 0.9}
+    with pytest.raises(TrialError, match="told once"):
+        study.tell(trial, 1.0)
+
+
+def test_a_stopped_trial_is_not_told_by_its_handle_again():
+    study = Study(LINE, budget=Budget("epochs", 1, 3))
+    handles = study.ask(2)
+    for handle in handles:
+        assert not study.report(handle, 1.0 + handle.id, step=1)
+    (third,) = study.ask()
+    study.report(third, 5.0, step=1)
+    (promoted,) = study.ask()
+    assert promoted.resume_from.id == 0
+    with pytest.raises(TrialError, match="told once"):
+        study.tell(handles[0], 0.5)
+
+
+def test_copies_of_a_trial_do_not_report():
+    (trial,) = Study(LINE).ask()
+    for other in (pickle.loads(pickle.dumps(trial)), copy.deepcopy(trial)):
+        assert other == trial
+        with pytest.raises(TrialError, match=r"study\.report"):
+            other.report(1.0, step=1)
+
+
+@pytest.mark.parametrize(
+    "more", [{"value": 1.0}, {"failed": True}, {"constraints": [1.0]}, {"noise": 1.0}, {"pruned": 1}]
+)
+def test_pruned_is_all_of_an_outcome(more):
+    study = Study(LINE)
+    (trial,) = study.ask()
+    with pytest.raises(ValueTypeError, match="pruned"):
+        study.tell(trial, **{"pruned": True, **more})
+    assert study.trials[0].status is Status.PENDING
+
+
+def test_a_pruned_trial_may_be_corrected_and_withdrawn():
+    study = by_hand(Study(LINE, pruner=MedianPruner()), 12)
+    pruned = [trial for trial in study.trials if trial.status is Status.PRUNED]
+    with pytest.raises(ValueTypeError, match="pruned"):
+        study.correct(pruned[0], constraints=[1.0])
+    study.correct(pruned[0], -1.0)
+    assert study.best_trial.id == pruned[0].id
+    assert study.best_trial.former[0].status is Status.PRUNED
+    study.withdraw(study.best_trial)
+    assert study.trials[pruned[0].id].reports == pruned[0].reports
+    assert study.best_trial.id != pruned[0].id
+
+
+# --- with budgets, and what is refused -------------------------------------------------------------------------------
+
+
+def test_within_a_budget_trials_are_pruned_and_promoted():
+    study = Study(LINE, budget=RUNGS, pruner=MedianPruner())
+    study.optimize(train_in_parts, 30, progress=False)
+    kinds = {trial.status.name for trial in study.trials}
+    assert kinds == {"COMPLETE", "PRUNED"}
+    assert all(trial.resume_from is None or trial.resume_from.status is Status.COMPLETE for trial in study.trials)
+
+
+def test_report_within_a_run_goes_by_the_trial():
+    study, said = Study(LINE, budget=Budget("epochs", 2, 8)), []
+
+    def objective(params, trial):
+        other = Study(LINE).ask()[0] if trial.id == 0 else None
+        said.append([study.report(trial, loss(params, epoch), step=epoch) for epoch in (1, 2)])
+        if other is not None:
+            with pytest.raises(StudyRunning):
+                study.report(0, 1.0, step=1)
+        return loss(params, 2)
+
+    study.optimize(objective, 2, progress=False)
+    assert said == [[True, False]] * 2
+    assert [len(trial.reports) for trial in study.trials] == [2, 2]
+
+
+def test_several_objectives_and_preferences_have_no_pruner():
+    for options in ({"directions": ["minimize", "minimize"]}, {"preferences": True}):
+        with pytest.raises(SettingError, match="one objective"):
+            Study(LINE, pruner=MedianPruner(), **options)
+        (trial,) = Study(LINE, **options).ask()
+        with pytest.raises(ValueTypeError, match="one objective"):
+            trial.report(1.0, step=1)
+
+
+def test_a_pruner_needs_an_objective_that_reports():
+    with pytest.raises(SettingError, match=r"trial\.report"):
+        minimize(lambda params: params["x"], LINE, 3, pruner=MedianPruner())
+    with pytest.raises(SettingError, match="Pruner"):
+        Study(SearchSpace({"x": Real(0, 1)}), pruner="median")
