@@ -1,5 +1,8 @@
 """A leader and its workers, in threads; as processes that are killed they run in tests/scripts/test_shared_kills.py."""
 
+import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -212,6 +215,22 @@ def test_one_process_leads(url, tmp_path):
         first.run(2)
     with pytest.raises(JournalError, match="writes the journal"):
         leader(url, tmp_path)
+
+
+def test_workers_behind_optunas_proxy(url, tmp_path):
+    pytest.importorskip("grpc")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    open_storage(url, creates=True)
+    program = "import sys; from optuna.storages import *; from deepbore.worker.shared import open_storage; "
+    program += "run_grpc_proxy_server(open_storage(sys.argv[1]), host='127.0.0.1', port=int(sys.argv[2]))"
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", program, url, str(port)]) as proxy:
+        with workers(f"grpc://127.0.0.1:{port}") as done:
+            result = leader(url, tmp_path).run(5)
+        proxy.kill()
+    assert sum(done) == 5
+    assert [trial.value for trial in result.study.trials] == [value(trial.params) for trial in result.study.trials]
 
 
 def test_a_study_of_another_run_is_refused(url, tmp_path):
