@@ -187,20 +187,16 @@ def test_several_objectives_and_constraints(url, tmp_path):
 
 
 def test_more_trials_wait_the_more_workers_there_are(url, tmp_path):
-    lock, running, most = threading.Lock(), [0], [0]
+    together = threading.Barrier(5, timeout=40)
 
-    def slow(params):
-        with lock:
-            running[0] += 1
-            most[0] = max(most[0], running[0])
-        time.sleep(0.5)
-        with lock:
-            running[0] -= 1
+    def meet(params):
+        together.wait()  # until five are here
         return value(params)
 
-    with workers(url, slow, n=6):
-        leader(url, tmp_path, n_initial=20).run(20)
-    assert most[0] >= 5
+    with workers(url, meet, n=5):
+        result = leader(url, tmp_path, n_initial=10).run(10)
+    assert len(result.values) == 10
+    assert {trial.status for trial in result.study.trials} == {Status.COMPLETE}
 
 
 def test_a_leader_that_ends_tells_the_workers_and_a_later_one_has_them_wait(url, tmp_path):
