@@ -36,6 +36,7 @@ from deepbore.data.trial import Trial
 from deepbore.errors import MissingPackage, ObjectiveError, SettingError
 from deepbore.validation import above, required, seconds, whole
 from deepbore.worker.objective import Objective, evaluate
+from deepbore.worker.reporting import Reporting
 
 try:
     from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
@@ -145,13 +146,15 @@ def trial_of(task: dict[str, Any]) -> Trial:
     return Trial(**{**task, "resume_from": earlier and trial_of(earlier)})
 
 
-class SharedTrial(Trial):
-    """A trial that reports values to the storage while it is evaluated."""
+class Sending(Reporting):
+    """Keeps what a trial reports, and sends it to the storage, where others see it."""
 
-    send: Callable[[int, float], object]
+    def __init__(self, send: Callable[[int, float], object]):
+        super().__init__()
+        self.send = send
 
-    def report(self, value: float, step: int) -> None:
-        """Reports the value at a step, for the learning curve of the trial."""
+    def report(self, trial: Trial, value: Any, step: float) -> None:
+        super().report(trial, value, step)
         self.send(int(step), float(value))
 
 
@@ -297,11 +300,10 @@ class Worker:
     def evaluate(self, found: FrozenTrial) -> None:
         """Evaluates a trial of the queue, and tells the storage."""
         identity = found._trial_id
-        trial = SharedTrial(**vars(trial_of(found.system_attrs[TRIAL])))
-        object.__setattr__(trial, "send", self._sender(identity))
+        trial = trial_of(found.system_attrs[TRIAL])
         try:
             with Beats(self.storage, identity, self.mark):
-                outcome = evaluate(self.objective, trial)
+                outcome = evaluate(self.objective, trial, reporting=Sending(self._sender(identity)))
             if self.is_told_to_end:  # which the objective has caught
                 raise KeyboardInterrupt
             if complaint := self._mistake(trial, outcome):
