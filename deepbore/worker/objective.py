@@ -22,12 +22,7 @@ SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 100
 
 
-def evaluate(
-    objective: Any,
-    trial: Trial,
-    ticket: str = "",  # noqa: ARG001  # for the engine
-    reporting: Reporting | None = None,
-) -> Outcome:
+def evaluate(objective: Any, trial: Trial, ticket: str = "") -> Outcome:  # noqa: ARG001  # for the engine
     """The outcome of one call of the objective: an exception becomes text, which any engine can send back.
 
     The objective gets a copy of the configuration: if it changes it, a retry begins with the original all the same.
@@ -38,14 +33,14 @@ def evaluate(
             with a true attribute `numbered`, its id.
         trial: what is to be evaluated.
         ticket: distinguishes two equal calls where an engine caches results by their arguments, as dask does.
-        reporting: keeps what this attempt reports; None for one that asks the study's pruner, if there is any.
 
     Returns:
         The outcome: a failure, with a reason of at most 2000 characters, if the objective raised or returned anything
         but numbers. Of an exception `attributes["traceback"]` keeps the last 4000 characters of the traceback.
         A pruned trial if it raised `TrialPruned`, that of Optuna included.
     """
-    reporting = reporting or Reporting(getattr(trial.reporter, "judge", None))
+    given = trial.reporter if isinstance(trial.reporter, Reporting) else Reporting()
+    reporting = Reporting(given.judge, given.send)  # of this attempt alone
     outcome = _evaluated(objective, replace(trial, reporter=reporting))
     return replace(outcome, reports=reporting.reports) if reporting.reports and not outcome.reports else outcome
 
