@@ -9,12 +9,13 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Unpack
 
 from deepbore.data.journal_format import outcome_of, told
 from deepbore.data.outcome import LostWorker, Outcome
-from deepbore.data.trial import Trial
+from deepbore.data.trial import Status, Trial
 from deepbore.errors import DeepBoreError, MissingPackage, SettingError
 from deepbore.evaluators import Evaluator, Finished
 from deepbore.space import Params
@@ -22,12 +23,14 @@ from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
 from deepbore.study.options import RunArguments
 from deepbore.validation import above, required, seconds, whole
+from deepbore.worker.reporting import Reporting
 from deepbore.worker.shared import (
     BEAT,
     DONE,
     HEARTBEAT,
     LOST,
     OUTCOME,
+    PRUNE,
     RETRIES,
     STUDY,
     TRIAL,
@@ -100,6 +103,7 @@ class StorageEvaluator(Evaluator):
         self.storage = get_storage(patiently(open_storage, storage, creates=True))
         self.study_id = self._joined()
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
+        self._heard: dict[int, int] = {}  # the last step that was judged, by the same
         self._known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
         self._enqueued: dict[int, Params] = {}  # by users; not yet one of our trials
         self._watched: dict[int, tuple[Any, float]] = {}  # the last sign of life of those that run, and when it came
@@ -205,6 +209,7 @@ class StorageEvaluator(Evaluator):
         waiting = sum(trial.state == TrialState.WAITING for trial in own)
         self._set_wanted(waiting, running, finished)
         self._requeue_lost(running)
+        self._prune(running)
         self._enqueue([trial for trial in trials if trial.state == TrialState.WAITING])
         finished.sort(key=lambda each: (each.datetime_complete, each.number))
         return [Finished(self._links.pop(each._trial_id), outcome_in(each)) for each in finished]
@@ -231,6 +236,19 @@ class StorageEvaluator(Evaluator):
                 self._lose(trial)
             else:
                 self._watched[trial._trial_id] = (mark, since if last == mark else now)
+
+    def _prune(self, running: Iterable[FrozenTrial]) -> None:
+        """Has the study's pruner judge what running trials have reported since the last look."""
+        for trial in running:
+            link, before = self._links[trial._trial_id], self._heard.get(trial._trial_id, -1)
+            judge = link.reporter.judge if isinstance(link.reporter, Reporting) else None
+            new = {step: value for step, value in sorted(trial.intermediate_values.items()) if step > before}
+            if judge is None or not new:
+                continue
+            self._heard[trial._trial_id] = max(new)
+            if judge(link.id, new):
+                with suppress(UpdateFinishedTrialError):
+                    patiently(self.storage.set_trial_system_attr, trial._trial_id, PRUNE, True)
 
     def _lose(self, trial: FrozenTrial) -> None:
         identity, row = trial._trial_id, self._links[trial._trial_id].id
@@ -278,6 +296,8 @@ def outcome_in(trial: FrozenTrial) -> Outcome:
         return outcome_of(trial.system_attrs[OUTCOME])
     if trial.state == TrialState.COMPLETE:
         return Outcome(list(trial.values))
+    if trial.state == TrialState.PRUNED:
+        return Outcome(status=Status.PRUNED, reports=trial.intermediate_values)
     return Outcome.failure(trial.user_attrs.get("reason"))
 
 

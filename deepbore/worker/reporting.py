@@ -62,6 +62,10 @@ class Reporting:
         self._last = -1.0
         self._decision = False
 
+    def anew(self) -> "Reporting":
+        """The same for another attempt, which has reported nothing yet."""
+        return Reporting(self.judge)
+
     def report(self, trial: Trial, value: Any, step: float) -> None:  # of `Reporter`
         """Keeps a value. A step that is not greater than the last one begins the curve anew from there."""
         step, value = as_step(step), as_number(value, "a reported value")

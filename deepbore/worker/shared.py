@@ -10,6 +10,7 @@ outcomes. They are ordinary trials of one Optuna study, which optuna-dashboard s
 | `deepbore:trial` | a trial | the leader | id, configuration, budget, and the trial that it continues |
 | `deepbore:beat` | a trial | its worker | who evaluates it, and a count that goes up while that one lives |
 | `deepbore:lost` | a trial | the leader | how many workers have died with it |
+| `deepbore:prune` | a trial | the leader | that its pruner ends it |
 | `deepbore:outcome` | a trial | its worker | the outcome, as a line of a journal |
 
 Beats are attributes, and not Optuna's heartbeats: its gRPC proxy passes none on, a trial has none between pop and first
@@ -25,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
@@ -32,10 +34,11 @@ from uuid import uuid4
 
 from deepbore.data.journal_format import told
 from deepbore.data.outcome import Mistake, Outcome, WrongReturn
-from deepbore.data.trial import Trial
+from deepbore.data.trial import Status, Trial
 from deepbore.errors import MissingPackage, ObjectiveError, SettingError
 from deepbore.validation import above, required, seconds, whole
 from deepbore.worker.objective import Objective, evaluate
+from deepbore.worker.reporting import Reporting
 
 try:
     from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
@@ -45,7 +48,7 @@ except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
 
 STUDY, DONE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:trial"
-BEAT, LOST, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:outcome"
+BEAT, LOST, OUTCOME, PRUNE = "deepbore:beat", "deepbore:lost", "deepbore:outcome", "deepbore:prune"
 HEARTBEAT, RETRIES = 60.0, 3
 AWAY = 600.0  # seconds that a storage may be away, as while its server starts anew
 LATE = 30.0  # seconds that a worker waits for a leader where the study is done
@@ -145,14 +148,27 @@ def trial_of(task: dict[str, Any]) -> Trial:
     return Trial(**{**task, "resume_from": earlier and trial_of(earlier)})
 
 
-class SharedTrial(Trial):
-    """A trial that reports values to the storage while it is evaluated."""
+class StoredReporting(Reporting):
+    """Reports of a trial that go to the storage at once; whether it should end is what the leader has written there.
 
-    send: Callable[[int, float], object]
+    Args:
+        send: writes a value at a step.
+        is_ended: reads whether the leader ends the trial.
+    """
 
-    def report(self, value: float, step: int) -> None:
-        """Reports the value at a step, for the learning curve of the trial."""
+    def __init__(self, send: Callable[[int, float], object], is_ended: Callable[[], bool]):
+        super().__init__()
+        self.send, self.is_ended = send, is_ended
+
+    def anew(self) -> "StoredReporting":
+        return StoredReporting(self.send, self.is_ended)
+
+    def report(self, trial: Trial, value: Any, step: float) -> None:
+        super().report(trial, value, step)
         self.send(int(step), float(value))
+
+    def should_prune(self, trial: Trial) -> bool:
+        return self.is_ended()
 
 
 # --- the worker ------------------------------------------------------------------------------------------------------
@@ -297,8 +313,8 @@ class Worker:
     def evaluate(self, found: FrozenTrial) -> None:
         """Evaluates a trial of the queue, and tells the storage."""
         identity = found._trial_id
-        trial = SharedTrial(**vars(trial_of(found.system_attrs[TRIAL])))
-        object.__setattr__(trial, "send", self._sender(identity))
+        reporting = StoredReporting(self._sender(identity), lambda: self._is_ended(identity))
+        trial = replace(trial_of(found.system_attrs[TRIAL]), reporter=reporting)
         try:
             with Beats(self.storage, identity, self.mark):
                 outcome = evaluate(self.objective, trial)
@@ -314,8 +330,9 @@ class Worker:
     def tell(self, identity: int, trial: Trial, outcome: Outcome) -> None:
         """Writes an outcome, unless another worker was given the trial meanwhile, and was first."""
         self._has_value = self._has_value or not outcome.has_failed
-        state = TrialState.FAIL if outcome.has_failed else TrialState.COMPLETE
-        values = None if outcome.has_failed else list(outcome.values)
+        states = {Status.COMPLETE: TrialState.COMPLETE, Status.PRUNED: TrialState.PRUNED}
+        state = states.get(outcome.status, TrialState.FAIL)
+        values = list(outcome.values) if outcome.has_value else None
         try:
             patiently(self.storage.set_trial_system_attr, identity, OUTCOME, told(trial.id, outcome))
             if outcome.reason:
@@ -346,6 +363,10 @@ class Worker:
                 patiently(self.storage.set_trial_intermediate_value, identity, step, value)
 
         return send
+
+    def _is_ended(self, identity: int) -> bool:
+        """Whether the leader's pruner ends a trial."""
+        return bool(patiently(self.storage.get_trial, identity).system_attrs.get(PRUNE, False))
 
     def _mistake(self, trial: Trial, outcome: Outcome) -> str:
         """What is wrong with the program, if that is the cause of a failure; else empty."""

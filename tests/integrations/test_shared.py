@@ -8,7 +8,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from deepbore import Budget, Categorical, Integer, Real, SearchSpace, Study
+from deepbore import Budget, Categorical, Integer, Pruner, Real, SearchSpace, Study, TrialPruned
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Status
 from deepbore.errors import JournalError, SettingError
@@ -210,3 +210,34 @@ def test_settings_that_can_not_be_are_refused(url, tmp_path):
     for settings in ({"ahead": 0}, {"ahead": 1.5}, {"poll": 0}):
         with pytest.raises(SettingError):
             leader(url, tmp_path, **settings).run(2)
+
+
+class AboveHalf(Pruner):
+    """Ends what has reported more than a half."""
+
+    def should_prune(self, curve, others):
+        return curve.values[-1] > 0.5
+
+
+def train(params, trial):
+    """Reports for as long as it may; what is to be ended waits for that."""
+    trial.report(params["x"], 0)
+    step = 0
+    while params["x"] > 0.5 and not trial.should_prune():
+        step += 1
+        trial.report(params["x"], step)
+        time.sleep(0.01)
+    if params["x"] > 0.5:
+        raise TrialPruned
+    return params["x"]
+
+
+def test_the_leaders_pruner_ends_trials_of_its_workers(url, tmp_path):
+    with workers(url, train):
+        study = leader(url, tmp_path, pruner=AboveHalf()).run(6).study
+    assert {trial.status for trial in study.trials} == {Status.COMPLETE, Status.PRUNED}
+    for trial in study.trials:
+        assert (trial.status is Status.PRUNED) == (trial.params["x"] > 0.5)
+        assert trial.reports[0] == trial.params["x"]
+    states = {trial.system_attrs[TRIAL]["id"]: trial.state for trial in stored(url)}
+    assert all((states[t.id] == TrialState.PRUNED) == (t.status is Status.PRUNED) for t in study.trials)

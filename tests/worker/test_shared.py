@@ -12,9 +12,9 @@ from optuna.trial import TrialState
 
 from deepbore.data.journal_format import outcome_of
 from deepbore.data.outcome import Outcome
-from deepbore.data.trial import Trial
-from deepbore.errors import ObjectiveError, SettingError
-from deepbore.worker.shared import DONE, OUTCOME, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
+from deepbore.data.trial import Status, Trial
+from deepbore.errors import ObjectiveError, SettingError, TrialPruned
+from deepbore.worker.shared import DONE, OUTCOME, PRUNE, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
 
 pytestmark = pytest.mark.timeout(60)
 QUICK = {"heartbeat": 0.1, "poll": 0.01}
@@ -103,6 +103,22 @@ def test_an_objective_may_have_the_trial_and_report(queue):
     (trial,) = queue.study.trials
     assert (trial.value, trial.intermediate_values) == (3, {0: 0.5, 1: 1.5, 2: 2.5})
     assert trial_of(trial.system_attrs[TRIAL]).resume_from.attributes == {"checkpoint": "0.pt"}
+
+
+def test_a_trial_that_the_leader_ends_is_pruned(queue):
+    def train(params, trial):
+        trial.report(params["x"], 0)
+        before = trial.should_prune()
+        (own,) = queue.storage.get_all_trials(queue.study._study_id, deepcopy=False)
+        queue.storage.set_trial_system_attr(own._trial_id, PRUNE, True)
+        assert (before, trial.should_prune()) == (False, True)
+        raise TrialPruned("enough")
+
+    queue.add(Trial(1, {"x": 0.5}))
+    queue.work(train)
+    (trial,) = queue.study.trials
+    outcome = outcome_of(trial.system_attrs[OUTCOME])
+    assert (trial.state, outcome.status, outcome.reports) == (TrialState.PRUNED, Status.PRUNED, {0: 0.5})
 
 
 @pytest.mark.parametrize(
