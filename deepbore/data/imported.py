@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -617,8 +618,8 @@ def as_frame(table: Table) -> "pd.DataFrame":
 
     Several values are called value_0, value_1, ... Where some trial has them, there are also constraint_0, ...,
     budget, task, noise, reason, former_value (that of a trial that was corrected or withdrawn since; of several values
-    former_value_0, ...), reports (a dict: step -> value), and a column attribute_NAME for each attribute. Where a
-    parameter has such a name, ours ends in an underscore.
+    former_value_0, ...), reports (a dict: step -> value), began and ended (UTC), seconds, and a column attribute_NAME
+    for each attribute. Where a parameter has such a name, ours ends in an underscore.
 
     Raises:
         MissingPackage: without pandas.
@@ -649,12 +650,8 @@ def _rest(trial: Trial) -> dict[str, Any]:
     attributes = {f"attribute_{name}": each for name, each in trial.attributes.items()}
     told = trial.former[0].values if trial.former and trial.former[0].values else ()
     former = {"former_value" if len(told) == 1 else f"former_value_{j}": each for j, each in enumerate(told)}
-    optional: dict[str, Any] = {
-        "budget": trial.budget,
-        "task": trial.task,
-        "noise": trial.noise,
-        "reason": trial.reason,
-    }
-    optional["reports"] = dict(trial.reports) or None
+    began, ended = (None if at is None else datetime.fromtimestamp(at, UTC) for at in (trial.began, trial.ended))
+    optional = {name: getattr(trial, name) for name in ("budget", "task", "noise", "reason")}
+    optional |= {"reports": dict(trial.reports) or None, "began": began, "ended": ended, "seconds": trial.duration}
     known = {name: each for name, each in optional.items() if each is not None}
     return {**constraints, **known, **former, **attributes}

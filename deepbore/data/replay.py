@@ -45,6 +45,7 @@ from deepbore.data.outcome import (
 )
 from deepbore.data.ranking import best_trial
 from deepbore.data.reports import Reports
+from deepbore.data.times import Span, times_of, times_path
 from deepbore.data.trial import LARGEST, Budget, Direction, Status, Trial, checked_directions, sign_of
 from deepbore.errors import JournalError, TrialError
 
@@ -617,9 +618,18 @@ def read_record(path: Path) -> Record:
         JournalError: naming line and path, for a missing, damaged or contradictory journal.
     """
     state = Replay.of(path, events_in(path, scan_journal(path)))
-    trials, pairs = list(state.records(path)), [pair for pair, _ in state.pairs]
+    times = times_of(times_path(path))
+    trials = [_timed(trial, times) for trial in state.records(path)]
+    pairs = [pair for pair, _ in state.pairs]
     queue = [params for params, _ in state.queue]
     return Record(state.header, state.directions, trials, len(state.asked), queue, pairs)
+
+
+def _timed(trial: Trial, times: Mapping[int, Span]) -> Trial:
+    """A trial with when it began and ended, if that is known."""
+    if (span := times.get(trial.id)) is None:
+        return trial
+    return replace(trial, began=span[0], ended=span[1])
 
 
 # --- the observations of a study -------------------------------------------------------------------------------------
@@ -717,6 +727,7 @@ def _tell_outcomes(observations: "Observations", state: Replay, path: Path) -> N
         table.reasons.update({row: reason for row, reason in state.withdrawn.items() if reason})
     table.former = dict(state.former)
     table.reports = state.reports
+    table.times = times_of(times_path(path))
     if state.fixed is not None:
         params, line = state.fixed
         with replaying(path, line):

@@ -215,6 +215,8 @@ class Trial:
             the outcome that no longer counts. See `Study.correct` and `Study.withdraw`.
         reports: the values that it has reported, by step, ascending: its learning curve. NaN for what is not finite.
         reporter: what it reports to; None for a record of a trial that does not run.
+        began: when its evaluation began, in seconds since 1970; None where that was not kept.
+        ended: when it ended.
     """
 
     id: int
@@ -233,6 +235,13 @@ class Trial:
     former: "tuple[Trial, ...]" = field(default=(), repr=False)
     reports: Mapping[float, float] = field(default_factory=dict, repr=False)
     reporter: Reporter | None = field(default=None, repr=False, compare=False)
+    began: float | None = field(default=None, repr=False, compare=False)
+    ended: float | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from `began` to `ended`; None where these were not kept."""
+        return None if self.began is None or self.ended is None else self.ended - self.began
 
     def report(self, value: Any, step: float) -> None:
         """Keeps the value at a step, such as the validation loss after an epoch: any number of them, by step.

@@ -13,6 +13,7 @@ from deepbore.data.journal import Journal, holds_anything
 from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History, replay
+from deepbore.data.times import times_path
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
 from deepbore.loop.recipe import Recipe, given_names, shown
@@ -151,6 +152,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
         check(state)
     if options.journal is not None:
         observations.journal = Journal.begin(options.journal, state.header())
+        times_path(observations.journal.path).unlink(missing_ok=True)  # of another run, whose journal is gone
     if default := observations.space.default:
         state.enqueue(default)
     if learned:

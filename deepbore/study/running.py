@@ -235,6 +235,7 @@ def run_trials(
     if control.is_interrupted:
         raise KeyboardInterrupt
     control.end()
+    state.observations.note_finished()
     _log_early_end(own, state.observations.n_asked, goal)
 
 

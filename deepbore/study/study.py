@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -275,6 +276,7 @@ class Study:
         self._later: deque[partial[None]] = deque()  # calls that came within another one of the same thread
         self._control: RunControl | None = None  # of the run in progress
         self._recommendation: tuple[tuple[int, ...], int | None] | None = None  # with the counts that it is based on
+        self._asked: dict[int, float] = {}  # row -> when `ask` gave it, in seconds since 1970
         self._promoted: dict[int, int] = {}  # row -> the one that continues it, where `report` has promoted it
         self.observations.to(self._device)
         if self.observations.journal is not None:
@@ -329,7 +331,9 @@ class Study:
         whole(1, q=q)
         self._resume()
         self._state.check_classifier()
-        return self._running(self._allocator.ask(q))
+        rows = self._allocator.ask(q)
+        self._asked.update(dict.fromkeys(rows, time.time()))
+        return self._running(rows)
 
     def ask_one(self) -> Trial:
         """The next trial to evaluate: `ask` for a single one."""
@@ -432,7 +436,9 @@ class Study:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
             value = replace(as_outcome(value), noise=as_noise(noise))
-        self._state.observations.tell(self._held(trial), value, failed=failed)
+        held = self._held(trial)
+        self._state.observations.tell(held, value, failed=failed)
+        self._note_time(held)
 
     @queued
     def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
@@ -570,11 +576,14 @@ class Study:
         observations.report(row, {step: outcome.values[0] if outcome.values else float("nan")})
         if has_budget and (outcome.has_failed or step >= float(observations.budgets[row]) * (1 - ROUNDING)):
             observations.tell(row, outcome)
+            self._note_time(row)
             promoted = self._allocator.engine.reserve_promoted(1, of=row)
             self._promoted.update(dict.fromkeys([row], *promoted) if promoted else {})
+            self._asked.update(dict.fromkeys(promoted, time.time()))
             return bool(promoted)
         if self._state.should_prune(row):
             observations.tell(row, Outcome.pruned())
+            self._note_time(row)
             return False
         return True
 
@@ -583,6 +592,12 @@ class Study:
         """`trial.report` of a trial that `ask` gave."""
         self._restore()
         self.observations.report(self._held(trial), {step: as_number(value, "a reported value")})
+
+    def _note_time(self, trial: Trial | int) -> None:
+        """Keeps how long a trial took that `ask` gave in this process."""
+        row = trial.id if isinstance(trial, Trial) else int(trial)
+        if (began := self._asked.pop(row, None)) is not None:
+            self.observations.note_times(row, began, time.time())
 
     def _held(self, trial: Trial | int) -> Trial | int:
         """The trial that a handle stands for: the latest one that `report` has promoted it to, or itself."""
