@@ -37,7 +37,7 @@ from deepbore.data.ranking import Ranking, in_order
 from deepbore.data.replicates import AveragedValues, Replicates
 from deepbore.data.reports import Reports
 from deepbore.data.suspicion import Suspicion, suspicion
-from deepbore.data.table import Table, as_numbers
+from deepbore.data.table import Effect, Table, as_numbers
 from deepbore.data.times import span_line, times_path, write_times
 from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions, checked_names
 from deepbore.errors import TrialError, ValueTypeError
@@ -329,6 +329,7 @@ class Observations:
         points: Tensor,
         budget: SupportsFloat | Sequence[SupportsFloat] | None = None,
         resume_from: Sequence[int] | None = None,
+        effect: Effect | None = None,
     ) -> list[int]:
         """Appends pending rows (q x d) and returns their numbers.
 
@@ -337,6 +338,7 @@ class Observations:
             budget: what each of them may spend, one for all or q of them; None for the lowest rung, or where there are
                 no budgets.
             resume_from: rows of the same configurations that the points continue, q; None if they begin anew.
+            effect: what changes with them: assignments that may be done twice.
 
         Raises:
             SettingError: for a budget that is no rung.
@@ -348,16 +350,22 @@ class Observations:
         new = range(len(self), len(self) + len(points))
         spent = self._to_spend(budget, len(points))
         resumed = {new[i]: self.table.checked(row) for i, row in enumerate(resume_from or ())}
-        effect = self.table.stage_rows(
+        append = self.table.stage_rows(
             points,
             self.table.statistics.after_asking(np.arange(new.start, new.stop)),
             status=Status.PENDING,
             budgets=torch.tensor([math.nan if each is None else each for each in spent], dtype=torch.float64),
             resumed=resumed,
         )
+
+        def both() -> None:
+            if effect is not None:
+                effect()
+            append()
+
         rows = zip(new, params, spent, strict=True)
         plain = ((row, self.space.plain(each), spends) for row, each, spends in rows)
-        self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in plain), effect)
+        self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in plain), both)
         return list(new)
 
     def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat] | None, q: int) -> list[float | None]:

@@ -2,11 +2,10 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -30,8 +29,8 @@ from deepbore.strategies.confirming import confirming_points
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
 
-log = logging.getLogger(__name__)
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -194,17 +193,25 @@ class Engine:
 
     # --- reserving and recording -------------------------------------------------------------------------------------
 
-    def reserve(self, points: Tensor) -> list[int]:
+    def reserve(self, points: Tensor, promoted: Sequence[Promotion] = (), **left: list[Any]) -> list[int]:
         """Makes points (q x d) pending trials and returns their rows.
 
         The snapshot, which contains the points, is written first: after a crash the resumed run asks for the points
         that are missing in the journal.
+
+        Args:
+            points: q x d.
+            promoted: the promotions, if the points are promoted.
+            left: attributes of the state from then on: a queue without these points. An interrupt leaves both or none.
         """
         state, journal = self.state, self.state.observations.journal
         if journal is not None:
             journal.open()
-            save(state, points, journal)
-        return state.observations.reserve(points)
+            save(state, points, journal, promoted=promoted, **left)
+        again = {"budget": [each.budget for each in promoted], "resume_from": [each.row for each in promoted]}
+        return state.observations.reserve(
+            points, **(again if promoted else {}), effect=lambda: vars(state).update(left)
+        )
 
     def is_open(self, q: int) -> bool:
         """Whether one of the first q points of the queue is still to be completed."""
@@ -222,8 +229,8 @@ class Engine:
             if is_open(queue[0]):
                 queue[0] = self._completed(queue[0])
             whole = next((place for place, point in enumerate(queue) if is_open(point)), len(queue))
-            with self._taken(queue, min(whole, q - len(rows))) as points:
-                rows += self.reserve(torch.stack(points))
+            n = min(whole, q - len(rows))
+            rows += self.reserve(torch.stack(queue[:n]), queue=queue[n:])
         return rows
 
     def _completed(self, point: Tensor) -> Tensor:
@@ -248,34 +255,18 @@ class Engine:
         if self.state.observations.budget is None:
             return []
         self._drop_withdrawn_promotions()
-        if self.state.pending_promotions and of is None:  # no others: these depend on the results
-            with self._taken(self.state.pending_promotions, q) as promised:
-                return self._reserve_again([Promotion(*each) for each in promised])
+        waiting = self.state.pending_promotions
+        if waiting and of is None:  # no others: these depend on the results
+            return self._reserve_again([Promotion(*each) for each in waiting[:q]], pending_promotions=waiting[q:])
         return self._reserve_again(self._promotions.first(q, of))
 
-    @contextmanager
-    def _taken(self, waiting: list[T], q: int) -> Iterator[list[T]]:
-        """A context with the first q items of a queue removed, which are put back if it fails before reserving them."""
-        n, first = len(self.state.observations), waiting[:q]
-        del waiting[:q]
-        try:
-            yield first
-        except BaseException:
-            if len(self.state.observations) == n:
-                waiting[:0] = first
-            raise
-
-    def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
-        """Makes promotions pending trials; the snapshot is written first, as in `reserve`."""
-        observations, journal = self.state.observations, self.state.observations.journal
+    def _reserve_again(self, chosen: list[Promotion], **left: list[Any]) -> list[int]:
+        """Makes promotions pending trials, as `reserve` does."""
         if not chosen:
             return []
-        rows = [each.row for each in chosen]
-        points = observations.points[torch.tensor(rows, device=observations.points.device)]
-        if journal is not None:
-            journal.open()
-            save(self.state, points, journal, promoted=chosen)
-        return observations.reserve(points, [each.budget for each in chosen], resume_from=rows)
+        points = self.state.observations.points
+        rows = torch.tensor([each.row for each in chosen], device=points.device)
+        return self.reserve(points[rows], chosen, **left)
 
     def record(self, trial: Trial, outcome: Outcome) -> Outcome:
         """Records the outcome of a pending trial; a wrong number of values is recorded as a failure.
@@ -334,6 +325,8 @@ class TrialAllocator:
     def __init__(self, engine: Engine, device: torch.device):
         self.engine, self.state, self.device = engine, engine.state, device
         self._trainer: Trainer | None = None
+        self._asked_from: int | None = None  # rows from here on are of an `ask` that has not returned
+        self._before: tuple[int, dict[str, Any]] | None = None  # rows and state before a proposal, while it is made
 
     def ask(self, q: int) -> list[int]:
         """The rows of q >= 1 reserved trials: first those of an earlier call that failed, then queued ones.
@@ -342,47 +335,55 @@ class TrialAllocator:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
         state = self.state
+        self.settle()
         state.unreturned = self.engine.still_pending(state.unreturned)  # some may have been told
         # before anything is reserved, so that a failure leaves no trial pending
         self.engine.require_room(q - len(state.unreturned))
         for reserve in (self._reserve_queued, self.engine.reserve_promoted, self._reserve_new):
-            n = len(state.observations)
+            self._asked_from = len(state.observations)
             try:
                 reserve(max(0, q - len(state.unreturned)))
-            finally:  # also after an interrupt
-                state.unreturned += range(n, len(state.observations))
+            finally:
+                self.settle()
         rows, state.unreturned = state.unreturned[:q], state.unreturned[q:]
         return rows
+
+    def settle(self) -> None:
+        """Ends an `ask` that has failed: its trials are for the next one, and what found none has changed nothing.
+
+        An interrupt may come upon this, too; so it is done again before anything else is done to the run.
+        """
+        state = self.state
+        n = len(state.observations)
+        if self._asked_from is not None:
+            state.unreturned = sorted({*state.unreturned, *range(self._asked_from, n)})
+            self._asked_from = None
+        if self._before is not None:
+            rows, before = self._before
+            if rows == n:
+                state.load_state_dict(before)
+            self._before = None
 
     def _reserve_queued(self, q: int) -> None:
         """Reserves points of the queue; models are trained before, if there is anything to complete."""
         if self.state.n_missing or not self.engine.is_open(q):
             self.engine.reserve_queued(q)
             return
-        self.state.bind()
-        with self._as_before_if_it_fails():
-            self._after_learning(lambda: self.engine.reserve_queued(q))
+        self._remember()
+        self._after_learning(lambda: self.engine.reserve_queued(q))
 
     def _reserve_new(self, q: int) -> None:
-        """Reserves q new points; if that fails, the state is restored, except for trials in the journal."""
-        if not q:
-            return
-        if not self.state.n_missing:
-            self.state.bind()  # before the copy, since binding cannot be undone
-        with self._as_before_if_it_fails():
+        """Reserves q new points."""
+        if q:
+            self._remember()
             self.engine.reserve(self._points(q))
 
-    @contextmanager
-    def _as_before_if_it_fails(self) -> Iterator[None]:
-        """A context after whose failure the state is restored, unless new trials are in the journal."""
-        state, n = self.state, len(self.state.observations)
-        before = deepcopy(state.state_dict())
-        try:
-            yield
-        except BaseException:
-            if len(state.observations) == n:
-                state.load_state_dict(before)
-            raise
+    def _remember(self) -> None:
+        """Keeps the state of the run, for `settle`."""
+        state = self.state
+        if not state.n_missing:
+            state.bind()  # before the copy, since binding cannot be undone
+        self._before = len(state.observations), deepcopy(state.state_dict())
 
     def _points(self, q: int) -> Tensor:
         state = self.state

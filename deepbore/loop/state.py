@@ -311,7 +311,9 @@ def snapshot_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.ckpt")
 
 
-def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequence[Promotion] = ()) -> None:
+def save(
+    state: RunState, points: Tensor, journal: Journal, *, promoted: Sequence[Promotion] = (), **left: list[Any]
+) -> None:
     """Writes the snapshot of a journal, replacing the previous one atomically.
 
     It is written after points are chosen, and before the journal contains them: after a crash at most these points are
@@ -322,6 +324,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequenc
         points: the chosen points, q x d.
         journal: the open journal.
         promoted: the promotions, if the points are promoted.
+        left: what differs in the state when the points are in the journal: a queue without them.
 
     Raises:
         JournalError: if it can't be written, or the existing file is not a snapshot.
@@ -330,7 +333,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequenc
     _refuse_foreign(path)
     kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.described, "points": points.cpu()}
     kept |= {"promoted": [tuple(each) for each in promoted]} if promoted else {}
-    payload = _pickled({**kept, "state": state.state_dict()})
+    payload = _pickled({**kept, "state": {**state.state_dict(), **left}})
     replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
 
 

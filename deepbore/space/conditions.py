@@ -78,6 +78,11 @@ class Conditions:
         """The columns that a column depends on, without duplicates."""
         return tuple(dict.fromkeys(rule.parent for rule in self.rules.get(column, ())))
 
+    def descendants(self, column: int) -> set[int]:
+        """The columns that depend on a column, directly or not."""
+        children = self.children.get(column, [])
+        return set(children).union(*map(self.descendants, children))
+
     def parents_first(self, late: Callable[[int], Any] | None = None) -> list[int]:
         """All columns in depth-first order, each after its parents.
 

@@ -131,8 +131,11 @@ def locked(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenat
 
     @wraps(method)
     def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        is_outermost = not self._is_entered
         try:
             with self._lock, clean_torch_state():
+                if is_outermost:
+                    self._settle()
                 return method(self, *args, **kwargs)
         finally:
             self._catch_up()
@@ -975,7 +978,13 @@ class Study:
     @property
     def observations(self) -> Observations:
         """All trials as tensors."""
-        return self._state.observations
+        observations = self._state.observations
+        if observations.write_ahead_log.is_interrupted and not self._is_entered and self._lock.acquire(blocking=False):
+            try:
+                observations.complete_pending_write()
+            finally:
+                self._lock.release()
+        return observations
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -1026,6 +1035,11 @@ class Study:
             self._loaded.resume()
             self._loaded = None
 
+    def _settle(self) -> None:
+        """Ends what interrupts have left undone, those that came upon its clearing up included."""
+        self._state.observations.complete_pending_write()
+        self._allocator.settle()
+
     @property
     def _is_entered(self) -> bool:
         """Whether this thread is within a call of the study, and has not released its lock."""
@@ -1037,6 +1051,7 @@ class Study:
             with self._lock, clean_torch_state():
                 if not self._later:  # another thread has made it
                     return
+                self._settle()
                 later = self._later[0]
                 try:
                     later()
