@@ -80,8 +80,8 @@ def _curves(trials: Sequence[Trial], axis: ValueAxis | None, sign: float, colour
         said += [*(f"step {step:g}: {value:.5g}" for step, value in zip(steps[kept], values[kept], strict=True)), ""]
         ended = trial.status in (Status.PRUNED, Status.FAILED)
         symbols += [*["circle"] * (len(kept) - 1), "x" if ended else "circle", "circle"]
-    marker = {"color": colour, "size": [6 if each == "x" else 2 for each in symbols], "symbol": symbols}
-    marker["line"] = {"width": 0}
+    sizes = [6 if each == "x" else 2 for each in symbols]
+    marker = {"color": colour, "size": sizes, "symbol": symbols, "line": {"width": 0}}
     width = 2.6 if colour == BEST else 1.2
     dash = {"dash": "dot"} if colour == BAD else {}
     look = {"mode": "lines+markers", "marker": marker, "cliponaxis": False, "line": dash}

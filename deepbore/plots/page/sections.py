@@ -67,7 +67,7 @@ def history_section(record: Record) -> Section:
 def _asides(record: Record, axis: ValueAxis) -> Iterator[dict[str, Any]]:
     """What does not count, or is doubted: the last reports of pruned trials, withdrawn values, rings of suspicion."""
     pruned = {
-        trial.id: next(reversed(trial.reports.values()))
+        trial.id: list(trial.reports.values())[-1]
         for trial in record.trials
         if trial.status is Status.PRUNED and trial.reports
     }
