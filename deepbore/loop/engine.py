@@ -2,10 +2,10 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,17 +17,19 @@ from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome, Status, WrongReturn
-from deepbore.errors import ValueTypeError
+from deepbore.errors import SpaceExhausted, ValueTypeError
 from deepbore.loop.learning import learn
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
 from deepbore.loop.suspicious import name_suspicious
+from deepbore.space.encoding import OPEN
 from deepbore.strategies import Proposal, View
 from deepbore.strategies.confirming import confirming_points
 
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -57,8 +59,10 @@ class Engine:
 
         In ten or more real parameters the first point is the centre of the ranges: the expected squared distance to a
         uniform target is d/6 from a random point, and d/12 from the centre. With earlier tasks every other point,
-        starting with the first, is one that their models predict to be best.
+        starting with the first, is one that their models predict to be best. Strategies without models propose it.
         """
+        if not self.state.strategy.uses_models:
+            return self.state.strategy.propose(self.view(), q).points
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
             sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed)
@@ -108,6 +112,7 @@ class Engine:
             state.generator,
             self.ranks,
             has_earlier_tasks=state.has_earlier_tasks,
+            seed=state.seed,
         )
 
     def _learn_constraints(self, view: View) -> bool:
@@ -144,7 +149,8 @@ class Engine:
     @property
     def n_left(self) -> float:
         """The number of trials that can be asked for now: queued ones, promotions, and new configurations."""
-        return self._n_known + max(0, self.state.observations.n_left - self._n_new_in_queue)
+        left = min(self.state.observations.n_left, self.state.strategy.n_left(self.state.own))
+        return self._n_known + max(0, left - self._n_new_in_queue)
 
     def require_room(self, q: int) -> None:
         """Raises SpaceExhausted if a finite space has too few configurations for q trials."""
@@ -179,9 +185,11 @@ class Engine:
         space, queue = self.state.space, self.state.queue
         if not queue or math.isinf(space.cardinality):
             return 0
-        points = torch.stack(queue)
+        if not (whole := [each for each in queue if not is_open(each)]):
+            return len(queue)
+        points = torch.stack(whole)
         points = points[space.permitted(points) & torch.tensor(self.state.observations.unseen(points))]
-        return len(set(space.identify(points)))
+        return len(set(space.identify(points))) + len(queue) - len(whole)
 
     # --- reserving and recording -------------------------------------------------------------------------------------
 
@@ -200,16 +208,43 @@ class Engine:
         if journal is not None:
             journal.open()
             save(state, points, journal, promoted=promoted, **left)
-        again = {"budget": [each.budget for each in promoted], "resume_from": [each.row for each in promoted]}
         return state.observations.reserve(
-            points, **(again if promoted else {}), effect=lambda: vars(state).update(left)
+            points,
+            [each.budget for each in promoted] or None,
+            [each.row for each in promoted] or None,
+            effect=lambda: vars(state).update(left),
         )
 
+    def is_open(self, q: int) -> bool:
+        """Whether one of the first q points of the queue is still to be completed."""
+        return any(map(is_open, self.state.queue[:q]))
+
     def reserve_queued(self, q: int) -> list[int]:
-        """Makes up to q points of the queue pending trials and returns their rows."""
+        """Makes up to q points of the queue pending trials and returns their rows.
+
+        What a point leaves open is proposed, beside what is fixed, when those before it are pending.
+        """
         self.state.observations.complete_pending_write()  # of the latest enqueued point
-        first, left = self.state.queue[:q], self.state.queue[q:]
-        return self.reserve(torch.stack(first), queue=left) if first else []
+        rows: list[int] = []
+        while len(rows) < q and self.state.queue:
+            queue = self.state.queue
+            if is_open(queue[0]):
+                queue[0] = self._completed(queue[0])
+            whole = next((place for place, point in enumerate(queue) if is_open(point)), len(queue))
+            n = min(whole, q - len(rows))
+            rows += self.reserve(torch.stack(queue[:n]), queue=queue[n:])
+        return rows
+
+    def _completed(self, point: Tensor) -> Tensor:
+        """A point of the queue with a proposal for what it leaves open; a known one if all are known."""
+        state, observations = self.state, self.state.observations
+        space = observations.space.with_part(point)
+        with observations.holding(space):
+            try:
+                found = self.design(1) if state.n_missing else self.propose(1).points
+            except SpaceExhausted:
+                found = space.sample(1, state.generator)
+        return found[0].to(point.device)
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
         """Promotes up to q trials to a larger budget (see `deepbore.loop.promotions`), and returns their new rows.
@@ -259,6 +294,11 @@ class Engine:
         return [row for row in rows if self.state.observations.status[row] == Status.PENDING]
 
 
+def is_open(point: Tensor) -> bool:
+    """Whether a point of the queue (d) is still to be completed."""
+    return bool((point == OPEN).any())
+
+
 def _outcome_of(trial: Trial) -> Outcome:
     """The recorded outcome of a trial."""
     if trial.status is Status.FAILED:
@@ -301,7 +341,7 @@ class TrialAllocator:
         state.unreturned = self.engine.still_pending(state.unreturned)  # some may have been told
         # before anything is reserved, so that a failure leaves no trial pending
         self.engine.require_room(q - len(state.unreturned))
-        for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
+        for reserve in (self._reserve_queued, self.engine.reserve_promoted, self._reserve_new):
             self._asked_from = len(state.observations)
             try:
                 reserve(max(0, q - len(state.unreturned)))
@@ -326,28 +366,42 @@ class TrialAllocator:
                 state.load_state_dict(before)
             self._before = None
 
+    def _reserve_queued(self, q: int) -> None:
+        """Reserves points of the queue; models are trained before, if there is anything to complete."""
+        if self.state.n_missing or not self.engine.is_open(q):
+            self.engine.reserve_queued(q)
+            return
+        self._remember()
+        self._after_learning(lambda: self.engine.reserve_queued(q))
+
     def _reserve_new(self, q: int) -> None:
         """Reserves q new points."""
+        if q:
+            self._remember()
+            self.engine.reserve(self._points(q))
+
+    def _remember(self) -> None:
+        """Keeps the state of the run, for `settle`."""
         state = self.state
-        if not q:
-            return
         if not state.n_missing:
             state.bind()  # before the copy, since binding cannot be undone
         self._before = len(state.observations), deepcopy(state.state_dict())
-        self.engine.reserve(self._points(q))
 
     def _points(self, q: int) -> Tensor:
         state = self.state
-        if state.n_missing:
-            return self.engine.design(q)
+        return self.engine.design(q) if state.n_missing else self._after_learning(lambda: self.engine.propose(q).points)
+
+    def _after_learning(self, find: Callable[[], T]) -> T:
+        """What a function finds with the models trained on all trials."""
+        state = self.state
         epochs, state.warmup_epochs = 1 + state.warmup_epochs, 0
         if all(model.closed_form for model in state.models):
             learn(state.models, state.data, epochs, self.device)
-            return self.engine.propose(q).points
+            return find()
         from deepbore.loop.lightning import new_trainer, run_and_then  # takes seconds
 
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
         with state.data.learned_by(self.engine.ranks):
-            points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+            found = run_and_then(trainer, state.module, state.data, epochs, find)
         self._trainer = trainer  # a trainer that was interrupted is not used again
-        return points
+        return found
