@@ -89,8 +89,11 @@ def suspicion(table: "Table") -> Suspicion:
         doubtful |= dict.fromkeys(rows[doubted].tolist())
         too_bad.update(rows[kept][far_off_values(x[kept], values[kept])].tolist())
     pruned = {row for row in {*too_good, *too_bad, *doubtful} if table.status[row] == Status.PRUNED}
-    good, doubted = (tuple(row for row in rows if row not in pruned) for rows in (too_good, doubtful))
-    return Suspicion(good, tuple(sorted(too_bad - pruned)), doubted)
+    return Suspicion(
+        tuple(row for row in too_good if row not in pruned),
+        tuple(sorted(too_bad - pruned)),
+        tuple(row for row in doubtful if row not in pruned),
+    )
 
 
 def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
