@@ -10,12 +10,13 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Unpack
 
 from deepbore.data.journal_format import outcome_of, told
 from deepbore.data.outcome import LostWorker, Outcome
-from deepbore.data.trial import Status, Trial
+from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, MissingPackage, SettingError
 from deepbore.evaluators import Evaluator, Finished
 from deepbore.space import Params
@@ -98,15 +99,20 @@ class StorageEvaluator(Evaluator):
         above(0, ahead=ahead, poll=seconds(poll))
         if ahead >= 1:
             whole(1, ahead=ahead)
+        if objects := [name for name, parameter in study.space.parameters.items() if not parameter.is_plain]:
+            raise SettingError(
+                f"choices that are objects do not go through a storage, but those of {objects} are. Give their names, "
+                "and let the workers look up what they stand for."
+            )
         self.ahead, self.study, self.name = ahead, study, name
         self.poll = float(seconds(poll) or 0)
         self.storage = get_storage(patiently(open_storage, storage, creates=True))
         self.study_id = self._joined()
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
-        self._heard: dict[int, int] = {}  # the last step that was judged, by the same
         self._known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
         self._enqueued: dict[int, Params] = {}  # by users; not yet one of our trials
         self._watched: dict[int, tuple[Any, float]] = {}  # the last sign of life of those that run, and when it came
+        self._judged: dict[int, dict[float, float]] = {}  # reports that the pruner has seen
         self._every = HEARTBEAT  # of the latest worker that was seen
         self._waiting = self._running = self._wanted = 0
 
@@ -128,7 +134,8 @@ class StorageEvaluator(Evaluator):
                 f"the study {self.name!r} in this storage belongs to another run ({known}, {', '.join(directions)}). "
                 "Load the study from the journal of that run, or give another name."
             )
-        study.set_user_attr(STUDY, {"run": run, "parameters": list(self.study.space.names)})
+        prunes = self.study.state.judge is not None
+        study.set_user_attr(STUDY, {"run": run, "parameters": list(self.study.space.names), "prunes": prunes})
         study.set_user_attr(DONE, False)
         return int(patiently(self.storage.get_study_id_from_name, self.name))
 
@@ -208,8 +215,8 @@ class StorageEvaluator(Evaluator):
         finished = [trial for trial in own if trial.state.is_finished()]
         waiting = sum(trial.state == TrialState.WAITING for trial in own)
         self._set_wanted(waiting, running, finished)
+        self._judge(running)
         self._requeue_lost(running)
-        self._prune(running)
         self._enqueue([trial for trial in trials if trial.state == TrialState.WAITING])
         finished.sort(key=lambda each: (each.datetime_complete, each.number))
         return [Finished(self._links.pop(each._trial_id), outcome_in(each)) for each in finished]
@@ -224,6 +231,19 @@ class StorageEvaluator(Evaluator):
             busy = {each.system_attrs.get(BEAT, {}).get("worker") for each in [*running, *finished]}
             self._wanted = max(self._wanted, 2 * min(taken, len(busy)))
 
+    def _judge(self, running: Iterable[FrozenTrial]) -> None:
+        """Has the pruner look at what running trials have reported, and tells the workers of those that should end."""
+        for trial in running:
+            identity, ours = trial._trial_id, self._links[trial._trial_id]
+            judge = ours.reporter.judge if isinstance(ours.reporter, Reporting) else None
+            reports = dict(sorted(trial.intermediate_values.items()))
+            if judge is None or PRUNE in trial.system_attrs or reports == self._judged.get(identity, {}):
+                continue
+            self._judged[identity] = reports
+            if judge(ours.id, reports):
+                with suppress(UpdateFinishedTrialError):
+                    patiently(self.storage.set_trial_system_attr, identity, PRUNE, True)
+
     def _requeue_lost(self, running: Iterable[FrozenTrial]) -> None:
         """Has trials wait again whose worker gives no sign of life any more, by this process's clock."""
         now, before = time.monotonic(), self._watched
@@ -236,19 +256,6 @@ class StorageEvaluator(Evaluator):
                 self._lose(trial)
             else:
                 self._watched[trial._trial_id] = (mark, since if last == mark else now)
-
-    def _prune(self, running: Iterable[FrozenTrial]) -> None:
-        """Has the study's pruner judge what running trials have reported since the last look."""
-        for trial in running:
-            link, before = self._links[trial._trial_id], self._heard.get(trial._trial_id, -1)
-            judge = link.reporter.judge if isinstance(link.reporter, Reporting) else None
-            new = {step: value for step, value in sorted(trial.intermediate_values.items()) if step > before}
-            if judge is None or not new:
-                continue
-            self._heard[trial._trial_id] = max(new)
-            if judge(link.id, new):
-                with suppress(UpdateFinishedTrialError):
-                    patiently(self.storage.set_trial_system_attr, trial._trial_id, PRUNE, True)
 
     def _lose(self, trial: FrozenTrial) -> None:
         identity, row = trial._trial_id, self._links[trial._trial_id].id
@@ -297,7 +304,7 @@ def outcome_in(trial: FrozenTrial) -> Outcome:
     if trial.state == TrialState.COMPLETE:
         return Outcome(list(trial.values))
     if trial.state == TrialState.PRUNED:
-        return Outcome(status=Status.PRUNED, reports=trial.intermediate_values)
+        return replace(Outcome.pruned(), reports=trial.intermediate_values)
     return Outcome.failure(trial.user_attrs.get("reason"))
 
 

@@ -208,9 +208,11 @@ class Engine:
         if journal is not None:
             journal.open()
             save(state, points, journal, promoted=promoted, **left)
-        again = {"budget": [each.budget for each in promoted], "resume_from": [each.row for each in promoted]}
         return state.observations.reserve(
-            points, **(again if promoted else {}), effect=lambda: vars(state).update(left)
+            points,
+            [each.budget for each in promoted] or None,
+            [each.row for each in promoted] or None,
+            effect=lambda: vars(state).update(left),
         )
 
     def is_open(self, q: int) -> bool:

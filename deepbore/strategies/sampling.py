@@ -135,7 +135,7 @@ class GridSampling(Sampling):
         if levels is not None and (levels <= self.levels or not parameter.is_numeric):
             return parameter.from_level(torch.arange(levels, dtype=torch.float64))
         spaced = torch.linspace(0, parameter.upper, self.levels, dtype=torch.float64)
-        entries: Tensor = parameter.from_level(parameter.to_level(spaced)).unique()  # type: ignore[no-untyped-call]
+        entries: Tensor = parameter.from_level(parameter.to_level(spaced)).unique()
         return entries
 
 
