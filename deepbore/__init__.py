@@ -5,8 +5,8 @@ evaluate there next.
 
 The house, and a module imports only from rooms on its left:
 
-    text < errors, validation, component, compute < space < data < pruners < labels < classifiers < acquisition
-        < candidates < strategies < worker, evaluators < loop < study < cli
+    text, names < errors, validation, component, compute < space < data < pruners < labels < classifiers
+        < acquisition < candidates < strategies < worker, evaluators < loop < study < cli
     beside them: problems, plots, integrations, testing
 
 The alphabet, used everywhere: n observations, d parameters, e encoded features, q proposals at once, b t-batch, m
@@ -14,11 +14,12 @@ members (or posterior samples), s steps, k columns of labels; x point, y value, 
 proportion, pi class probability.
 """
 
-import difflib
 from importlib import import_module
 from typing import Any
 
 import lazy_loader
+
+from deepbore.names import no_attribute
 
 __version__ = "0.3.0"
 
@@ -33,6 +34,4 @@ def __getattr__(name: str) -> Any:
         return _import(name)
     if name in FORMER:
         return getattr(import_module(FORMER[name]), name)  # which warns
-    near = difflib.get_close_matches(name, __all__, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    raise AttributeError(f"module 'deepbore' has no attribute '{name}'.{hint}", name=name)
+    raise no_attribute("module 'deepbore'", name, __all__)

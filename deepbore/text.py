@@ -1,5 +1,9 @@
 """Text from elsewhere, made fit to be shown."""
 
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
 
 def visible(text: str, keep: str = "") -> str:
     r"""A text with all that is not printed, as control characters are, written as Python writes it.
@@ -18,3 +22,20 @@ def visible(text: str, keep: str = "") -> str:
         return text
     shown = (c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
     return "".join(shown)
+
+
+def as_html(title: str, rows: Iterable[Sequence[Any]], header: Sequence[str] = ()) -> str:
+    """A small table for notebooks; all that stands in it is escaped.
+
+    Example:
+        >>> as_html("a < b", [["lr", 0.1]])
+        '<b>a &lt; b</b><table><tr><td>lr</td><td>0.1</td></tr></table>'
+    """
+
+    def cell(tag: str, value: Any) -> str:
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        return f"<{tag}>{escape(visible(text))}</{tag}>"
+
+    head = [f"<tr>{''.join(cell('th', each) for each in header)}</tr>"] if header else []
+    body = [f"<tr>{''.join(cell('td', each) for each in row)}</tr>" for row in rows]
+    return f"<b>{escape(visible(title))}</b><table>{''.join(head + body)}</table>"

@@ -22,6 +22,7 @@ import threading
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,10 @@ from harness import postgres
 SPACE = deepbore.SearchSpace({f"x{k}": deepbore.Real(0, 1) for k in range(6)})
 PROCESSES = 4
 START = """
-import resource, sys, time
+import re, sys, time
 from deepbore.worker.shared import work
 n = work(lambda params: 0.0, sys.argv[1], "costs", patience=0.2, poll=0.1)
-print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(time.process_time(), int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) / 1024)
 """
 
 
@@ -57,7 +58,7 @@ def leader(storage: Any, folder: Path, name: str, poll: float) -> Leader:
 def of_a_worker(url: str) -> dict[str, float]:
     """Processor seconds and peak memory (MB) of a worker that finds no trial."""
     optuna.create_study(storage=open_storage(url, creates=True), study_name="costs").set_user_attr(
-        "deepbore:study", {"run": "", "parameters": []}
+        "deepbore:study", {"run": "", "parameters": [], "prunes": False}
     )
     done = subprocess.run([sys.executable, "-c", START, url], capture_output=True, text=True, check=True)
     seconds, memory = map(float, done.stdout.split())
@@ -96,20 +97,20 @@ def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) ->
             file.write(f"{began} {time.time()}\n".encode())
         return value(params)
 
-    children = []
-    for _ in range(PROCESSES):
-        if not (child := os.fork()):
-            storage = optuna.storages.RDBStorage(
-                url, engine_kwargs={"pool_size": 25, "max_overflow": 0, "pool_timeout": 300}, skip_table_creation=True
-            )
-            arguments = {"target": work, "args": (simulated, storage, "busy")}
-            threads = [threading.Thread(**arguments) for _ in range(n_workers // PROCESSES)]  # type: ignore[arg-type]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            os._exit(0)
-        children.append(child)
+    def workers() -> None:
+        storage = optuna.storages.RDBStorage(
+            url, engine_kwargs={"pool_size": 25, "max_overflow": 0, "pool_timeout": 300}, skip_table_creation=True
+        )
+        arguments = (simulated, storage, "busy")
+        threads = [threading.Thread(target=work, args=arguments) for _ in range(n_workers // PROCESSES)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    made = open_storage(url, creates=True)
+    made.engine.dispose()  # type: ignore[attr-defined]  # no connection is forked
+    children = [fork(workers) for _ in range(PROCESSES)]
     began = time.process_time()
     leader(url, folder, "busy", poll=0.5).run(n_workers * rounds, progress=False)
     taken = time.process_time() - began
@@ -125,6 +126,16 @@ def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) ->
         "busy": round(evaluated / (n_workers * (last - first)), 3),
         "leader_processor_seconds_per_trial": round(taken / len(spans), 3),
     }
+
+
+def fork(call: Callable[[], None]) -> int:
+    """The id of a new process that makes a call."""
+    if child := os.fork():
+        return child
+    try:
+        call()
+    finally:
+        os._exit(0)
 
 
 def main() -> None:

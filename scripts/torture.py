@@ -129,12 +129,15 @@ def forked(act: Callable[[], None], patience: float = 60.0, kill_after: float | 
     """How a forked process ends: its exit code, or minus the signal that has killed it."""
     child = os.fork()
     if not child:
+        code = 1
         try:
             act()
+            code = 0
         except BaseException as error:
+            signal.setitimer(signal.ITIMER_REAL, 0)
             print(f"{type(error).__name__}: {error}", flush=True)
-            os._exit(1)
-        os._exit(0)
+        finally:  # whatever happens: this process never goes on with the campaign
+            os._exit(code)
     end = time.monotonic() + (patience if kill_after is None else kill_after)
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)

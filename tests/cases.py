@@ -69,10 +69,13 @@ CANDIDATES = {
     "SVGDCandidates": lambda: candidates.SVGDCandidates(steps=20),
 }
 STRATEGIES = {
+    "GridSampling": strategies.GridSampling,
     "ModelStrategy": lambda: strategies.ModelStrategy(classifiers.KernelPLS()),
     "NearBest": strategies.NearBest,
     "NeglectedChoices": strategies.NeglectedChoices,
     "OtherBranches": strategies.OtherBranches,
+    "RandomSampling": strategies.RandomSampling,
+    "SobolSampling": strategies.SobolSampling,
     "Turns": lambda: strategies.Turns(
         [strategies.ModelStrategy(classifiers.KernelPLS()), strategies.NearBest(), strategies.OtherBranches()]
     ),

@@ -1,5 +1,6 @@
 """Observations that a journal keeps, and all that they know."""
 
+from dataclasses import fields
 from pathlib import Path
 
 from deepbore import Categorical, Condition, Integer, Real, SearchSpace
@@ -32,10 +33,15 @@ def known(observations):
         name: getattr(observations, name)
         for name in ("n_asked", "n_failed", "n_complete", "n_distinct", "n_since_best")
     }
-    trials = [repr(observations.trial(row)) for row in range(len(observations))]
+    trials = [whole(observations.trial(row)) for row in range(len(observations))]
     best = observations.best if observations.k == 1 else None
     counted |= {"fixed": observations.space.fixed, "preferences": observations.preferences}
-    return {**told, **counted, "sorted": observations.sorted_values.tolist(), "trials": trials, "best": repr(best)}
+    return {**told, **counted, "sorted": observations.sorted_values.tolist(), "trials": trials, "best": whole(best)}
+
+
+def whole(trial):
+    """All that a trial says, as text."""
+    return str(None if trial is None else {each.name: getattr(trial, each.name) for each in fields(trial) if each.repr})
 
 
 def loaded(path):

@@ -14,8 +14,8 @@ from deepbore import acquisition, candidates, classifiers, errors, evaluators, l
 
 PACKAGE = Path(deepbore.__file__).parent
 ROOMS = [
-    "text", "errors", "validation", "component", "checks", "parts", "compute", "space", "data", "pruners", "labels",
-    "classifiers", "acquisition", "candidates", "strategies", "worker", "evaluators", "loop", "study", "cli",
+    "text", "names", "errors", "validation", "component", "checks", "parts", "compute", "space", "data", "pruners",
+    "labels", "classifiers", "acquisition", "candidates", "strategies", "worker", "evaluators", "loop", "study", "cli",
 ]  # fmt: skip
 BESIDE = {"problems", "plots", "testing", "integrations"}  # only the command line, the front door, imports from them
 FILES = sorted(PACKAGE.rglob("*.py"))

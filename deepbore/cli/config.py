@@ -220,7 +220,8 @@ class LoopSettings(Options):
 
     Args:
         n_trials: evaluations, those of a resumed run included, earlier results not; None to let the trainer decide.
-        strategy: what proposes, in place of model, acquisition and candidates; default: see `deepbore.strategies`.
+        strategy: what proposes, in place of model, acquisition and candidates; default: see `deepbore.strategies`. By
+            name without any model: random, sobol or grid.
         stop_when: rules that end the run, each as class_path and init_args: deepbore.study.NoImprovement, ...
     """
 
@@ -379,10 +380,11 @@ class RunCLI(LightningCLI):
         super().instantiate_classes()
         made = self.config_init
         self.labels: Labelling | None = self.datamodule.labels
+        is_short = made.loop.strategy is not None or made.loop.noisy
         self.loop: LoopSettings = replace(
             made.loop,
             directions=self.problem.directions,
-            classifier=None if made.loop.strategy is not None and _is_default(self.model) else self.model,
+            classifier=None if is_short and _is_default(self.model) else self.model,
             labels=self.labels,
             stop_when=made.loop.stop_when or [],
             progress=self.shows_progress,
@@ -390,6 +392,9 @@ class RunCLI(LightningCLI):
         self.warm_start: str | None = made.warm_start
         self.earlier_tasks: dict[str, str] = made.earlier_tasks or {}
         self._evaluation: Evaluation = made.evaluation
+        if self.loop.workers != 1:
+            self._evaluation = replace(self._evaluation, workers=self.loop.workers)
+            self.loop = replace(self.loop, workers=1)  # the evaluator has them
         self._evaluator: Callable[[Any], Evaluator] | None = made.evaluator
         if self._evaluator is not None and self._evaluation != Evaluation():
             raise SettingError(

@@ -15,13 +15,13 @@ from jsonargparse import ArgumentError
 from deepbore.cli import fit_help
 from deepbore.cli.config import RunCLI, explained
 from deepbore.cli.inspect import summary
-from deepbore.cli.run_directory import CONFIG, TIMES, Run
+from deepbore.cli.run_directory import CONFIG, Run
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
 from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, JournalError, SettingError, TableError
-from deepbore.evaluators import Evaluator, Timed
+from deepbore.evaluators import Evaluator
 from deepbore.evaluators.base import EvaluationWarning, SuspiciousValue
 from deepbore.loop.quiet import quiet
 from deepbore.problems.base import make_working_directory_importable
@@ -48,9 +48,9 @@ def run_fit(args: Sequence[str], connect: Callable[[Study], Evaluator] | None = 
     make_working_directory_importable()  # for classes of the user's own
     cli = _parsed(args)
     check_takes_trial(cli.problem, cli.loop.budget, cli.loop.pruner)
-    timed = Timed(cli.evaluator, cli.run / TIMES)  # made before anything is written
+    own = cli.evaluator  # made before anything is written
     study = _loaded(cli) if resumed else _new(cli)
-    evaluator = timed if connect is None else connect(study)
+    evaluator = own if connect is None else connect(study)
     if resumed and connect is None and _is_done(cli, study):
         print(summary(study.observations, cli.problem.optimum))
         print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")
@@ -174,7 +174,7 @@ def _loaded(cli: RunCLI) -> Study:
     study = Study.load(path, space=problem.space, **loop.parts)
     observations = study.observations
     kept = {"directions": observations.directions, "loop.seed": study.seed, "loop.budget": observations.budget}
-    wanted = {"directions": tuple(problem.directions), "loop.seed": loop.seed, "loop.budget": loop.budget}
+    wanted = {"directions": tuple(loop.all_directions), "loop.seed": loop.seed, "loop.budget": loop.budget}
     if other := [name for name in kept if kept[name] != wanted[name]]:
         said = "; ".join(f"{name} was {kept[name]}, not {wanted[name]}" for name in other)
         raise JournalError(f"a run goes on as it began, but in {path} {said}. Leave it as it was, or begin a new run.")

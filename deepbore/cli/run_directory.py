@@ -16,12 +16,12 @@ from deepbore.data.journal import content_of, open_regular, refuse_link
 from deepbore.data.journal_format import JOURNAL, parsed
 from deepbore.data.outcome import Status
 from deepbore.data.replay import Record, read_record
+from deepbore.data.times import finished_with, times_path
 from deepbore.errors import JournalError, SettingError
 
 RUNS = Path("runs")
 CONFIG = "config.yaml"
 JSONL = ".jsonl"
-TIMES = f"{JOURNAL}.times"  # when trials were evaluated: `deepbore.evaluators.Timed`
 N_TRIALS = 100  # the default
 NAMED = "DEEPBORE_RUN"  # the variable by which the ranks that Lightning starts know the run
 RANK = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")  # the variables that Lightning looks at
@@ -163,11 +163,14 @@ class Run:
 
     @property
     def state(self) -> str:
-        """ "running" while a process writes it; else "finished", with as many trials as were wanted, or "stopped"."""
+        """ "running" while a process writes it; else "finished", with as many trials as were wanted, or "stopped".
+
+        A run in Python is finished if its latest `optimize` came to its end, by trials or by another rule.
+        """
         if self.is_locked:
             return "running"
         loop = self.settings.get("loop")
-        wanted = loop.get("n_trials", N_TRIALS) if isinstance(loop, dict) else None
+        wanted = loop.get("n_trials", N_TRIALS) if isinstance(loop, dict) else finished_with(times_path(self.journal))
         done = self.record.n_asked - self.record.status.count(Status.PENDING)
         return "finished" if isinstance(wanted, int) and done >= wanted else "stopped"
 

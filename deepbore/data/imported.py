@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from deepbore.errors import MissingPackage, PointError, SettingError, ShapeError
 from deepbore.space import SearchSpace
 from deepbore.space.parameters import Parameter
 from deepbore.space.parameters.base import NOTHING, number
+from deepbore.space.parameters.choice import is_missing
 from deepbore.space.structure import free_name
 from deepbore.validation import one_of
 
@@ -563,6 +565,45 @@ def _number(table: _TextTable, row: int, name: str) -> float:
         raise table.error(row, name, str(error)) from None
 
 
+def rows_of(given: Any) -> list[Any]:
+    """The rows of a DataFrame, one after the other; anything else is one configuration."""
+    return [given.iloc[row] for row in range(len(given))] if getattr(given, "ndim", 0) == 2 else [given]
+
+
+def as_params(given: Any, space: SearchSpace) -> dict[str, Any]:
+    """A configuration, or a row of a DataFrame: its cells for the parameters, without missing ones.
+
+    Raises:
+        PointError: for anything else.
+    """
+    if hasattr(given, "ndim") and hasattr(given, "items"):  # a row, which may have more, such as its value
+        cells = ((name, each) for name, each in given.items() if name in space.parameters)
+        return {name: each for name, each in cells if not is_missing(each)}
+    if not isinstance(given, Mapping):
+        raise PointError(f"a configuration must map names to values, but got {given!r:.100}. Give a dict.")
+    return dict(given)
+
+
+def with_defaults(columns: Any, defaults: Mapping[str, Any], space: SearchSpace) -> dict[str, Any]:
+    """Columns, or one configuration, with a value for each parameter that they lack.
+
+    Raises:
+        PointError: for a default of no parameter, or of one that they have.
+    """
+    if not isinstance(defaults, Mapping) or not defaults.keys() <= space.parameters.keys():
+        raise PointError(f"defaults are values by names among {space.names}, but got {defaults!r:.200}.")
+    if not hasattr(columns, "keys"):
+        return columns  # type: ignore[no-any-return]  # refused where it is read
+    known = {name: columns[name] for name in columns.keys()}  # noqa: SIM118  # of a DataFrame
+    if both := sorted(known.keys() & defaults.keys()):
+        raise PointError(f"defaults are for parameters that the results lack, but {both} have values. Leave them out.")
+    if not known or getattr(columns, "ndim", 2) == 1 or _is_one(known):
+        params = {**known, **defaults}
+        return space.structure.without_unused(params) if params.keys() <= space.parameters.keys() else params
+    n = len(next(iter(known.values())))
+    return {**known, **{name: [value] * n for name, value in defaults.items()}}
+
+
 def differing_budgets(budgets: np.ndarray) -> str | None:
     """The complaint about budgets (n, NaN where there is none) in a study without, where they differ; else None."""
     different = np.unique(budgets[~np.isnan(budgets)]).tolist()
@@ -577,8 +618,8 @@ def as_frame(table: Table) -> "pd.DataFrame":
 
     Several values are called value_0, value_1, ... Where some trial has them, there are also constraint_0, ...,
     budget, task, noise, reason, former_value (that of a trial that was corrected or withdrawn since; of several values
-    former_value_0, ...), reports (a dict: step -> value), and a column attribute_NAME for each attribute. Where a
-    parameter has such a name, ours ends in an underscore.
+    former_value_0, ...), reports (a dict: step -> value), began and ended (UTC), seconds, and a column attribute_NAME
+    for each attribute. Where a parameter has such a name, ours ends in an underscore.
 
     Raises:
         MissingPackage: without pandas.
@@ -595,7 +636,9 @@ def as_frame(table: Table) -> "pd.DataFrame":
     for trial in table.trials():
         told = dict(zip(values, trial.values or [None] * k, strict=True))
         rest = {own_column(name, names): each for name, each in _rest(trial).items()}
-        rows.append({id_: trial.id, **trial.params, **told, status: trial.status.name.lower(), **rest})
+        rows.append(
+            {id_: trial.id, **table.space.plain(trial.params), **told, status: trial.status.name.lower(), **rest}
+        )
     fixed = [id_, *names, *values, status]
     more = dict.fromkeys(name for row in rows for name in row if name not in fixed)
     return pd.DataFrame(rows, columns=[*fixed, *more])
@@ -607,12 +650,8 @@ def _rest(trial: Trial) -> dict[str, Any]:
     attributes = {f"attribute_{name}": each for name, each in trial.attributes.items()}
     told = trial.former[0].values if trial.former and trial.former[0].values else ()
     former = {"former_value" if len(told) == 1 else f"former_value_{j}": each for j, each in enumerate(told)}
-    optional: dict[str, Any] = {
-        "budget": trial.budget,
-        "task": trial.task,
-        "noise": trial.noise,
-        "reason": trial.reason,
-    }
-    optional["reports"] = dict(trial.reports) or None
+    began, ended = (None if at is None else datetime.fromtimestamp(at, UTC) for at in (trial.began, trial.ended))
+    optional = {name: getattr(trial, name) for name in ("budget", "task", "noise", "reason")}
+    optional |= {"reports": dict(trial.reports) or None, "began": began, "ended": ended, "seconds": trial.duration}
     known = {name: each for name, each in optional.items() if each is not None}
     return {**constraints, **known, **former, **attributes}

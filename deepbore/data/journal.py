@@ -583,6 +583,11 @@ class WriteAheadLog:
             self.complete_pending_write()
             raise
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a change is under way, or was left so by an interrupt."""
+        return self._pending is not None
+
     def complete_pending_write(self) -> None:
         """Completes an interrupted change whose events are in the journal; drops one whose events are not."""
         if self._pending is None:

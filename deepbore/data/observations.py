@@ -1,7 +1,8 @@
 """`Observations`: every configuration asked for or reported so far, with its outcome."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
@@ -21,6 +22,7 @@ from deepbore.data.outcome import (
     as_budget,
     as_outcome,
     as_reports,
+    by_objective,
     check_correctable,
     check_corrected,
     check_counts,
@@ -35,8 +37,9 @@ from deepbore.data.ranking import Ranking, in_order
 from deepbore.data.replicates import AveragedValues, Replicates
 from deepbore.data.reports import Reports
 from deepbore.data.suspicion import Suspicion, suspicion
-from deepbore.data.table import Table, as_numbers
-from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions
+from deepbore.data.table import Effect, Table, as_numbers
+from deepbore.data.times import span_line, times_path, write_times
+from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions, checked_names
 from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
 
@@ -84,6 +87,7 @@ class Observations:
         journal: where each event is written before it takes effect; None for nowhere.
         budget: cheap fidelities: every row has a rung's budget, and configurations come again on larger ones.
         by_preference: whether trials are compared (`prefer`), and have utilities for values, to be maximised.
+        objectives: names of the values, k; empty where they have none.
 
     Attributes:
         table: the rows as columns (`deepbore.data.table.Table`). Its columns and counts are attributes here, too.
@@ -166,7 +170,9 @@ class Observations:
         journal: Journal | None = None,
         budget: Budget | None = None,
         by_preference: bool = False,
+        objectives: Sequence[str] = (),
     ):
+        self.objectives = checked_names(objectives, directions)
         self.write_ahead_log = WriteAheadLog(journal)
         self._hold(Table(space, checked_directions(directions, by_preference), budget, by_preference))
 
@@ -323,6 +329,7 @@ class Observations:
         points: Tensor,
         budget: SupportsFloat | Sequence[SupportsFloat] | None = None,
         resume_from: Sequence[int] | None = None,
+        effect: Effect | None = None,
     ) -> list[int]:
         """Appends pending rows (q x d) and returns their numbers.
 
@@ -331,6 +338,7 @@ class Observations:
             budget: what each of them may spend, one for all or q of them; None for the lowest rung, or where there are
                 no budgets.
             resume_from: rows of the same configurations that the points continue, q; None if they begin anew.
+            effect: what changes with them: assignments that may be done twice.
 
         Raises:
             SettingError: for a budget that is no rung.
@@ -342,15 +350,22 @@ class Observations:
         new = range(len(self), len(self) + len(points))
         spent = self._to_spend(budget, len(points))
         resumed = {new[i]: self.table.checked(row) for i, row in enumerate(resume_from or ())}
-        effect = self.table.stage_rows(
+        append = self.table.stage_rows(
             points,
             self.table.statistics.after_asking(np.arange(new.start, new.stop)),
             status=Status.PENDING,
             budgets=torch.tensor([math.nan if each is None else each for each in spent], dtype=torch.float64),
             resumed=resumed,
         )
+
+        def both() -> None:
+            if effect is not None:
+                effect()
+            append()
+
         rows = zip(new, params, spent, strict=True)
-        self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in rows), effect)
+        plain = ((row, self.space.plain(each), spends) for row, each, spends in rows)
+        self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in plain), both)
         return list(new)
 
     def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat] | None, q: int) -> list[float | None]:
@@ -405,6 +420,18 @@ class Observations:
             raise ValueTypeError(f"what is reported belongs to one objective, but the study has {what}. Leave it out.")
         self.commit([reported(row, given)], lambda: self.reports.add(row, given))
 
+    def note_times(self, row: int, began: float, ended: float) -> None:
+        """Keeps when the evaluation of a row began and ended, in seconds since 1970, in a file beside the journal."""
+        self.table.times[row] = span = round(began, 3), round(ended, 3)
+        if self.journal is not None:
+            write_times(times_path(self.journal.path), [span_line(row, span)])
+
+    def note_finished(self) -> None:
+        """Keeps that a run has done what it was to do, in a file beside the journal."""
+        if self.journal is not None:
+            done = self.n_asked - len(self.pending_rows)
+            write_times(times_path(self.journal.path), [{"finished": done}])
+
     def tellable(
         self,
         row: int | Trial,
@@ -417,7 +444,7 @@ class Observations:
         row = self.row_of(row)
         if self.status[row] != Status.PENDING:
             raise told_twice(self.trial(row))
-        given = Outcome.failure(reason) if failed else as_outcome(outcome)
+        given = Outcome.failure(reason) if failed else by_objective(as_outcome(outcome), self.objectives)
         if given.has_failed:
             given = replace(given, reason=reason or given.reason)
         check_counts(given, self.k, self.constraints.shape[1])
@@ -466,6 +493,10 @@ class Observations:
         row = self.row_of(row)
         check_correctable(self.trial(row), self.by_preference)
         known = self.table.outcomes([row])[row]
+        if isinstance(value, Mapping):
+            value = by_objective(as_outcome(value), self.objectives).values
+        elif isinstance(value, Outcome):
+            value = by_objective(value, self.objectives)
         given = corrected_outcome(known, value, constraints=constraints, failed=failed, noise=noise)
         check_corrected(known, given, self.k, self.table.width_without(self.table.no_rows.new_tensor([row])))
         given = with_own_budget(self.budget, row, float(self.budgets[row]), given)
@@ -563,7 +594,17 @@ class Observations:
         def effect() -> None:
             self.table.space = space
 
-        self.commit([fixed(space.fixed)], effect)
+        self.commit([fixed(space.plain(space.fixed))], effect)
+
+    @contextmanager
+    def holding(self, space: SearchSpace) -> Iterator[None]:
+        """Within, these observations are of this space, which differs in what is fixed alone."""
+        former = self.table.space
+        self.table.space = space
+        try:
+            yield
+        finally:
+            self.table.space = former
 
     def to(self, device: torch.device | str) -> "Observations":
         """Moves the columns to a device, for good."""

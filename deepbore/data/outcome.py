@@ -23,6 +23,7 @@ __all__ = [
     "as_outcome",
     "as_reports",
     "attributes_after",
+    "by_objective",
     "check_comparable",
     "check_correctable",
     "check_corrected",
@@ -49,7 +50,8 @@ class Outcome:
     """The result of evaluating a configuration; a plain number is short for `Outcome(number)`.
 
     Args:
-        values: the objective value, or k >= 1 of them, in the user's sign. NaN or an infinite one makes a failure.
+        values: the objective value, or k >= 1 of them, in the user's sign; or name -> value in a study that names its
+            objectives. NaN or an infinite one makes a failure.
         constraints: black-box constraints, feasible where all are <= 0. NaN or an infinite one makes a failure.
         budget: what was spent on it, in the study's unit, finite; None where there are no budgets.
         status: complete, failed or pruned. A pruned trial has no value, but is graded by its reports.
@@ -80,8 +82,12 @@ class Outcome:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     noise: float | None = None
     reports: Mapping[float, float] = field(default_factory=dict, repr=False)
+    names: tuple[str, ...] = field(default=(), repr=False)  # of the values, where they came by name
 
     def __post_init__(self) -> None:
+        if isinstance(self.values, Mapping):
+            object.__setattr__(self, "names", tuple(map(str, self.values)))
+            object.__setattr__(self, "values", tuple(self.values.values()))
         object.__setattr__(self, "values", _numbers(self.values, "an objective value"))
         object.__setattr__(self, "constraints", _numbers(self.constraints, "a constraint"))
         object.__setattr__(self, "budget", None if self.budget is None else as_budget(self.budget))
@@ -174,6 +180,21 @@ def as_outcome(returned: Any) -> Outcome:
     if not outcome.values:
         raise ValueTypeError(f"an outcome has a value, but got {_shown(returned)}. Tell failed=True if there is none.")
     return outcome
+
+
+def by_objective(outcome: Outcome, objectives: Sequence[str]) -> Outcome:
+    """An outcome with its values in the order of the objectives; one without names as it is.
+
+    Raises:
+        ValueTypeError: for other names than those of the objectives.
+    """
+    if not outcome.names:
+        return outcome
+    if sorted(outcome.names) != sorted(objectives):
+        known = f"are {', '.join(objectives)}" if objectives else 'have no names: give directions={"loss": "minimize"}'
+        raise ValueTypeError(f"values came by the names {', '.join(outcome.names)}, but the objectives {known}.")
+    values = dict(zip(outcome.names, outcome.values, strict=True))
+    return replace(outcome, values=tuple(values[name] for name in objectives), names=())
 
 
 def as_number(value: Any, what: str = "an objective value") -> float:

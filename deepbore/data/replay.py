@@ -45,6 +45,7 @@ from deepbore.data.outcome import (
 )
 from deepbore.data.ranking import best_trial
 from deepbore.data.reports import Reports
+from deepbore.data.times import Span, times_of, times_path
 from deepbore.data.trial import LARGEST, Budget, Direction, Status, Trial, checked_directions, sign_of
 from deepbore.errors import JournalError, TrialError
 
@@ -240,7 +241,7 @@ class Replay:
         asked = self.asked[len(self)] = Asked(line, params, budget, earlier)
         self.blocks.append(asked)
         self._n += 1
-        if self.queue and earlier is None and params == self.queue[0][0]:
+        if self.queue and earlier is None and _completes(params, self.queue[0][0]):
             del self.queue[0]
 
     def _tell(self, row: Any, outcome: Outcome) -> None:
@@ -505,14 +506,14 @@ def check_declared(name: str, declared: Mapping[str, Any]) -> None:
             raise ValueError(f"parameter {name!r} must have low < high, but got {declared!r:.100}.")
     elif declared["type"] in CHOICES:
         choices = declared["choices"]
-        if not isinstance(choices, list) or not all(isinstance(each, Scalar) for each in choices):
+        if not isinstance(choices, list | dict) or not all(isinstance(each, Scalar) for each in choices):
             raise ValueError(f"parameter {name!r} must have choices, but got {declared!r:.100}.")
 
 
 def _is_of_kind(declared: Mapping[str, Any], value: Any) -> bool:
     """Whether a value may be a parameter's: a number, one of its choices, or anything where its type is the user's."""
     if declared["type"] in CHOICES:
-        return value in declared["choices"]
+        return value in list(declared["choices"])  # the names, where they are a mapping
     return _is_finite(value) if declared["type"] in NUMBERS else True
 
 
@@ -617,9 +618,18 @@ def read_record(path: Path) -> Record:
         JournalError: naming line and path, for a missing, damaged or contradictory journal.
     """
     state = Replay.of(path, events_in(path, scan_journal(path)))
-    trials, pairs = list(state.records(path)), [pair for pair, _ in state.pairs]
+    times = times_of(times_path(path))
+    trials = [_timed(trial, times) for trial in state.records(path)]
+    pairs = [pair for pair, _ in state.pairs]
     queue = [params for params, _ in state.queue]
     return Record(state.header, state.directions, trials, len(state.asked), queue, pairs)
+
+
+def _timed(trial: Trial, times: Mapping[int, Span]) -> Trial:
+    """A trial with when it began and ended, if that is known."""
+    if (span := times.get(trial.id)) is None:
+        return trial
+    return replace(trial, began=span[0], ended=span[1])
 
 
 # --- the observations of a study -------------------------------------------------------------------------------------
@@ -664,7 +674,10 @@ def replay(journal: Journal, space: "SearchSpace | None" = None) -> History:
             "name another file."
         )
     own = kept if space is None else space
-    observations = Observations(own, state.directions, budget=state.budget, by_preference=state.by_preference)
+    with declaring(path):
+        objectives = state.header.get("objectives", ())
+        about: dict[str, Any] = {"budget": state.budget, "by_preference": state.by_preference, "objectives": objectives}
+        observations = Observations(own, state.directions, **about)
     _append_rows(observations, state, path)
     _tell_outcomes(observations, state, path)
     return History(observations, state.header, journal, _encoded_queue(observations, state, path))
@@ -714,6 +727,7 @@ def _tell_outcomes(observations: "Observations", state: Replay, path: Path) -> N
         table.reasons.update({row: reason for row, reason in state.withdrawn.items() if reason})
     table.former = dict(state.former)
     table.reports = state.reports
+    table.times = times_of(times_path(path))
     if state.fixed is not None:
         params, line = state.fixed
         with replaying(path, line):
@@ -725,12 +739,27 @@ def _encoded_queue(observations: "Observations", state: Replay, path: Path) -> "
     points = []
     for params, line in state.queue:
         with replaying(path, line):
-            points.append(observations.space.encode([params])[0])
+            points.append(observations.space.encode_part(params))
     return points
+
+
+def _completes(params: Mapping[str, Any], queued: Mapping[str, Any]) -> bool:
+    """Whether a configuration has all that a queued one, or a part of one, says."""
+    return all(name in params and params[name] == value for name, value in queued.items())
+
+
+def _without_defaults(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The declaration of a space without the values that a new run has tried first."""
+
+    def rest(each: Any) -> Any:
+        return {name: one for name, one in each.items() if name != "default"} if isinstance(each, Mapping) else each
+
+    return {name: rest(each) for name, each in declared.items()}
 
 
 def _other_space(wanted: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
     """What differs between the declarations of two spaces, in words."""
+    wanted, kept = _without_defaults(wanted), _without_defaults(kept)
     words = [f"{name!r} is new in the space" for name in wanted if name not in kept]
     words += [f"{name!r} is no longer in the space" for name in kept if name not in wanted]
     both = [name for name in wanted if name in kept and wanted[name] != kept[name]]

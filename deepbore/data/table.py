@@ -213,6 +213,7 @@ class Table:
         finished: rows in the order in which they were told; a range for rows that were imported at once.
         revision: how often values that were told before have changed.
         reports: what the trials have reported, by row.
+        times: row -> when its evaluation began and ended, in seconds since 1970, where that is known.
     """
 
     def __init__(
@@ -243,6 +244,7 @@ class Table:
         self.finished: list[int | range] = []
         self.revision = 0
         self.reports = Reports(self.signs[0])
+        self.times: dict[int, tuple[float, float]] = {}
 
     def __len__(self) -> int:
         """n, pending and failed rows included."""
@@ -459,7 +461,10 @@ class Table:
                 identity,
                 self._continued(row, found),
                 None if math.isnan(deviation) else deviation,
-                reports=self.reports.of(row),
+                (),
+                self.reports.of(row),
+                None,
+                *self.times.get(row, ()),
             )
             found[row] = with_former(trial, self.former.get(row, ()))
         return list(found.values())
@@ -719,6 +724,7 @@ class Table:
         part.finished, part.revision = [range(len(rows))], 0
         part.attributes, part.reasons = _among(rows, self.attributes), _among(rows, self.reasons)
         part.former = _among(rows, self.former)
+        part.times = _among(rows, self.times)
         part.reports = self.reports.take(rows.tolist() if self.reports else ())
         return part
 

@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import count, takewhile
-from typing import Any, ClassVar, Literal, Protocol, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, overload
 
 from deepbore.component import plain_number
 from deepbore.errors import SettingError, TrialError
-from deepbore.validation import above, one_of, required
+from deepbore.names import no_attribute
+from deepbore.text import as_html
+from deepbore.validation import above, one_of, refusal, required
 
 
 class Status(IntEnum):
@@ -71,6 +73,20 @@ def checked_directions(
     return checked
 
 
+def checked_names(names: Sequence[str], directions: Sequence[Direction] | Direction) -> tuple[str, ...]:
+    """The names of the objectives; none where they have none.
+
+    Raises:
+        SettingError: for anything but different texts, one for each direction.
+    """
+    if not isinstance(names, (list, tuple)):
+        raise SettingError(f"objectives have a list of names, but got {names!r:.100}.")
+    k = 1 if isinstance(directions, str) or not isinstance(directions, Sequence) else len(directions)
+    if names and (len(set(map(str, names))) != k or not all(isinstance(name, str) and name for name in names)):
+        raise SettingError(f"each of {k} objectives has a name of its own, but got {list(names)!r:.200}.")
+    return tuple(names)
+
+
 @dataclass(frozen=True)
 class Budget:
     """Cheap fidelities: the budgets of trials, from a small one for all to the largest for the best.
@@ -100,6 +116,11 @@ class Budget:
     low: float
     high: float
     factor: float = 3
+
+    def __new__(cls, *args: Any, **settings: Any) -> "Budget":
+        if (args or settings) and (says := refusal(cls.__init__, None, *args, **settings)):
+            raise SettingError(f'a budget names its unit first, as in Budget("epochs", 1, 81), but {says}.')
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.unit, str) and self.unit):
@@ -165,7 +186,7 @@ class Reporter(Protocol):
         """Whether the trial should end now."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trial:
     """One configuration and its outcome: a record. A running one reports its values, and asks whether to go on.
 
@@ -194,6 +215,8 @@ class Trial:
             the outcome that no longer counts. See `Study.correct` and `Study.withdraw`.
         reports: the values that it has reported, by step, ascending: its learning curve. NaN for what is not finite.
         reporter: what it reports to; None for a record of a trial that does not run.
+        began: when its evaluation began, in seconds since 1970; None where that was not kept.
+        ended: when it ended.
     """
 
     id: int
@@ -212,6 +235,13 @@ class Trial:
     former: "tuple[Trial, ...]" = field(default=(), repr=False)
     reports: Mapping[float, float] = field(default_factory=dict, repr=False)
     reporter: Reporter | None = field(default=None, repr=False, compare=False)
+    began: float | None = field(default=None, repr=False, compare=False)
+    ended: float | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from `began` to `ended`; None where these were not kept."""
+        return None if self.began is None or self.ended is None else self.ended - self.began
 
     def report(self, value: Any, step: float) -> None:
         """Keeps the value at a step, such as the validation loss after an epoch: any number of them, by step.
@@ -246,6 +276,27 @@ class Trial:
                 "on the trial that `ask` gave or the objective got, or by study.report(trial, value, step)."
             )
         return self.reporter
+
+    def __repr__(self) -> str:
+        """Its id, its configuration, and its value or status."""
+        return f"Trial({self.id}, {self.params}, {self._result})"
+
+    def _repr_html_(self) -> str:
+        """A table of the configuration, for notebooks."""
+        return as_html(f"trial {self.id}: {self._result}", self.params.items())
+
+    @property
+    def _result(self) -> str:
+        """Its value, or its status and why it has none, in a few words."""
+        if self.values is not None and self.status is Status.COMPLETE:
+            shown = ", ".join(f"{value:.6g}" for value in self.values)
+            return f"value={shown}" if len(self.values) == 1 else f"values=({shown})"
+        return f"{self.status}: {self.reason:.100}" if self.reason else str(self.status)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("a trial", name, [*self.__dataclass_fields__, "traceback", "suspicious"])
 
     @property
     def suspicious(self) -> str | None:

@@ -1,6 +1,5 @@
 """`Evaluator`: trials to outcomes; in this process, one after the other, and with the times written to a file."""
 
-import json
 import os
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deepbore.data.outcome import Outcome
+from deepbore.data.times import span_line, write_times
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.validation import above, refusal, required, whole
@@ -21,10 +21,11 @@ INSIDE = ("deepbore", "lightning", "torch")  # packages whose lines do not help 
 
 
 class Finished(NamedTuple):
-    """A trial that has been evaluated, and what that gave."""
+    """A trial that has been evaluated, what that gave, and when it began and ended, where that is known."""
 
     trial: Trial
     outcome: Outcome
+    span: tuple[float, float] | None = None
 
 
 class Evaluator(ABC):
@@ -168,21 +169,19 @@ class SerialEvaluator(Evaluator):
 
 
 class Timed(Evaluator):
-    """A wrapper of another evaluator that writes a line for each finished trial: when it began and ended.
-
-        {"trial": 3, "began": 1763786712.25, "ended": 1763786719.5}
+    """A wrapper of another evaluator that says of each finished trial when it began and ended.
 
     Times are those of this process, in seconds since 1970: when a trial was handed to a free worker, and when it was
-    collected. `deepbore fit` keeps them beside the journal (journal.jsonl.times); the journal itself has none, so that
-    equal runs have equal journals. If the file can't be written, there is none.
+    collected. Runs have them by themselves, in `trial.began` and `trial.ended`, and beside the journal
+    (`deepbore.data.times`).
 
     Args:
         own: the evaluator.
-        path: the file; lines are appended.
+        path: a file to which a line is appended for each; None for none. If it can't be written, there is none.
     """
 
-    def __init__(self, own: Evaluator, path: str | os.PathLike[str]):
-        self.own, self.path = own, Path(path).absolute()
+    def __init__(self, own: Evaluator, path: str | os.PathLike[str] | None = None):
+        self.own, self.path = own, None if path is None else Path(path).absolute()
         self.workers = own.workers
         self._began: dict[int, float] = {}
         self._waiting: deque[int] = deque()  # submitted while no worker was free
@@ -198,12 +197,13 @@ class Timed(Evaluator):
         self.own.submit(trial)
 
     def collect(self) -> Sequence[Finished]:
-        finished = self.own.collect()
+        collected = self.own.collect()
         now = time.time()
-        spans = [(one.trial.id, self._began.pop(one.trial.id, now)) for one in finished]
+        finished = [one._replace(span=(self._began.pop(one.trial.id, now), now)) for one in collected]
         while self._waiting and len(self._began) < self.workers:
             self._began[self._waiting.popleft()] = now
-        self._keep(spans, now)
+        if self.path is not None and finished:
+            write_times(self.path, [span_line(one.trial.id, one.span) for one in finished if one.span is not None])
         return finished
 
     @property
@@ -230,16 +230,6 @@ class Timed(Evaluator):
         self._began.clear()
         self._waiting.clear()
         self.own.close()
-
-    def _keep(self, spans: list[tuple[int, float]], now: float) -> None:
-        lines = [json.dumps({"trial": row, "began": round(began, 3), "ended": round(now, 3)}) for row, began in spans]
-        if not lines:
-            return
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write("\n".join(lines) + "\n")
-        except OSError:  # the timeline is optional
-            return
 
 
 # --- warnings ---------------------------------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from deepbore.data.outcome import Outcome, as_number
 from deepbore.errors import MissingPackage, PointError, SettingError, SpaceError, ValueTypeError
 from deepbore.labels.threshold import Gamma, checked_gamma
 from deepbore.loop.state import as_seed
-from deepbore.space import Categorical, Condition, Integer, Params, Real, SearchSpace
+from deepbore.space import Categorical, Condition, Integer, Parameter, Params, Real, SearchSpace
 from deepbore.study import Study
 from deepbore.validation import whole
 
 try:
-    from optuna import Study as OptunaStudy
-    from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+    from optuna import Study as OptunaStudy, Trial as OptunaTrial, TrialPruned
+    from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
     from optuna.samplers import BaseSampler, RandomSampler
     from optuna.trial import FrozenTrial, TrialState
 except ImportError:
@@ -101,6 +101,153 @@ class SeenTrials:
 
     def _seen_levels(self, name: str, branches: Iterable[frozenset[str]]) -> set[float]:
         return set().union(*(self._branches[branch].get(name, set()) for branch in branches))
+
+
+# --- spaces, read and written ---------------------------------------------------------------------------------------
+
+
+def from_optuna(space: Mapping[str, BaseDistribution] | OptunaStudy) -> SearchSpace:
+    """The space of Optuna's distributions by name, or of a study: those of its finished trials.
+
+    Values are equal in both: `trial.params` of one can be enqueued in the other. The conditions of a study, which
+    Optuna does not declare, are inferred from which trials have which parameters (see `SeenTrials`).
+
+    Args:
+        space: name -> distribution; or a study with finished trials.
+
+    Raises:
+        SpaceError: naming it, for a distribution without counterpart, such as one of a single value, or one that
+            differs between trials.
+
+    Example:
+        >>> from_optuna({"lr": FloatDistribution(1e-5, 1e-1, log=True), "n": IntDistribution(8, 64, step=8)})
+        SearchSpace({'lr': Real(1e-05, 0.1, log=True), 'n': Integer(8, 64, step=8)})
+    """
+    if isinstance(space, Mapping):
+        return SearchSpace({name: same_parameter(name, each) for name, each in space.items()})
+    seen, named = SeenTrials(), dict[str, BaseDistribution]()
+    for trial in space.get_trials(deepcopy=False):
+        if trial.state.is_finished():
+            seen.add(trial)
+            named.update(trial.distributions)
+    if missing := sorted(named.keys() - seen.distributions.keys()):
+        raise SpaceError(
+            f"{missing} have no counterpart in deepbore: one value, or a range that differs between trials."
+        )
+    inferred = seen.space(seen.distributions)
+    return SearchSpace(
+        {
+            name: same_parameter(
+                name, seen.distributions[name], _translated(inferred.parameters[name], seen.distributions)
+            )
+            for name in named
+        }
+    )
+
+
+def _translated(inferred: Parameter, distributions: Distributions) -> list[Condition]:
+    """Conditions on levels of distributions as conditions on their values."""
+    return [
+        Condition(each.parent, [to_optuna(distributions[each.parent], level) for level in each.values])
+        for each in inferred.conditions
+    ]
+
+
+def same_parameter(name: str, distribution: BaseDistribution, when: Sequence[Condition] = ()) -> Parameter:
+    """The parameter of deepbore with the values of a distribution.
+
+    Raises:
+        SpaceError: naming it, for one without counterpart.
+    """
+    d = distribution
+    about: dict[str, Any] = {"when": list(when) or None}
+    try:
+        if isinstance(d, CategoricalDistribution):
+            return Categorical(d.choices, **about)
+        if isinstance(d, IntDistribution):
+            return Integer(d.low, d.high, log=d.log, step=None if d.step == 1 else d.step, **about)
+        return Real(d.low, d.high, log=d.log, step=d.step, **about)
+    except SpaceError as error:
+        raise SpaceError(f"{name!r} has no counterpart in deepbore: {error}") from None
+
+
+def to_distributions(space: SearchSpace) -> Distributions:
+    """Optuna's distributions of a space, by name, as for `create_trial` and `study.ask(fixed_distributions)`.
+
+    Choices that are objects have their names in them.
+
+    Raises:
+        SpaceError: naming it, for what Optuna's distributions can't say: conditions, constraints, fixed parameters and
+            parameters of your own type. `suggest` asks for conditional parameters where they are active.
+    """
+    conditional = [name for name, parameter in space.parameters.items() if parameter.conditions]
+    if conditional or space.is_restricted:
+        what = conditional or [str(each) for each in space.constraints] or list(space.fixed)
+        raise SpaceError(
+            f"Optuna's distributions have no conditions, constraints or fixed values, but the space has {what}. Call "
+            "deepbore.integrations.optuna.suggest(trial, space) in the objective."
+        )
+    return {name: distribution_of(name, parameter) for name, parameter in space.parameters.items()}
+
+
+def distribution_of(name: str, parameter: Parameter) -> BaseDistribution:
+    """Optuna's distribution with the values of a parameter. Raises SpaceError, naming it, for a type of your own."""
+    scale, step = parameter.scale, getattr(parameter, "step", None)
+    if scale is None and isinstance(names := getattr(parameter, "names", None), tuple):
+        return CategoricalDistribution(names)
+    if scale is None or parameter.kind not in ("real", "integer"):
+        raise SpaceError(f"{name!r}, a {type(parameter).__name__}, has no counterpart in Optuna.")
+    if parameter.kind == "integer":
+        return IntDistribution(int(scale.low), int(scale.high), log=scale.log, step=step or 1)
+    return FloatDistribution(scale.low, scale.high, log=scale.log, step=step)
+
+
+def suggest(trial: OptunaTrial, space: SearchSpace) -> Params:
+    """A configuration of a space, asked of a trial of Optuna: any of its samplers then works on spaces of deepbore.
+
+    Parameters are asked for where they are active; where a parameter is fixed, it is not asked for.
+
+    Args:
+        trial: the argument of an objective of Optuna.
+        space: of deepbore.
+
+    Raises:
+        TrialPruned: of Optuna, for a configuration that a constraint of the space forbids.
+        SpaceError: naming it, for a parameter without counterpart in Optuna.
+
+    Example:
+        >>> import optuna
+        >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+        >>> space = SearchSpace({"k": Integer(1, 3), "x": Real(0, 1, when={"k": ">= 2"})})
+        >>> study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        >>> study.optimize(lambda trial: suggest(trial, space).get("x", 1.0), n_trials=5)
+        >>> len(study.trials)
+        5
+    """
+    params: Params = {}
+    for name in space.parents_first:
+        parameter = space.parameters[name]
+        if name not in space.structure.without_unused({**params, name: parameter.decode(torch.zeros(1))[0]}):
+            continue
+        if name in space.fixed:
+            params[name] = space.fixed[name]
+        else:
+            params[name] = parameter.native(_asked(trial, name, distribution_of(name, parameter)))
+    params = {name: params[name] for name in space.names if name in params}
+    try:
+        space.encode([params])
+    except PointError as error:
+        raise TrialPruned(str(error)) from None
+    return params
+
+
+def _asked(trial: OptunaTrial, name: str, d: BaseDistribution) -> Any:
+    """The value that a trial has for a distribution."""
+    if isinstance(d, CategoricalDistribution):
+        return trial.suggest_categorical(name, d.choices)
+    if isinstance(d, IntDistribution):
+        return trial.suggest_int(name, d.low, d.high, step=d.step, log=d.log)
+    return trial.suggest_float(name, d.low, d.high, step=d.step, log=d.log)
 
 
 # --- one distribution as one parameter -------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Unpack
 
@@ -22,12 +24,14 @@ from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
 from deepbore.study.options import RunArguments
 from deepbore.validation import above, required, seconds, whole
+from deepbore.worker.reporting import Reporting
 from deepbore.worker.shared import (
     BEAT,
     DONE,
     HEARTBEAT,
     LOST,
     OUTCOME,
+    PRUNE,
     RETRIES,
     STUDY,
     TRIAL,
@@ -103,6 +107,7 @@ class StorageEvaluator(Evaluator):
         self._known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
         self._enqueued: dict[int, Params] = {}  # by users; not yet one of our trials
         self._watched: dict[int, tuple[Any, float]] = {}  # the last sign of life of those that run, and when it came
+        self._judged: dict[int, dict[float, float]] = {}  # reports that the pruner has seen
         self._every = HEARTBEAT  # of the latest worker that was seen
         self._waiting = self._running = self._wanted = 0
 
@@ -124,7 +129,8 @@ class StorageEvaluator(Evaluator):
                 f"the study {self.name!r} in this storage belongs to another run ({known}, {', '.join(directions)}). "
                 "Load the study from the journal of that run, or give another name."
             )
-        study.set_user_attr(STUDY, {"run": run, "parameters": list(self.study.space.names)})
+        prunes = self.study.state.judge is not None
+        study.set_user_attr(STUDY, {"run": run, "parameters": list(self.study.space.names), "prunes": prunes})
         study.set_user_attr(DONE, False)
         return int(patiently(self.storage.get_study_id_from_name, self.name))
 
@@ -204,6 +210,7 @@ class StorageEvaluator(Evaluator):
         finished = [trial for trial in own if trial.state.is_finished()]
         waiting = sum(trial.state == TrialState.WAITING for trial in own)
         self._set_wanted(waiting, running, finished)
+        self._judge(running)
         self._requeue_lost(running)
         self._enqueue([trial for trial in trials if trial.state == TrialState.WAITING])
         finished.sort(key=lambda each: (each.datetime_complete, each.number))
@@ -218,6 +225,19 @@ class StorageEvaluator(Evaluator):
         if not waiting:
             busy = {each.system_attrs.get(BEAT, {}).get("worker") for each in [*running, *finished]}
             self._wanted = max(self._wanted, 2 * min(taken, len(busy)))
+
+    def _judge(self, running: Iterable[FrozenTrial]) -> None:
+        """Has the pruner look at what running trials have reported, and tells the workers of those that should end."""
+        for trial in running:
+            identity, ours = trial._trial_id, self._links[trial._trial_id]
+            judge = ours.reporter.judge if isinstance(ours.reporter, Reporting) else None
+            reports = dict(sorted(trial.intermediate_values.items()))
+            if judge is None or PRUNE in trial.system_attrs or reports == self._judged.get(identity, {}):
+                continue
+            self._judged[identity] = reports
+            if judge(ours.id, reports):
+                with suppress(UpdateFinishedTrialError):
+                    patiently(self.storage.set_trial_system_attr, identity, PRUNE, True)
 
     def _requeue_lost(self, running: Iterable[FrozenTrial]) -> None:
         """Has trials wait again whose worker gives no sign of life any more, by this process's clock."""
@@ -278,6 +298,8 @@ def outcome_in(trial: FrozenTrial) -> Outcome:
         return outcome_of(trial.system_attrs[OUTCOME])
     if trial.state == TrialState.COMPLETE:
         return Outcome(list(trial.values))
+    if trial.state == TrialState.PRUNED:
+        return replace(Outcome.pruned(), reports=trial.intermediate_values)
     return Outcome.failure(trial.user_attrs.get("reason"))
 
 

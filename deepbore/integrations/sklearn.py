@@ -1,16 +1,21 @@
 """`DeepBoreSearchCV`: hyperparameter search for scikit-learn's estimators, in place of `RandomizedSearchCV`."""
 
+import math
 import numbers
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from deepbore.candidates.selection import largest_possible_batch
 from deepbore.errors import MissingPackage, SettingError
+from deepbore.loop.stopping import StopRule, as_rules
 from deepbore.space import SearchSpace
 from deepbore.study import Study
-from deepbore.validation import whole
+from deepbore.validation import above, seconds, whole
 
 try:
     from sklearn.base import BaseEstimator
@@ -27,16 +32,20 @@ class DeepBoreSearchCV(BaseSearchCV):
     """Cross-validated search by deepbore, with the interface of scikit-learn's own searches.
 
     `fit`, `predict`, `best_params_`, `best_estimator_`, `cv_results_`, `n_jobs` and pipelines (`"svc__C"`) are as
-    there; parameters may be conditional, and `study_` is the study. Choices are strings, numbers, booleans and None,
-    which a journal can keep; for others, such as steps of a pipeline or tuples, give the estimator a parameter that
-    names them. A configuration whose fits raise is a failed trial (with `error_score=np.nan`, the default); a batch in
-    which all fits raise has no rows in `cv_results_`.
+    there; parameters may be conditional, and `study_` is the study. Choices may be estimators, such as a step of a
+    pipeline, tuples, or any other objects, by name: `{"clf": Categorical({"svc": SVC(), "forest": forest})}`, and
+    `"clf__C"` is conditional on `{"clf": "svc"}`. A configuration whose fits raise is a failed trial (with
+    `error_score=np.nan`, the default); a batch in which all fits raise has no rows in `cv_results_`.
 
     Args:
         estimator: the estimator to tune.
-        space: parameter name -> `Real`, `Integer`, ...; or a `SearchSpace`.
+        space: parameter name -> `Real`, `Integer`, ...; or a `SearchSpace`. Its defaults are tried first.
         n_iter: number of configurations, >= 1.
         batch_size: configurations proposed at once, >= 1, and evaluated in parallel by `n_jobs`.
+        journal: file that keeps the search; None for none. A `fit` goes on where an earlier one with it has ended, and
+            counts its configurations: of these only the best is in `cv_results_`, cross-validated again.
+        timeout: seconds, or a `timedelta`, after which no further configuration is tried; None for no limit.
+        stop_when: `NoImprovement(trials=20)`, `TargetReached(score)`, or a list.
         random_state: seed of the search: an integer; None for a random one; or NumPy's `RandomState`, from which each
             `fit` draws a seed.
         scoring: this and the following as in scikit-learn's `RandomizedSearchCV`.
@@ -50,8 +59,8 @@ class DeepBoreSearchCV(BaseSearchCV):
         return_train_score: whether `cv_results_` has scores on the training data.
 
     Raises:
-        SettingError: from `fit`, for counts below 1, several scores without a `refit` that names one, or an invalid
-            `random_state`.
+        SettingError: from `fit`, for counts below 1, rules that need forecasts, several scores without a `refit` that
+            names one, or an invalid `random_state`.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -69,6 +78,9 @@ class DeepBoreSearchCV(BaseSearchCV):
         *,
         n_iter: int = 50,
         batch_size: int = 1,
+        journal: str | os.PathLike[str] | None = None,
+        timeout: float | timedelta | None = None,
+        stop_when: StopRule | Sequence[StopRule] = (),
         random_state: int | np.random.RandomState | None = 0,
         scoring: Any = None,
         n_jobs: int | None = None,
@@ -91,27 +103,51 @@ class DeepBoreSearchCV(BaseSearchCV):
             return_train_score=return_train_score,
         )
         self.space, self.n_iter, self.batch_size, self.random_state = space, n_iter, batch_size, random_state
+        self.journal, self.timeout, self.stop_when = journal, timeout, stop_when
 
     def _run_search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Results]) -> None:
         """Asks, cross-validates by scikit-learn, and tells; called by `fit`."""
         whole(1, n_iter=self.n_iter, batch_size=self.batch_size)
         if isinstance(self.scoring, (list, tuple, set, dict)):  # a function names its scores later
             self._check_refit()
-        space = self.space if isinstance(self.space, SearchSpace) else SearchSpace(self.space)
-        self.study_ = Study(space, direction="maximize", seed=_seed(self.random_state))
-        observations = self.study_.observations
-        while (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
-            trials = largest_possible_batch(self.study_.ask, min(self.batch_size, left))
+        above(0, timeout=seconds(self.timeout))
+        space, seed = SearchSpace.of(self.space), _seed(self.random_state)
+        self.study_ = Study(space, direction="maximize", seed=seed, journal=self.journal, if_exists="load")
+        try:
+            tried = self._tried(evaluate_candidates)
+            best = self.study_.best_trial
+            if best is not None and best.id not in tried:  # of an earlier `fit`
+                evaluate_candidates([best.params])
+        finally:
+            self.study_.close()
+
+    def _tried(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Results]) -> set[int]:
+        """Evaluates until the search ends; the ids of the trials in the results of scikit-learn."""
+        observations, tried = self.study_.observations, set[int]()
+        deadline = math.inf if self.timeout is None else monotonic() + float(seconds(self.timeout) or 0)
+        rules = as_rules(self.stop_when, self.study_.state)
+        if forecasting := [rule for rule in rules if type(rule).is_met is StopRule.is_met]:
+            raise SettingError(f"a search ends by its scores, but got {forecasting[0]}. Give NoImprovement(trials=20).")
+        waiting = self.study_.pending  # of an earlier `fit` that was cut off
+        while waiting or (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
+            if tried and (monotonic() >= deadline or any(rule.is_met(self.study_.state) for rule in rules)):
+                break
+            q = min(self.batch_size, len(waiting) or left)
+            trials = waiting[:q] or largest_possible_batch(self.study_.ask, q)
             if trials is None:
                 break
+            waiting = waiting[q:]
             try:
                 scores = self._scores(evaluate_candidates([trial.params for trial in trials]))
+                tried.update(trial.id for trial in trials)
             except ValueError as error:
-                if ALL_FAILED not in str(error) or (left <= len(trials) and self.study_.best_trial is None):
+                is_last = not waiting and self.n_iter <= len(observations)
+                if ALL_FAILED not in str(error) or (is_last and self.study_.best_trial is None):
                     raise
                 scores = np.full(len(trials), np.nan)
             for trial, score in zip(trials, scores[-len(trials) :], strict=True):
                 self.study_.tell(trial, score)
+        return tried
 
     def _scores(self, results: Results) -> np.ndarray:
         """The mean scores of all configurations so far, by the metric to maximise."""

@@ -2,11 +2,10 @@
 
 import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,19 +17,20 @@ from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome, Status, WrongReturn
-from deepbore.errors import ValueTypeError
+from deepbore.errors import SpaceExhausted, ValueTypeError
 from deepbore.loop.learning import learn
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
 from deepbore.loop.suspicious import name_suspicious
+from deepbore.space.encoding import OPEN
 from deepbore.strategies import Proposal, View
 from deepbore.strategies.confirming import confirming_points
 
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
 
-log = logging.getLogger(__name__)
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -59,8 +59,10 @@ class Engine:
 
         In ten or more real parameters the first point is the centre of the ranges: the expected squared distance to a
         uniform target is d/6 from a random point, and d/12 from the centre. With earlier tasks every other point,
-        starting with the first, is one that their models predict to be best.
+        starting with the first, is one that their models predict to be best. Strategies without models propose it.
         """
+        if not self.state.strategy.uses_models:
+            return self.state.strategy.propose(self.view(), q).points
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
             sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed)
@@ -110,6 +112,7 @@ class Engine:
             state.generator,
             self.ranks,
             has_earlier_tasks=state.has_earlier_tasks,
+            seed=state.seed,
         )
 
     def _learn_constraints(self, view: View) -> bool:
@@ -146,7 +149,8 @@ class Engine:
     @property
     def n_left(self) -> float:
         """The number of trials that can be asked for now: queued ones, promotions, and new configurations."""
-        return self._n_known + max(0, self.state.observations.n_left - self._n_new_in_queue)
+        left = min(self.state.observations.n_left, self.state.strategy.n_left(self.state.own))
+        return self._n_known + max(0, left - self._n_new_in_queue)
 
     def require_room(self, q: int) -> None:
         """Raises SpaceExhausted if a finite space has too few configurations for q trials."""
@@ -181,29 +185,66 @@ class Engine:
         space, queue = self.state.space, self.state.queue
         if not queue or math.isinf(space.cardinality):
             return 0
-        points = torch.stack(queue)
+        if not (whole := [each for each in queue if not is_open(each)]):
+            return len(queue)
+        points = torch.stack(whole)
         points = points[space.permitted(points) & torch.tensor(self.state.observations.unseen(points))]
-        return len(set(space.identify(points)))
+        return len(set(space.identify(points))) + len(queue) - len(whole)
 
     # --- reserving and recording -------------------------------------------------------------------------------------
 
-    def reserve(self, points: Tensor) -> list[int]:
+    def reserve(self, points: Tensor, promoted: Sequence[Promotion] = (), **left: list[Any]) -> list[int]:
         """Makes points (q x d) pending trials and returns their rows.
 
         The snapshot, which contains the points, is written first: after a crash the resumed run asks for the points
         that are missing in the journal.
+
+        Args:
+            points: q x d.
+            promoted: the promotions, if the points are promoted.
+            left: attributes of the state from then on: a queue without these points. An interrupt leaves both or none.
         """
         state, journal = self.state, self.state.observations.journal
         if journal is not None:
             journal.open()
-            save(state, points, journal)
-        return state.observations.reserve(points)
+            save(state, points, journal, promoted=promoted, **left)
+        return state.observations.reserve(
+            points,
+            [each.budget for each in promoted] or None,
+            [each.row for each in promoted] or None,
+            effect=lambda: vars(state).update(left),
+        )
+
+    def is_open(self, q: int) -> bool:
+        """Whether one of the first q points of the queue is still to be completed."""
+        return any(map(is_open, self.state.queue[:q]))
 
     def reserve_queued(self, q: int) -> list[int]:
-        """Makes up to q points of the queue pending trials and returns their rows."""
+        """Makes up to q points of the queue pending trials and returns their rows.
+
+        What a point leaves open is proposed, beside what is fixed, when those before it are pending.
+        """
         self.state.observations.complete_pending_write()  # of the latest enqueued point
-        with self._taken(self.state.queue, q) as points:
-            return self.reserve(torch.stack(points)) if points else []
+        rows: list[int] = []
+        while len(rows) < q and self.state.queue:
+            queue = self.state.queue
+            if is_open(queue[0]):
+                queue[0] = self._completed(queue[0])
+            whole = next((place for place, point in enumerate(queue) if is_open(point)), len(queue))
+            n = min(whole, q - len(rows))
+            rows += self.reserve(torch.stack(queue[:n]), queue=queue[n:])
+        return rows
+
+    def _completed(self, point: Tensor) -> Tensor:
+        """A point of the queue with a proposal for what it leaves open; a known one if all are known."""
+        state, observations = self.state, self.state.observations
+        space = observations.space.with_part(point)
+        with observations.holding(space):
+            try:
+                found = self.design(1) if state.n_missing else self.propose(1).points
+            except SpaceExhausted:
+                found = space.sample(1, state.generator)
+        return found[0].to(point.device)
 
     def reserve_promoted(self, q: int, of: int | None = None) -> list[int]:
         """Promotes up to q trials to a larger budget (see `deepbore.loop.promotions`), and returns their new rows.
@@ -216,34 +257,18 @@ class Engine:
         if self.state.observations.budget is None:
             return []
         self._drop_withdrawn_promotions()
-        if self.state.pending_promotions and of is None:  # no others: these depend on the results
-            with self._taken(self.state.pending_promotions, q) as promised:
-                return self._reserve_again([Promotion(*each) for each in promised])
+        waiting = self.state.pending_promotions
+        if waiting and of is None:  # no others: these depend on the results
+            return self._reserve_again([Promotion(*each) for each in waiting[:q]], pending_promotions=waiting[q:])
         return self._reserve_again(self._promotions.first(q, of))
 
-    @contextmanager
-    def _taken(self, waiting: list[T], q: int) -> Iterator[list[T]]:
-        """A context with the first q items of a queue removed, which are put back if it fails before reserving them."""
-        n, first = len(self.state.observations), waiting[:q]
-        del waiting[:q]
-        try:
-            yield first
-        except BaseException:
-            if len(self.state.observations) == n:
-                waiting[:0] = first
-            raise
-
-    def _reserve_again(self, chosen: list[Promotion]) -> list[int]:
-        """Makes promotions pending trials; the snapshot is written first, as in `reserve`."""
-        observations, journal = self.state.observations, self.state.observations.journal
+    def _reserve_again(self, chosen: list[Promotion], **left: list[Any]) -> list[int]:
+        """Makes promotions pending trials, as `reserve` does."""
         if not chosen:
             return []
-        rows = [each.row for each in chosen]
-        points = observations.points[torch.tensor(rows, device=observations.points.device)]
-        if journal is not None:
-            journal.open()
-            save(self.state, points, journal, promoted=chosen)
-        return observations.reserve(points, [each.budget for each in chosen], resume_from=rows)
+        points = self.state.observations.points
+        rows = torch.tensor([each.row for each in chosen], device=points.device)
+        return self.reserve(points[rows], chosen, **left)
 
     def record(self, trial: Trial, outcome: Outcome) -> Outcome:
         """Records the outcome of a pending trial; a wrong number of values is recorded as a failure.
@@ -267,6 +292,11 @@ class Engine:
     def still_pending(self, rows: list[int]) -> list[int]:
         """The rows that have no outcome yet."""
         return [row for row in rows if self.state.observations.status[row] == Status.PENDING]
+
+
+def is_open(point: Tensor) -> bool:
+    """Whether a point of the queue (d) is still to be completed."""
+    return bool((point == OPEN).any())
 
 
 def _outcome_of(trial: Trial) -> Outcome:
@@ -297,6 +327,8 @@ class TrialAllocator:
     def __init__(self, engine: Engine, device: torch.device):
         self.engine, self.state, self.device = engine, engine.state, device
         self._trainer: Trainer | None = None
+        self._asked_from: int | None = None  # rows from here on are of an `ask` that has not returned
+        self._before: tuple[int, dict[str, Any]] | None = None  # rows and state before a proposal, while it is made
 
     def ask(self, q: int) -> list[int]:
         """The rows of q >= 1 reserved trials: first those of an earlier call that failed, then queued ones.
@@ -305,45 +337,71 @@ class TrialAllocator:
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
         state = self.state
+        self.settle()
         state.unreturned = self.engine.still_pending(state.unreturned)  # some may have been told
         # before anything is reserved, so that a failure leaves no trial pending
         self.engine.require_room(q - len(state.unreturned))
-        for reserve in (self.engine.reserve_queued, self.engine.reserve_promoted, self._reserve_new):
-            n = len(state.observations)
+        for reserve in (self._reserve_queued, self.engine.reserve_promoted, self._reserve_new):
+            self._asked_from = len(state.observations)
             try:
                 reserve(max(0, q - len(state.unreturned)))
-            finally:  # also after an interrupt
-                state.unreturned += range(n, len(state.observations))
+            finally:
+                self.settle()
         rows, state.unreturned = state.unreturned[:q], state.unreturned[q:]
         return rows
 
-    def _reserve_new(self, q: int) -> None:
-        """Reserves q new points; if that fails, the state is restored, except for trials in the journal."""
-        state, n = self.state, len(self.state.observations)
-        if not q:
+    def settle(self) -> None:
+        """Ends an `ask` that has failed: its trials are for the next one, and what found none has changed nothing.
+
+        An interrupt may come upon this, too; so it is done again before anything else is done to the run.
+        """
+        state = self.state
+        n = len(state.observations)
+        if self._asked_from is not None:
+            state.unreturned = sorted({*state.unreturned, *range(self._asked_from, n)})
+            self._asked_from = None
+        if self._before is not None:
+            rows, before = self._before
+            if rows == n:
+                state.load_state_dict(before)
+            self._before = None
+
+    def _reserve_queued(self, q: int) -> None:
+        """Reserves points of the queue; models are trained before, if there is anything to complete."""
+        if self.state.n_missing or not self.engine.is_open(q):
+            self.engine.reserve_queued(q)
             return
+        self._remember()
+        self._after_learning(lambda: self.engine.reserve_queued(q))
+
+    def _reserve_new(self, q: int) -> None:
+        """Reserves q new points."""
+        if q:
+            self._remember()
+            self.engine.reserve(self._points(q))
+
+    def _remember(self) -> None:
+        """Keeps the state of the run, for `settle`."""
+        state = self.state
         if not state.n_missing:
             state.bind()  # before the copy, since binding cannot be undone
-        before = deepcopy(state.state_dict())
-        try:
-            self.engine.reserve(self._points(q))
-        except BaseException:
-            if len(state.observations) == n:
-                state.load_state_dict(before)
-            raise
+        self._before = len(state.observations), deepcopy(state.state_dict())
 
     def _points(self, q: int) -> Tensor:
         state = self.state
-        if state.n_missing:
-            return self.engine.design(q)
+        return self.engine.design(q) if state.n_missing else self._after_learning(lambda: self.engine.propose(q).points)
+
+    def _after_learning(self, find: Callable[[], T]) -> T:
+        """What a function finds with the models trained on all trials."""
+        state = self.state
         epochs, state.warmup_epochs = 1 + state.warmup_epochs, 0
         if all(model.closed_form for model in state.models):
             learn(state.models, state.data, epochs, self.device)
-            return self.engine.propose(q).points
+            return find()
         from deepbore.loop.lightning import new_trainer, run_and_then  # takes seconds
 
         self._trainer, trainer = None, self._trainer or new_trainer(self.device)
         with state.data.learned_by(self.engine.ranks):
-            points = run_and_then(trainer, state.module, state.data, epochs, lambda: self.engine.propose(q).points)
+            found = run_and_then(trainer, state.module, state.data, epochs, find)
         self._trainer = trainer  # a trainer that was interrupted is not used again
-        return points
+        return found

@@ -6,7 +6,7 @@ from dataclasses import replace
 from deepbore.data.outcome import LostWorker, Mistake, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import ObjectiveError
-from deepbore.evaluators import Evaluator
+from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.base import Finished, warn
 from deepbore.evaluators.ranks import SharedEvaluator
 from deepbore.loop.engine import Engine
@@ -18,7 +18,7 @@ from deepbore.worker.reporting import Reporting
 
 def mistake_in(one: Finished, space: SearchSpace) -> str:
     """The complaint about a mistake in the program that an evaluation has met; empty for other outcomes."""
-    trial, outcome = one
+    trial, outcome = one.trial, one.outcome
     if not isinstance(outcome, Mistake):
         return ""
     stays = (
@@ -64,7 +64,8 @@ class TrialRunner:
         state = engine.state
         pending = set(state.observations.pending_rows.tolist())
         self._asked = pending.difference(state.interrupted, state.unreturned)  # evaluated by the user
-        self.evaluator = SharedEvaluator(evaluator, engine.ranks) if engine.ranks.world > 1 else evaluator
+        timed = evaluator if isinstance(evaluator, Timed) else Timed(evaluator)
+        self.evaluator = SharedEvaluator(timed, engine.ranks) if engine.ranks.world > 1 else timed
 
     @property
     def room(self) -> int:
@@ -111,7 +112,11 @@ class TrialRunner:
         known = [one for one in collected if not (interrupted and isinstance(one.outcome, LostWorker))]
         complaints = [mistake_in(one, self.engine.state.space) for one in known]
         finished = [one for one, complaint in zip(known, complaints, strict=True) if not complaint]
-        recorded = [(trial, self.engine.record(trial, with_reports(trial, outcome))) for trial, outcome in finished]
+        recorded = []
+        for trial, outcome, span in finished:
+            recorded.append((trial, self.engine.record(trial, with_reports(trial, outcome))))
+            if span is not None:
+                self.engine.state.observations.note_times(trial.id, *span)
         for trial, outcome in recorded:  # all of them before any listener
             if outcome.has_failed and self.engine.ranks.is_first:
                 warn(f"trial {trial.id} failed with {trial.params}: {outcome.reason}")

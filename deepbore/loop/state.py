@@ -4,6 +4,7 @@ import hashlib
 import io
 import logging
 import pickle
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from copy import Error as CopyError, deepcopy
@@ -29,6 +30,7 @@ from deepbore.loop.metrics import Metrics
 from deepbore.loop.promotions import Promotion
 from deepbore.loop.recipe import Recipe
 from deepbore.space import SearchSpace
+from deepbore.space.encoding import OPEN
 from deepbore.strategies import Strategy
 from deepbore.strategies.defaults import state_of_0_2
 from deepbore.worker.reporting import LocalJudge
@@ -53,7 +55,7 @@ class RunState:
         recipe: the components of the run.
         seed: the seed of all random numbers.
         generator: the random numbers of the run, shared with the classifier.
-        queue: points (d) to ask for before any others.
+        queue: points (d) to ask for before any others; OPEN where the strategy is to complete them.
         unreturned: reserved rows that `ask` has not returned yet.
         interrupted: rows left pending by an interrupted run, to evaluate first.
         pending_promotions: rows and budgets of promotions lost in a crash, to ask for first.
@@ -136,7 +138,9 @@ class RunState:
 
     @property
     def n_missing(self) -> int:
-        """The number of trials of the initial design that are still missing."""
+        """The number of trials of the initial design that are still missing: all, for strategies without models."""
+        if not self.strategy.uses_models:
+            return sys.maxsize
         return max(0, self.recipe.n_initial - self.n_begun)
 
     @property
@@ -165,16 +169,26 @@ class RunState:
         self.seed = as_seed(seed)
         self.generator.manual_seed(self.seed)
 
-    def enqueue(self, point: Tensor) -> None:
-        """Queues a point (d) for the next ask. The journal is written first, so an interrupt cannot separate them."""
+    def enqueue(self, params: Mapping[str, Any]) -> None:
+        """Queues a configuration, or a part of one, for the next ask.
+
+        The journal is written first, so an interrupt cannot separate them.
+
+        Raises:
+            PointError: for a configuration outside the space.
+        """
         self.observations.complete_pending_write()
-        params = self.space.decode(point[None])
-        queue = [*self.queue, self.space.encode(params)[0]]  # with the precision of the journal
+        point = self.space.encode_part(params)
+        params = self.space.encoding.without_gaps(params)
+        columns = {name: column for column, name in enumerate(self.space.names) if name in params}
+        parameters = self.space.parameters
+        kept = {name: parameters[name].decode_plain(point[[column]])[0] for name, column in columns.items()}
+        queue = [*self.queue, self.space.encode_part(kept)]  # with the precision of the journal
 
         def effect() -> None:
             self.queue = queue
 
-        self.observations.commit([journal_format.enqueued(params[0])], effect)
+        self.observations.commit([journal_format.enqueued(kept)], effect)
 
     @property
     def is_bound(self) -> bool:
@@ -222,6 +236,7 @@ class RunState:
             "recipe": self.recipe.described,
             **({} if self.observations.budget is None else {"budget": self.observations.budget.to_dict()}),
             **({"preferences": True} if self.observations.by_preference else {}),
+            **({"objectives": list(self.observations.objectives)} if self.observations.objectives else {}),
         }
 
     def state_dict(self) -> dict[str, Any]:
@@ -296,7 +311,9 @@ def snapshot_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.ckpt")
 
 
-def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequence[Promotion] = ()) -> None:
+def save(
+    state: RunState, points: Tensor, journal: Journal, *, promoted: Sequence[Promotion] = (), **left: list[Any]
+) -> None:
     """Writes the snapshot of a journal, replacing the previous one atomically.
 
     It is written after points are chosen, and before the journal contains them: after a crash at most these points are
@@ -307,6 +324,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequenc
         points: the chosen points, q x d.
         journal: the open journal.
         promoted: the promotions, if the points are promoted.
+        left: what differs in the state when the points are in the journal: a queue without them.
 
     Raises:
         JournalError: if it can't be written, or the existing file is not a snapshot.
@@ -315,7 +333,7 @@ def save(state: RunState, points: Tensor, journal: Journal, *, promoted: Sequenc
     _refuse_foreign(path)
     kept: dict[str, Any] = {"run": journal.run_id, "recipe": state.recipe.described, "points": points.cpu()}
     kept |= {"promoted": [tuple(each) for each in promoted]} if promoted else {}
-    payload = _pickled({**kept, "state": state.state_dict()})
+    payload = _pickled({**kept, "state": {**state.state_dict(), **left}})
     replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
 
 
@@ -441,10 +459,10 @@ def _check_size(kept: Any) -> None:
 
 
 def without(queue: Sequence[Tensor], points: Sequence[Tensor]) -> list[Tensor]:
-    """A queue without some points, each removed once."""
+    """A queue without some points, completed since or not, each removed once."""
     left = list(queue)
     for point in points:
-        at = next((place for place, each in enumerate(left) if each.equal(point)), None)
+        at = next((place for place, each in enumerate(left) if bool(((each == point) | (each == OPEN)).all())), None)
         if at is not None:
             del left[at]
     return left

@@ -57,7 +57,7 @@ class DeclaredScale:
             step = declared.get("step") or (1 if declared.get("type") == "integer" else 0)
             return cls(float(low), float(high), declared.get("log") is True and low > 0, step=float(step))
         given = declared.get("choices")
-        if isinstance(given, list) and given:
+        if isinstance(given, list | dict) and given:
             return cls(choices=tuple(given))
         return cls(choices=tuple(sorted({str(value) for value in seen})) or ("",))
 

@@ -1,6 +1,7 @@
 """What charts are drawn of: a study, or the record of its journal; and which of many trials are shown."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,8 @@ def require_study(study: Any) -> None:
 def record_of(study: "Study") -> Record:
     """The record of a study, as its journal would give it."""
     observations = study.observations
-    return Record(study.state.header(), observations.directions, list(study.trials), observations.n_asked)
+    trials = [replace(trial, params=study.space.plain(trial.params)) for trial in study.trials]
+    return Record(study.state.header(), observations.directions, trials, observations.n_asked)
 
 
 def names_of_values(record: Record) -> list[str]:

@@ -78,6 +78,11 @@ class Conditions:
         """The columns that a column depends on, without duplicates."""
         return tuple(dict.fromkeys(rule.parent for rule in self.rules.get(column, ())))
 
+    def descendants(self, column: int) -> set[int]:
+        """The columns that depend on a column, directly or not."""
+        children = self.children.get(column, [])
+        return set(children).union(*map(self.descendants, children))
+
     def parents_first(self, late: Callable[[int], Any] | None = None) -> list[int]:
         """All columns in depth-first order, each after its parents.
 
@@ -253,7 +258,7 @@ def _compared(parent: Parameter, sign: str, text: str) -> list[Span]:
         return _between(parent, sign, bound) if parent.is_continuous else _among(parent, sign, bound)
     if parent.levels is None:
         raise SpaceError(f"'{sign} {text}' needs a parent whose values are numbers")
-    natives = parent.decode(parent.from_level(torch.arange(parent.levels, dtype=torch.float64)))
+    natives = parent.decode_plain(parent.from_level(torch.arange(parent.levels, dtype=torch.float64)))
     if all(isinstance(native, (int, float)) and not isinstance(native, bool) for native in natives):
         bound = _number(text)
         return _spans([level for level, native in enumerate(natives) if OPERATORS[sign](native, bound)])
@@ -281,7 +286,7 @@ def _among(parent: Parameter, sign: str, bound: float) -> list[Span]:
     count = parent.levels or 0
 
     def native(level: int) -> float:
-        (value,) = parent.decode(parent.from_level(torch.tensor([level], dtype=torch.float64)))
+        (value,) = parent.decode_plain(parent.from_level(torch.tensor([level], dtype=torch.float64)))
         return float(value)
 
     left, right = (search(range(count), bound, key=native) for search in (bisect_left, bisect_right))

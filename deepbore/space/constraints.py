@@ -38,7 +38,7 @@ class Constraint(ABC):
         """Whether configurations fulfil it (n booleans).
 
         Args:
-            natives: name -> native values (n) of its parameters; arbitrary where a parameter is inactive.
+            natives: name -> values (n) of its parameters, names of choices; arbitrary where a parameter is inactive.
             active: name -> whether the parameter is active (n booleans).
 
         Raises:
@@ -105,7 +105,7 @@ class FunctionConstraint(Constraint):
     """A function of the configuration, which contains active parameters only."""
 
     def __init__(self, function: Callable[[dict[str, Any]], bool], parameters: Mapping[str, Parameter]):
-        self.function, self.names = function, tuple(parameters)
+        self.function, self.names, self._parameters = function, tuple(parameters), parameters
 
     def __str__(self) -> str:
         name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
@@ -123,7 +123,8 @@ class FunctionConstraint(Constraint):
         n = len(active[self.names[0]])
         found = np.empty(n, dtype=bool)
         for row in range(n):
-            found[row] = self._call({name: natives[name][row] for name in self.names if active[name][row]})
+            on = [name for name in self.names if active[name][row]]
+            found[row] = self._call({name: self._parameters[name].native(natives[name][row]) for name in on})
         return found
 
     def _call(self, params: dict[str, Any]) -> bool:
@@ -227,8 +228,8 @@ class Constraints:
         return met
 
     def natives(self, column: int, entries: Tensor) -> np.ndarray:
-        """Native values for `Constraint.holds` of entries of a column (n): as numbers if all constraints take them."""
-        natives = self.structure.of_column[column].decode(entries)
+        """Values for `Constraint.holds` of entries of a column (n): as numbers if all constraints take them."""
+        natives = self.structure.of_column[column].decode_plain(entries)
         return np.array(natives) if column in self._array_columns and natives else as_objects(natives)
 
     def hold(self, points: Tensor) -> Tensor:

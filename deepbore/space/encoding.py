@@ -15,6 +15,7 @@ from deepbore.space.parameters.choice import is_missing
 from deepbore.space.structure import SpaceStructure
 
 Params = dict[str, Any]
+OPEN = -1.0  # entry of a point whose parameter is still to be proposed
 
 
 class Encoding:
@@ -36,9 +37,9 @@ class Encoding:
         for params in configurations:
             if not isinstance(params, Mapping):
                 raise PointError(f"a configuration must map names to values, but got {params!r}. Give a list of dicts.")
-            self._check_names(params)
+            self.check_names(params)
         if self.structure.is_conditional:
-            configurations = [self._without_gaps(params) for params in configurations]
+            configurations = [self.without_gaps(params) for params in configurations]
         points = np.zeros((len(configurations), len(self.structure.names)))
         given = np.zeros(points.shape, dtype=bool)
         for column, (name, parameter) in enumerate(self.structure.parameters.items()):
@@ -51,6 +52,27 @@ class Encoding:
         self._check_active(configurations, given, torch.from_numpy(points))
         return self._permitted(torch.from_numpy(points))
 
+    def encode_part(self, params: Mapping[str, Any]) -> Tensor:
+        """A configuration, or a part of one -> a point (d), OPEN where parameters are missing.
+
+        See `SearchSpace.encode_part`.
+        """
+        structure = self.structure
+        point = torch.zeros(len(structure.names), dtype=torch.float64)
+        params = self.without_gaps(params)
+        levels: dict[int, float] = {}
+        for column in structure.conditions.order:
+            name, parameter = structure.names[column], structure.of_column[column]
+            may_be = structure.conditions.is_possible(column, levels)
+            if name in params:
+                if not may_be:
+                    raise PointError(f"inactive parameters must be left out, but {name!r} stands in {dict(params)}.")
+                point[column] = float(_encoded(name, parameter, [params[name]])[0])
+                levels[column] = float(structure.conditions.level(column, point[[column]])[0])
+            elif may_be:
+                point[column] = OPEN
+        return point
+
     def decode(self, points: Tensor) -> list[Params]:
         """Points (n x d) -> configurations (n dicts); see `SearchSpace.decode`."""
         natives = [p.decode(points[:, column]) for column, p in enumerate(self.structure.of_column)]
@@ -59,11 +81,12 @@ class Encoding:
             return [dict(row) for row in rows]
         return [dict(compress(row, on)) for row, on in zip(rows, self.structure.active(points).tolist(), strict=True)]
 
-    def _check_names(self, names: Iterable[Any]) -> None:
+    def check_names(self, names: Iterable[Any]) -> None:
+        """Raises PointError for a name that no parameter has."""
         if unknown := [name for name in names if name not in self.structure.parameters]:
             raise PointError(f"parameters must be among {self.structure.names}, but got {unknown}.")
 
-    def _without_gaps(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def without_gaps(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """A configuration without None and NaN, by which a row of a table marks inactive parameters.
 
         They are kept for parameters that are always active, or have None among their choices.
@@ -72,7 +95,8 @@ class Encoding:
         def is_gap(name: str, value: Any) -> bool:
             parameter = self.structure.parameters[name]
             is_nothing = value is None or is_missing(value)
-            return is_nothing and bool(parameter.conditions) and None not in getattr(parameter, "choices", ())
+            has_none = any(choice is None for choice in getattr(parameter, "choices", ()))
+            return is_nothing and bool(parameter.conditions) and not has_none
 
         return {name: value for name, value in params.items() if not is_gap(name, value)}
 
@@ -116,11 +140,11 @@ class Encoding:
         return self._permitted(points)
 
     def decode_columns(self, points: Tensor) -> dict[str, list[Any]]:
-        """Points (n x d) -> columns of native values; see `SearchSpace.decode_columns`."""
+        """Points (n x d) -> columns of values as tables have them; see `SearchSpace.decode_columns`."""
         active = self.structure.active(points)
         columns = {}
         for column, (name, parameter) in enumerate(self.structure.parameters.items()):
-            natives, on = parameter.decode(points[:, column]), active[:, column]
+            natives, on = parameter.decode_plain(points[:, column]), active[:, column]
             if not bool(on.all()):
                 natives = [native if each else None for native, each in zip(natives, on.tolist(), strict=True)]
             columns[name] = natives
@@ -129,7 +153,7 @@ class Encoding:
     def _length(self, columns: Mapping[str, Sequence[Any]]) -> int:
         """Number of rows. Raises PointError unless every parameter has a column, all of one length."""
         names = self.structure.names
-        self._check_names(columns)
+        self.check_names(columns)
         if missing := [name for name in names if name not in columns]:
             raise PointError(f"every parameter needs a column, but {missing} are missing.")
         for name in names:

@@ -281,7 +281,7 @@ def _choices(parameter: Parameter) -> list[Any]:
     """Choices of a parameter; empty for a numeric one."""
     if parameter.is_numeric or parameter.levels is None:
         return []
-    return parameter.decode(parameter.from_level(torch.arange(parameter.levels, dtype=torch.float64)))
+    return parameter.decode_plain(parameter.from_level(torch.arange(parameter.levels, dtype=torch.float64)))
 
 
 def _kind_of(value: Any) -> str:

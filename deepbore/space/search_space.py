@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor
 
-from deepbore.errors import ShapeError, SpaceError
+from deepbore.errors import PointError, ShapeError, SpaceError
+from deepbore.space.annotations import parameters_of
 from deepbore.space.constraints import Constraint, Constraints, Given
-from deepbore.space.encoding import Encoding, Params
+from deepbore.space.encoding import OPEN, Encoding, Params
 from deepbore.space.enumeration import Enumeration
 from deepbore.space.features import Features
 from deepbore.space.parameters import Parameter
+from deepbore.space.parameters.base import UNSET
 from deepbore.space.sampling import Sampler
 from deepbore.space.structure import SpaceStructure, free_name, read_declaration
+from deepbore.text import as_html
 
 FORMER_NAMES = {"released": "without_fixed", "stand_still": "apply_fixed", "is_wide": "is_high_dimensional"}
 
@@ -34,6 +37,7 @@ class SearchSpace:
         parameters: name -> parameter, or pairs of them, in the order of a point's columns.
         constraints: expressions over names of parameters (arithmetic, comparisons, `in`, and, or, not), and functions
             configuration -> True or False, which must all hold. A journal keeps expressions, and names of functions.
+            In expressions, as in conditions, choices that are objects have their names.
         fixed: name -> value of fixed parameters, where they are active; see `with_fixed`.
 
     Attributes:
@@ -90,6 +94,17 @@ class SearchSpace:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # immutable
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The declaration alone: what is cached is found again."""
+        return _made_again, (type(self), dict(self.parameters), list(self.constraints), self.fixed)
+
+    def _repr_html_(self) -> str:
+        """A table of the parameters, for notebooks."""
+        rows = [[name, repr(parameter)] for name, parameter in self.parameters.items()]
+        rows += [["constraint", str(each)] for each in self.constraints]
+        rows += [["fixed", f"{name} = {self.parameters[name].plain(value)}"] for name, value in self.fixed.items()]
+        return as_html(f"search space of {len(self)} parameters", rows)
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -102,6 +117,66 @@ class SearchSpace:
             return getattr(self, FORMER_NAMES[name])
 
     # --- declaration -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, space: "SearchSpace | Mapping[str, Parameter]") -> "SearchSpace":
+        """A space as it is, or of a plain dict of parameters.
+
+        Raises:
+            SpaceError: for anything else.
+        """
+        if isinstance(space, SearchSpace):
+            return space
+        if not isinstance(space, Mapping):
+            raise SpaceError(
+                'a space is a SearchSpace, or a dict of parameters, as in {"lr": Real(1e-5, 1e-1, log=True)}, but got '
+                f"{space!r:.100}."
+            )
+        return cls(space)
+
+    @classmethod
+    def from_annotations(cls, annotated: Any, **parameters: Parameter) -> "SearchSpace":
+        """The space of a dataclass, a pydantic model, a function, or any class with annotations.
+
+        A field is a parameter where its annotation says which values there are; its default is tried first
+        (`SearchSpace.default`). Other fields, which a program sets by itself, are left out if they have a default.
+
+        | annotation | parameter |
+        |---|---|
+        | `Annotated[float, Real(1e-5, 1e-1, log=True)]` | the one that stands there |
+        | `Literal["sgd", "adam"]`, `bool`, an enum | `Categorical` of these values |
+        | `Annotated[float, Field(ge=0, le=1)]`, as in pydantic | `Real`, or for int `Integer`, between the bounds |
+
+        Args:
+            annotated: a class or an instance, whose values are then the defaults; or a function.
+            parameters: name -> parameter, of fields whose annotations do not say enough, or say otherwise.
+
+        Raises:
+            SpaceError: naming each field without default that gives no parameter, or if there is no parameter.
+
+        Example:
+            >>> from dataclasses import dataclass
+            >>> from typing import Annotated, Literal
+            >>> from deepbore import Real
+            >>> @dataclass
+            ... class Settings:
+            ...     lr: Annotated[float, Real(1e-5, 1e-1, log=True)] = 1e-3
+            ...     optimizer: Literal["sgd", "adam"] = "adam"
+            ...     log_every: int = 50
+            >>> space = SearchSpace.from_annotations(Settings)
+            >>> space.names, space.default
+            (['lr', 'optimizer'], {'lr': 0.001, 'optimizer': 'adam'})
+        """
+        return cls(parameters_of(annotated, parameters))
+
+    @property
+    def default(self) -> dict[str, Any]:
+        """Name -> value of the parameters that have a default and may be active with the others; see `Real`, ...
+
+        A new study tries it first; what it leaves open is proposed.
+        """
+        given = {name: p.default for name, p in self.parameters.items() if p.default is not UNSET}
+        return self.structure.without_unused(given)
 
     @property
     def constraints(self) -> list[Constraint]:
@@ -254,8 +329,46 @@ class SearchSpace:
         self.check_points(points)
         return self.encoding.decode(points.detach().cpu())
 
+    def plain(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration, or a part of one, as journals and tables have it: choices that are objects by name."""
+        return {name: self.parameters[name].plain(value) for name, value in params.items()}
+
+    def encode_part(self, params: Mapping[str, Any]) -> Tensor:
+        """A configuration, or a part of one -> a point (d) that is OPEN, -1, where parameters are missing.
+
+        Raises:
+            PointError: for an unknown parameter, one that can't be active beside the others, a value outside its
+                parameter, or values that constraints forbid.
+        """
+        if not isinstance(params, Mapping):
+            raise PointError(f"a configuration must map names to values, but got {params!r:.100}. Give a dict.")
+        self.encoding.check_names(params)
+        point = self.encoding.encode_part(params)
+        if (point != OPEN).all():
+            return self.encode([params])[0]
+        try:
+            self.with_part(point)
+        except SpaceError as error:
+            raise PointError(f"{dict(params)} can't be completed: {error}") from None
+        return point
+
+    def with_part(self, point: Tensor) -> "SearchSpace":
+        """The same space, where the parameters of a point of `encode_part` (d) are fixed, too."""
+        known = {name: column for column, name in enumerate(self.names) if point[column] != OPEN}
+        values = {name: self.parameters[name].decode(point[[column]].cpu())[0] for name, column in known.items()}
+        return self.with_fixed(self.structure.without_unused({**self.fixed, **values}))
+
+    def check_known(self) -> None:
+        """Raises SpaceError for choices of which a journal has kept the names alone."""
+        for name, parameter in self.parameters.items():
+            if not getattr(parameter, "are_known", True):
+                raise SpaceError(
+                    f"the choices of {name!r} are objects of which a journal keeps the names alone: the run can be "
+                    "read, but not resumed. Give the space again: Study.load(journal, space=SearchSpace({...}))."
+                )
+
     def decode_columns(self, points: Tensor) -> dict[str, list[Any]]:
-        """Points (n x d) -> columns of native values (name -> n values), None where a parameter is inactive."""
+        """Points (n x d) -> columns (name -> n values), None where a parameter is inactive; objects by name."""
         self.check_points(points)
         return self.encoding.decode_columns(points.detach().cpu())
 
@@ -373,3 +486,7 @@ class SearchSpace:
     def features(self) -> Features:
         """A new first layer for a network on this space: points (n x d) -> features (n x e)."""
         return Features(self.structure)
+
+
+def _made_again(cls: type[SearchSpace], parameters: Any, constraints: Any, fixed: Any) -> SearchSpace:
+    return cls(parameters, constraints=constraints, fixed=fixed)

@@ -12,6 +12,7 @@ from torch import Tensor
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.conditions import Conditions
 from deepbore.space.parameters import Parameter, parameter_from_dict
+from deepbore.space.parameters.base import UNSET
 
 HIGH = 10  # number of real parameters from which a space is high-dimensional, see docs/ablation.md
 
@@ -157,6 +158,17 @@ class SpaceStructure:
             for column, entry in self.fixed_entries.items()
         }
 
+    def without_unused(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of some parameters' values that may be active beside the others (name -> value)."""
+        levels: dict[int, float] = {}
+        kept = {}
+        for column in self.conditions.order:
+            if (name := self.names[column]) in params and self.conditions.is_possible(column, levels):
+                entry = self.of_column[column].encode([params[name]])
+                levels[column] = float(self.conditions.level(column, entry)[0])
+                kept[name] = params[name]
+        return {name: kept[name] for name in params if name in kept}
+
     def is_unbounded(self, column: int) -> bool:
         """Whether a column has infinitely many values: it is continuous and not fixed."""
         return self.of_column[column].is_continuous and column not in self.fixed_entries
@@ -246,6 +258,10 @@ def _checked_parameters(given: Any) -> dict[str, Parameter]:
         if not isinstance(parameter, Parameter):
             kinds = "Real, Integer, Ordinal or Categorical"
             raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.")
+        try:
+            parameter.encode([parameter.default] if parameter.default is not UNSET else [])
+        except PointError as error:
+            raise SpaceError(f"the default of {name!r}: {error}") from None
     if len(dict(pairs)) < len(pairs):
         names = [name for name, _ in pairs]
         twice = sorted({name for name in names if names.count(name) > 1})

@@ -4,14 +4,18 @@ from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
 from deepbore.strategies.near_best import NearBest
 from deepbore.strategies.neglected import NeglectedChoices
 from deepbore.strategies.other_branches import OtherBranches
+from deepbore.strategies.sampling import GridSampling, RandomSampling, SobolSampling
 from deepbore.strategies.turns import Turns
 
 __all__ = [
+    "GridSampling",
     "ModelStrategy",
     "NearBest",
     "NeglectedChoices",
     "OtherBranches",
     "Proposal",
+    "RandomSampling",
+    "SobolSampling",
     "Strategy",
     "Turns",
     "View",

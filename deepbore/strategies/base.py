@@ -1,6 +1,7 @@
 """`Strategy`: learning from labelled observations and proposing points; `ModelStrategy`: one model."""
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ class View:
         has_earlier_tasks: whether there are trials of earlier tasks.
         first: in a `Turns`, its first strategy, whose acquisition and search the others use; else None.
         chosen: points (k x d) already selected for the same batch.
+        seed: of the run.
     """
 
     observations: Observations
@@ -52,6 +54,7 @@ class View:
     has_earlier_tasks: bool = False
     first: "ModelStrategy | None" = None
     chosen: Tensor | None = None
+    seed: int = 0
 
     @property
     def space(self) -> SearchSpace:
@@ -130,10 +133,16 @@ class Strategy(Component, ABC):
             ...
     """
 
+    uses_models: bool = True  # whether the run trains the models before a proposal
+
     @property
     def models(self) -> tuple[Classifier, ...]:
         """The classifiers that the run trains; the first one is `Study.classifier`."""
         return ()
+
+    def n_left(self, observations: Observations) -> float:
+        """How many new configurations it can still propose, where that is fewer than the space has."""
+        return math.inf
 
     def check(self, space: SearchSpace, labels: Labelling) -> None:
         """Raises SettingError unless it works in this space and with these labels."""

@@ -15,16 +15,18 @@ from deepbore.strategies.other_branches import OtherBranches
 from deepbore.strategies.turns import Turns
 
 
-def default_classifier(objectives: int, labels: Labelling | None) -> Classifier:
+def default_classifier(objectives: int, labels: Labelling | None, noisy: bool = False) -> Classifier:
     """The default classifier: `KernelPLS`, one for each column if labels grade a front.
 
     Args:
         objectives: k.
         labels: the given labels; None for the default.
+        noisy: whether values are known to be noisy.
     """
     if objectives > 1 if labels is None else labels.grades_front:
-        return PerColumn(KernelPLS(alike=False), objectives if labels is None else labels.outputs)
-    return KernelPLS()
+        model = KernelPLS(alike=False, noisy=True) if noisy else KernelPLS(alike=False)
+        return PerColumn(model, objectives if labels is None else labels.outputs)
+    return KernelPLS(noisy=True) if noisy else KernelPLS()
 
 
 def default_strategy(

@@ -3,20 +3,23 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from deepbore.classifiers.kernel.kernels import prior_of
 from deepbore.classifiers.kernel.least_squares import ROWS, KernelPLS
 from deepbore.classifiers.kernel.posterior import KernelPosterior
 from deepbore.labels.threshold import ThresholdFamily
 from deepbore.space import SearchSpace
-from deepbore.strategies.base import View
-from deepbore.strategies.subset import CONSIDERED, Subset, SubsetStrategy, considered_rows, graded_alone
+from deepbore.strategies.base import Proposal, View
+from deepbore.strategies.subset import CONSIDERED, Subset, SubsetStrategy, considered_rows, graded_beside
 
 SHARE = 0.8  # of an equal share of the trials among the values of a choice, which is enough
 BRANCH, LEVEL = 4.0, 0.5  # trials for each unit of ln n that are enough, for a value with parameters of its own or none
+OWN_DEVIATION = 0.5  # standard deviation of the logarithm of a length scale of a branch's own parameters
 BOLD = (0.0, 0.3)  # mean and standard deviation of the logarithm of the kernel's amplitude
 SAMPLED = 1024  # points of the space among which a possible value occurs
 PENALTY = 1e3  # subtracted from the predicted label where no value is neglected
@@ -30,8 +33,12 @@ class NeglectedChoices(SubsetStrategy):
     same holds for a level that has not been tried. Therefore such values get a share of the proposals that falls as
     log n / n (Lai & Robbins 1985).
 
-    - A value of a choice on which parameters depend has had enough after 4 ln n trials of n: its own parameters have to
-      be found. The kernel learns the trials with such values alone, graded among themselves.
+    - A branch, a value of a choice on which parameters depend, has had enough after 4 ln n trials of n: its own
+      parameters have to be found. The one with the smallest share of the trials of its choice is next. Only parameters
+      that depend on its choice are searched; all others are those of the best trial. The kernel learns all trials, the
+      branch graded by itself and the others on the same scale, as if their best were equal (`graded_beside`). So what
+      shared parameters do is known, and does not have to be found again in each branch. Length scales of its own
+      parameters have the prior of a space of these alone: they are not known after few trials.
     - Any other value has had enough after ln n / 2. The kernel learns all trials.
     - Four fifths of an equal share of the trials of its choice are enough for either.
     - A branch goes on beyond that while it gains on the best one: in the second half of its trials its best value
@@ -63,6 +70,8 @@ class NeglectedChoices(SubsetStrategy):
     branch_trials: ClassVar[float] = BRANCH
     level_trials: ClassVar[float] = LEVEL
     races: ClassVar[bool] = True  # whether branches that gain on the best one go on
+    keeps_best: ClassVar[bool] = True  # whether other parameters are those of the best trial
+    own_scales: ClassVar[bool] = True  # whether length scales of a branch have a prior of their own
     model: "BoldModel"
 
     def __init__(
@@ -76,6 +85,7 @@ class NeglectedChoices(SubsetStrategy):
         super().__init__(BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=additive))
         self.alternatives: Alternatives | None = None
         self.neglected: Tensor | None = None  # which of the alternatives, as of the latest `applies`
+        self.turn: list[Tensor] = []  # the same in the order of proposals: one branch each, and all levels
 
     def applies(self, view: View) -> bool:
         self.neglected = None
@@ -92,27 +102,56 @@ class NeglectedChoices(SubsetStrategy):
         return self.neglected is not None
 
     def fit(self, view: View) -> bool:
-        """Trains the model on the trials of neglected branches, or on all trials."""
+        """Trains the model for one neglected branch, or for all neglected levels; of both kinds one is drawn."""
         assert self.neglected is not None
         assert self.alternatives is not None
-        assert view.batch is not None
         branches = self.neglected & self.alternatives.has_own
         levels = self.neglected & ~self.alternatives.has_own
-        kinds = [kind for kind in (branches, levels) if bool(kind.any())]
-        number = int(torch.randint(len(kinds), (1,), generator=view.generator)) if len(kinds) > 1 else 0
+        self.turn = self.alternatives.by_share(view.observations.points[-CONSIDERED:], branches)
+        if bool(levels.any()):
+            is_first = not self.turn or int(torch.randint(2, (1,), generator=view.generator))
+            self.turn.insert(0 if is_first else len(self.turn), levels)
         self.prepare(view)
-        self.model.alternatives, self.model.wanted = self.alternatives, kinds[number]
-        self.learn(view, self._alone(view) if kinds[number] is branches else None)
+        return self._learn(view, self.turn[0])
+
+    def _learn(self, view: View, wanted: Tensor) -> bool:
+        """Trains the prepared model for some of the alternatives (a booleans)."""
+        assert self.alternatives is not None
+        self.model.alternatives, self.model.wanted = self.alternatives, wanted
+        is_branch = bool((wanted & self.alternatives.has_own).any())
+        number = int(wanted.int().argmax())
+        own = self.alternatives.own(number) if is_branch and self.own_scales else []
+        self.model.expect_scales(own, self._active(view, own))
+        self.region = self.alternatives.around_best(view, number) if is_branch and self.keeps_best else None
+        self.learn(view, self._beside_others(view) if is_branch else None)
         return True
 
-    def _alone(self, view: View) -> Subset | None:
-        """The trials with a wanted value; None if fewer than two of them have succeeded."""
+    def _active(self, view: View, columns: list[int]) -> float:
+        """How many of some parameters are active in a trial with a wanted value, on average, at least 1."""
+        assert view.batch is not None
+        points = view.batch.points[self.model.is_wanted(view.batch.points)]
+        active = view.space.active(points)[:, columns].sum(-1).double()
+        return max(1.0, float(active.mean())) if len(points) else 1.0
+
+    def propose(self, view: View, q: int) -> Proposal:
+        """Points for the first of what is neglected, or for several of them; fewer where a model can't be trained."""
+        found = super().propose(view, -(-q // len(self.turn))).points
+        failure = "NeglectedChoices could not learn its rows, so a part of a batch is left to others: %s"
+        for number, wanted in enumerate(self.turn[1:], 1):
+            share = -(-(q - len(found)) // (len(self.turn) - number))
+            if share and view.agreed(partial(self._learn, view, wanted), failure):
+                found = torch.cat([found, super().propose(view.beside(found), share).points])
+        return Proposal(found, self.model)
+
+    def _beside_others(self, view: View) -> Subset | None:
+        """The trials of the wanted branch beside others; None if fewer than two of them have succeeded."""
         assert view.batch is not None
         assert isinstance(view.labels, ThresholdFamily)  # otherwise `check` raises
         rows = considered_rows(view.batch, view.observations)
-        rows = rows[self.model.is_wanted(view.batch.points[rows])]
-        values = view.values[rows]
-        return graded_alone(view.batch, rows, values, view.labels) if int((~values.isnan()).sum()) > 1 else None
+        values, is_own = view.values[rows], self.model.is_wanted(view.batch.points[rows])
+        if int((~values[is_own].isnan()).sum()) < 2:
+            return None
+        return graded_beside(view.batch, rows, values, is_own, view.labels, self.model.rows)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
@@ -150,15 +189,55 @@ class Alternatives:
             races: whether values with parameters of their own that gain on the best one go on.
         """
         has = self(points).cpu()
-        counts = has.sum(0).double()
-        same = self.columns[:, None] == self.columns
-        equal = (same.double() @ counts) / same.sum(1)
+        counts, equal = self._counts(has)
         enough = trials * math.log(max(len(points), 2))
         told = torch.full((len(points),), math.inf, dtype=values.dtype)
         told[: len(values)] = values.cpu().nan_to_num(nan=math.inf)
         best = has[told.argmin()] if bool(told.isfinite().any()) else torch.zeros_like(self.has_own)
         few = (counts < SHARE * equal) & (counts < enough)
         return (few | self.has_own & races & is_gaining(has, told)) & ~best
+
+    def own(self, number: int) -> list[int]:
+        """The columns of the parameters that depend on the choice of a value, ascending."""
+        return sorted(self.space.structure.conditions.descendants(int(self.columns[number])))
+
+    def around_best(self, view: View, number: int) -> SearchSpace | None:
+        """The space with a value fixed, and all parameters that do not depend on its choice as in the best trial.
+
+        Of the trials in which the choice is active. None if none of these has a value, or in spaces with constraints:
+        there may be no such configuration.
+        """
+        column, points = int(self.columns[number]), view.observations.points[: len(view.values)]
+        values = view.values.nan_to_num(nan=math.inf).where(self.space.active(points)[:, column], math.inf)
+        if self.space.constraints or not bool(values.isfinite().any()):
+            return None
+        (best,) = self.space.decode(points[[int(values.argmin())]])
+        name, parameter = list(self.space.parameters.items())[column]
+        (level,) = parameter.decode(self.levels[[number]])
+        dependent = {self.space.names[each] for each in self.own(number)}
+        kept = {each: value for each, value in best.items() if each not in dependent}
+        return self.space.with_fixed({**kept, name: level, **self.space.fixed})
+
+    def by_share(self, points: Tensor, among: Tensor) -> list[Tensor]:
+        """Some values, those with the smallest share of the trials of their choice first (a booleans for each).
+
+        Args:
+            points: the newest trials, n x d.
+            among: the values, a booleans.
+        """
+        counts, equal = self._counts(self(points).cpu())
+        order = (counts / equal).nan_to_num(nan=0.0).argsort(stable=True)
+        return list(torch.eye(len(among), dtype=torch.bool)[order[among[order]]])
+
+    def _counts(self, has: Tensor) -> tuple[Tensor, Tensor]:
+        """The trials with each value, and an equal share of those in which its choice is active (a each).
+
+        Args:
+            has: which values each trial has, n x a.
+        """
+        counts = has.sum(0).double()
+        same = self.columns[:, None] == self.columns
+        return counts, (same.double() @ counts) / same.sum(1)
 
 
 def is_gaining(has: Tensor, values: Tensor) -> Tensor:
@@ -199,6 +278,20 @@ class BoldModel(KernelPLS):
     amplitude_prior = BOLD
     alternatives: Alternatives
     wanted: Tensor  # a booleans
+
+    def expect_scales(self, own: list[int], count: float) -> None:
+        """Sets the prior of length scales, those of some parameters to what it is in a space of these alone.
+
+        Elsewhere they may be as long as distances in the whole space are, and a branch would seem to be known after
+        few trials.
+
+        Args:
+            own: their columns.
+            count: how many of them are active.
+        """
+        assert self.space is not None
+        self._prior = prior_of(self.space, self.length_scale_prior, self.lambda_prior, self.amplitude_prior)
+        self._prior[own] = self.length_scale_prior[0] + math.log(count) / 2, OWN_DEVIATION
 
     def is_wanted(self, points: Tensor) -> Tensor:
         """Which points have a wanted value (n booleans)."""

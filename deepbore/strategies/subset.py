@@ -62,6 +62,35 @@ def graded_alone(batch: LabelledBatch, rows: Tensor, values: Tensor, labels: Thr
     return Subset(replace(batch.take(rows), z=z[:, None], best=1.0), rows[order])
 
 
+def graded_beside(
+    batch: LabelledBatch, rows: Tensor, values: Tensor, is_own: Tensor, labels: ThresholdFamily, most: int
+) -> Subset:
+    """Some rows, graded among themselves, and others beside them, on the same scale.
+
+    The values of the others are shifted, so that the best of either part is equal. So the model learns what parameters
+    that both parts have do in the other part, in the same units, but not which part is better.
+
+    Args:
+        batch: n rows; their labels are not used.
+        rows: k numbers.
+        values: their values, k.
+        is_own: which of them are graded, k booleans; at least one of these has a value that is not NaN.
+        labels: the labelling of the run.
+        most: the number of rows up to which others are taken, at equal distances in their order.
+    """
+    merit = values.nan_to_num(nan=math.inf)
+    order = merit.argsort(stable=True)
+    own, others = order[is_own[order]], order[~is_own[order]]
+    room = min(max(most - len(own), 0), len(others))
+    others = others[torch.linspace(0, len(others) - 1, room, device=rows.device).round().long()]
+    shifted = values.clone()
+    shifted[others] += merit[own[0]] - (merit[others[0]] if room else 0)
+    ranked = values[own[~values[own].isnan()]].cpu().numpy()
+    z, _ = labels.label(shifted, ranked, threshold(ranked, labels.proportion(len(ranked))))
+    taken = torch.cat([own, others]).sort().values
+    return Subset(replace(batch.take(rows[taken]), z=z[taken, None], best=1.0), rows[own])
+
+
 class SubsetStrategy(Strategy):
     """Proposals by a kernel of some rows, which are graded among themselves.
 
@@ -73,6 +102,7 @@ class SubsetStrategy(Strategy):
 
     def __init__(self, model: KernelPLS):
         self.model = model
+        self.region: SearchSpace | None = None  # where it searches; None for the whole space
         self._subset: Subset | None = None  # what the model has learned; None for all trials
         self._kept: Mapping[str, Any] = {}  # a state dict, until the model is bound
 
@@ -113,7 +143,7 @@ class SubsetStrategy(Strategy):
     def propose(self, view: View, q: int) -> Proposal:
         assert view.first is not None
         centres = None if self._subset is None else self._subset.ranked
-        search = replace(view.search(self.model, view.first.acquisition), centre_rows=centres)
+        search = replace(view.search(self.model, view.first.acquisition), centre_rows=centres, region=self.region)
         return Proposal(view.first.candidates.propose(search, q), self.model)
 
     def state_dict(self) -> dict[str, Any]:

@@ -6,19 +6,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from deepbore.classifiers import Classifier
 from deepbore.data.journal import Journal, holds_anything
 from deepbore.data.journal_format import JOURNAL
 from deepbore.data.observations import Observations
 from deepbore.data.replay import History, replay
+from deepbore.data.times import times_path
 from deepbore.errors import JournalError, SettingError
 from deepbore.labels import Labelling
 from deepbore.loop.recipe import Recipe, given_names, shown
 from deepbore.loop.state import RunState, as_seed, restore
-from deepbore.space import SearchSpace
+from deepbore.space import Parameter, SearchSpace
 from deepbore.strategies import Strategy
+from deepbore.strategies.sampling import named_strategy
 from deepbore.study.options import Parts, StudyOptions, check_parts
 
 log = logging.getLogger(__name__)
@@ -64,11 +66,13 @@ class Loaded:
         self._unlearned = []
 
 
-def opened(space: SearchSpace, options: StudyOptions, check: Check | None = None) -> RunState | Loaded:
+def opened(
+    space: SearchSpace | Mapping[str, Parameter], options: StudyOptions, check: Check | None = None
+) -> RunState | Loaded:
     """The run that these options describe: a new one, or the one in the journal, if that is wanted and it has one.
 
     Args:
-        space: the search space.
+        space: the search space, or a dict of its parameters.
         options: checked.
         check: raises an error for a run that can't do what is wanted, before anything is written.
 
@@ -76,24 +80,33 @@ def opened(space: SearchSpace, options: StudyOptions, check: Check | None = None
         SettingError: for parts that do not go together.
         JournalError: if the journal holds a run, and another one, or none was expected.
     """
-    _check_space(space)
-    observations = Observations(space, options.all_directions, budget=options.budget, by_preference=options.preferences)
+    space = _as_space(space)
+    observations = Observations(
+        space,
+        options.all_directions,
+        budget=options.budget,
+        by_preference=options.preferences,
+        objectives=options.objectives,
+    )
     with _returned_if_refused(options):
         if options.journal is not None and options.if_exists == "load" and holds_run(options.journal):
             return _same_run(options.journal, observations, options, check)
         return _new(observations, options, check)
 
 
-def loaded(journal: str | os.PathLike[str], space: SearchSpace | None = None, **parts: Unpack[Parts]) -> Loaded:
+def loaded(
+    journal: str | os.PathLike[str], space: SearchSpace | Mapping[str, Parameter] | None = None, **parts: Unpack[Parts]
+) -> Loaded:
     """The run that a journal keeps, perhaps with other parts; with this space, if it is the one that it declares.
 
     Raises:
         JournalError: for a missing, damaged or contradictory journal.
         SettingError: for a part that the header can't name.
     """
-    if space is not None:
-        _check_space(space)
+    space = None if space is None else _as_space(space)
     check_parts(parts, "a run is loaded with its own {unknown}")
+    if isinstance(name := parts.get("strategy"), str):
+        parts["strategy"] = named_strategy(name)
     history = replay(Journal(_in_directory(journal)), space)
     observations, header = history.observations, history.header
     described, by_preference = header.get("recipe", {}), observations.by_preference
@@ -114,9 +127,12 @@ def _in_directory(journal: str | os.PathLike[str]) -> str | os.PathLike[str]:
     return Path(journal, JOURNAL) if is_run else journal
 
 
-def _check_space(space: SearchSpace) -> None:
-    if not isinstance(space, SearchSpace):
-        raise SettingError(f"space must be a SearchSpace, but got {space!r:.100}. Give SearchSpace({{...}}).")
+def _as_space(space: Any) -> SearchSpace:
+    if not isinstance(space, SearchSpace | Mapping):
+        raise SettingError(
+            f"space must be a SearchSpace, or a dict of parameters, but got {space!r:.100}. Give SearchSpace({{...}})."
+        )
+    return SearchSpace.of(space)
 
 
 # --- a new run -------------------------------------------------------------------------------------------------------
@@ -126,7 +142,7 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
     recipe = Recipe.resolve(
         observations.space,
         observations.k,
-        **options.parts,
+        **cast(dict[str, Any], options.parts),
         budget=options.budget,
         by_preference=options.preferences,
     )
@@ -136,6 +152,9 @@ def _new(observations: Observations, options: StudyOptions, check: Check | None)
         check(state)
     if options.journal is not None:
         observations.journal = Journal.begin(options.journal, state.header())
+        times_path(observations.journal.path).unlink(missing_ok=True)  # of another run, whose journal is gone
+    if default := observations.space.default:
+        state.enqueue(default)
     if learned:
         log.warning(
             "this %s has learned in another run, and goes on from there. Make a new one for each run, unless that is "
@@ -206,6 +225,8 @@ def _other_directions(wanted: Observations, kept: Observations) -> list[str]:
     """What differs in directions, in words."""
     if wanted.by_preference != kept.by_preference:
         return [f"preferences is {wanted.by_preference}, was {kept.by_preference}"]
+    if wanted.objectives != kept.objectives:
+        return [f"objectives is {', '.join(wanted.objectives)}, was {', '.join(kept.objectives)}"]
     if wanted.directions == kept.directions:
         return []
     return [f"direction is {', '.join(wanted.directions)}, was {', '.join(kept.directions)}"]

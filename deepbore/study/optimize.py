@@ -1,10 +1,12 @@
 """`minimize` and `maximize`: an optimisation in one call."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Unpack
 
+from deepbore.data.trial import Direction
 from deepbore.evaluators import Evaluator, Objective
-from deepbore.space import SearchSpace
+from deepbore.space import Parameter, SearchSpace
 from deepbore.study.options import Arguments, Options, explicit
 from deepbore.study.running import as_evaluator, check_run, check_takes_trial
 from deepbore.study.study import Result, Study
@@ -13,13 +15,16 @@ from deepbore.validation import whole
 
 @explicit
 def minimize(
-    objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, **options: Unpack[Arguments]
+    objective: Objective | Evaluator,
+    space: SearchSpace | Mapping[str, Parameter],
+    n_trials: int | None,
+    **options: Unpack[Arguments],
 ) -> Result:
-    """Finds a configuration with a small value.
+    """Finds a configuration with a small value; with `directions=`, trade-offs of several.
 
     Args:
         objective: configuration (a dict) -> value, or an evaluator of it: see `Study.optimize`.
-        space: the search space.
+        space: the search space, or a dict of its parameters.
         n_trials: how many evaluations, >= 1, those of a run that is loaded included; None for no limit, where something
             else ends the run.
         options: what the study is made of, and how it runs: see `StudyOptions` and `RunOptions`.
@@ -29,17 +34,20 @@ def minimize(
         JournalError, ObjectiveError, KeyboardInterrupt: as of `Study` and `Study.optimize`.
 
     Example:
-        >>> from deepbore import Real, SearchSpace, minimize
-        >>> result = minimize(lambda p: (p["x"] - 0.3) ** 2, SearchSpace({"x": Real(0, 1)}), n_trials=20, seed=0)
+        >>> from deepbore import Real, minimize
+        >>> result = minimize(lambda p: (p["x"] - 0.3) ** 2, {"x": Real(0, 1)}, n_trials=20, seed=0)
         >>> abs(result.best_params["x"] - 0.3) < 0.05
         True
     """
-    return _optimized(objective, space, n_trials, Options(direction="minimize", **options))
+    return _optimized(objective, space, n_trials, _with_direction("minimize", options))
 
 
 @explicit
 def maximize(
-    objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, **options: Unpack[Arguments]
+    objective: Objective | Evaluator,
+    space: SearchSpace | Mapping[str, Parameter],
+    n_trials: int | None,
+    **options: Unpack[Arguments],
 ) -> Result:
     """Finds a configuration with a large value.
 
@@ -49,16 +57,29 @@ def maximize(
         n_trials: how many evaluations.
         options: what the study is made of, and how it runs.
     """
-    return _optimized(objective, space, n_trials, Options(direction="maximize", **options))
+    return _optimized(objective, space, n_trials, _with_direction("maximize", options))
 
 
-def _optimized(objective: Objective | Evaluator, space: SearchSpace, n_trials: int | None, options: Options) -> Result:
+def _with_direction(direction: Direction, options: Arguments) -> Options:
+    """All options: of several objectives each has its own direction, and in a study of preferences there is none."""
+    is_said = options.get("directions") is not None or options.get("preferences")
+    return Options(**options) if is_said else Options(direction=direction, **options)
+
+
+def _optimized(
+    objective: Objective | Evaluator,
+    space: SearchSpace | Mapping[str, Parameter],
+    n_trials: int | None,
+    options: Options,
+) -> Result:
     whole(1, n_trials=n_trials)
-    evaluator = as_evaluator(objective)
+    evaluator = as_evaluator(objective, options.workers)
     check_takes_trial(objective, options.budget, options.pruner)
     study = Study.of(space, options, partial(check_run, n_trials=n_trials, trainer=None, options=options))
     left = None if n_trials is None else max(0, n_trials - study.observations.n_asked)
     try:
-        return study.optimize(evaluator, left, **options.of_run)
+        of_run = options.of_run
+        of_run["workers"] = 1  # the evaluator has them
+        return study.optimize(evaluator, left, **of_run)
     finally:
         study.close()  # the caller has no study to close yet; one that continues takes the lock again

@@ -5,7 +5,6 @@ argument is a field of one of these with a line under Args, and a line in the `T
 checkers and editors read. Signatures, documentation and `deepbore fit --help-all` follow; see `explicit`.
 """
 
-import difflib
 import inspect
 import os
 import re
@@ -27,8 +26,11 @@ from deepbore.labels import Gamma, Labelling
 from deepbore.loop.recipe import check_budget
 from deepbore.loop.state import as_seed
 from deepbore.loop.stopping import StopRule
+from deepbore.names import meant
 from deepbore.pruners import Pruner
 from deepbore.strategies import Strategy
+from deepbore.strategies.defaults import default_classifier
+from deepbore.strategies.sampling import ByName, named_strategy
 from deepbore.validation import above, one_of, refusal, required, seconds, whole
 
 IfExists = Literal["error", "load"]
@@ -43,7 +45,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 class Parts(TypedDict, total=False):
     """The exchangeable parts of a run, which the header of a journal describes; see `StudyOptions`."""
 
-    strategy: Strategy | None
+    strategy: Strategy | ByName | None
     classifier: Classifier | None
     acquisition: Acquisition | None
     candidates: Candidates | None
@@ -56,6 +58,9 @@ class Parts(TypedDict, total=False):
 class SharedArguments(Parts, total=False):
     """The arguments that `Study` and `minimize` have in common."""
 
+    directions: Sequence[Direction] | Mapping[str, Direction] | None
+    preferences: bool
+    noisy: bool
     seed: int
     journal: str | os.PathLike[str] | None
     if_exists: IfExists
@@ -67,8 +72,6 @@ class StudyArguments(SharedArguments, total=False):
     """The arguments of `Study`: the fields of `StudyOptions`."""
 
     direction: Direction | None
-    directions: Sequence[Direction] | None
-    preferences: bool
 
 
 class RunArguments(TypedDict, total=False):
@@ -80,6 +83,7 @@ class RunArguments(TypedDict, total=False):
     callbacks: Sequence[StudyCallback]
     progress: bool | None
     batch_size: int
+    workers: int
 
 
 class Arguments(SharedArguments, RunArguments, total=False):
@@ -95,13 +99,15 @@ class StudyOptions:
 
     Args:
         direction: "minimize" or "maximize".
-        directions: one for each objective, where there are several; the result is then a `pareto_front`.
+        directions: one for each objective, where there are several; the result is then a `pareto_front`. A dict, as in
+            {"loss": "minimize", "size": "minimize"}, names the objectives: results may be dicts by these names.
         seed: of everything random in the run; the same seed gives the same run on a CPU.
         journal: file that keeps every event; None for none.
         if_exists: what happens if the journal holds a run: "error", or "load" to continue it, as `Study.load` does. It
             must then be the run that is described here: space, directions, seed, and the parts that are given.
         strategy: what proposes, a new one for each study; default: the model that classifier, acquisition and
-            candidates describe, in turns with others where they help (`deepbore.strategies`).
+            candidates describe, in turns with others where they help (`deepbore.strategies`). By name without any
+            model: "random", "sobol" or "grid".
         classifier: the model of the labels, a new one for each study; default `KernelPLS()`, of several objectives one
             for each (`PerColumn`).
         acquisition: what is maximised; default: see `deepbore.acquisition.default_acquisition`.
@@ -116,6 +122,8 @@ class StudyOptions:
         budget: cheap fidelities, as in `Budget("epochs", 1, 81)`: each trial has a `budget` to spend, little at first,
             and the best trials are continued with more; the objective then takes the trial, too. See docs/outcomes.md.
             None for evaluations that are all equal.
+        noisy: whether the same configuration gives another value each time: then the default model looks for noise
+            in them (`KernelPLS(noisy=True)`). See also `Study.recommended`.
         device: where points, classifier and search live: "cpu", "cuda", "cuda:1", ..., or "auto".
         preferences: whether trials are compared by `prefer` and have no values: the best one has the highest utility.
 
@@ -124,11 +132,11 @@ class StudyOptions:
     """
 
     direction: Direction | None = None
-    directions: Sequence[Direction] | None = None
+    directions: Sequence[Direction] | Mapping[str, Direction] | None = None
     seed: int = 0
     journal: str | os.PathLike[str] | None = None
     if_exists: IfExists = "error"
-    strategy: Strategy | None = None
+    strategy: Strategy | ByName | None = None
     classifier: Classifier | None = None
     acquisition: Acquisition | None = None
     candidates: Candidates | None = None
@@ -139,12 +147,16 @@ class StudyOptions:
     budget: Budget | None = None
     device: Device = "cpu"
     preferences: bool = False
+    noisy: bool = False
 
     def __post_init__(self) -> None:
         as_device(self.device)
         as_seed(self.seed)
         one_of(get_args(IfExists), if_exists=self.if_exists)
-        one_of((True, False), preferences=self.preferences)
+        one_of((True, False), preferences=self.preferences, noisy=self.noisy)
+        if isinstance(self.strategy, str):
+            object.__setattr__(self, "strategy", named_strategy(self.strategy))
+        self._resolve_noisy()
         check_budget(self.budget)
         if self.direction is not None and self.directions is not None:
             raise SettingError("give either direction or directions, not both.")
@@ -154,9 +166,32 @@ class StudyOptions:
     @property
     def all_directions(self) -> Sequence[Direction]:
         """One direction for each objective."""
+        if isinstance(self.directions, Mapping):
+            return list(self.directions.values())
         if self.directions is not None:
             return self.directions
         return [self.direction or ("maximize" if self.preferences else "minimize")]
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """The names of the objectives; empty where they have none."""
+        return tuple(self.directions) if isinstance(self.directions, Mapping) else ()
+
+    def _resolve_noisy(self) -> None:
+        """Makes the model of noisy values where it is the default one. Raises SettingError beside another one."""
+        if not self.noisy:
+            return
+        if isinstance(self.strategy, Strategy) and not self.strategy.uses_models:
+            return
+        if self.strategy is not None or not (self.classifier is None or getattr(self.classifier, "noisy", False)):
+            given = "strategy" if self.strategy is not None else "classifier"
+            raise SettingError(
+                f"noisy=True is for the default model, but {given} is given. Leave one of them out, or give the model "
+                "KernelPLS(noisy=True)."
+            )
+        if self.classifier is None:
+            model = default_classifier(len(self.all_directions), self.labels, noisy=True)
+            object.__setattr__(self, "classifier", model)
 
     @property
     def parts(self) -> Parts:
@@ -177,6 +212,8 @@ class RunOptions:
             first; their results are ignored. `study.stop()` ends the run. An exception ends it and is raised.
         progress: whether to show a bar; None for: in a terminal and a notebook.
         batch_size: q, trials proposed in one iteration; more where more workers are free.
+        workers: how many trials are evaluated at the same time, each in a process of its own if there are several:
+            short for `ProcessEvaluator(objective, workers)`, which has further settings.
 
     Raises:
         SettingError: for a setting outside its range.
@@ -188,12 +225,13 @@ class RunOptions:
     callbacks: Sequence[StudyCallback] = ()
     progress: bool | None = None
     batch_size: int = 1
+    workers: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timeout", seconds(self.timeout))
         above(0, timeout=self.timeout)
-        required(batch_size=self.batch_size)
-        whole(1, max_failures=self.max_failures, batch_size=self.batch_size)
+        required(batch_size=self.batch_size, workers=self.workers)
+        whole(1, max_failures=self.max_failures, batch_size=self.batch_size, workers=self.workers)
         one_of((True, False, None), progress=self.progress)
         _check_callbacks(self.callbacks)
 
@@ -247,7 +285,8 @@ def explicit(target: T) -> T:
     @wraps(function)
     def call(*args: Any, **given: Any) -> Any:
         if unknown := given.keys() - named.keys() - arguments.__annotations__.keys():
-            raise TypeError(_unexpected(target.__name__, min(unknown), [each.name for each in taken]))
+            said = meant(min(unknown), [each.name for each in taken])
+            raise TypeError(f"{target.__name__}() got an unexpected keyword argument {said}")
         return function(*args, **given)
 
     call.__signature__ = signature.replace(parameters=[*named.values(), *listed])  # type: ignore[attr-defined]
@@ -258,12 +297,6 @@ def explicit(target: T) -> T:
         return target
     call.__doc__ = text
     return cast(T, call)
-
-
-def _unexpected(call: str, name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f". Did you mean {near[0]!r}?" if near else ""
-    return f"{call}() got an unexpected keyword argument {name!r}{hint}"
 
 
 @cache

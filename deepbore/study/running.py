@@ -38,13 +38,20 @@ STEPS = {  # settings of a Trainer without effect on a classifier, which takes i
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 
-def as_evaluator(objective: Objective | Evaluator) -> Evaluator:
-    """The evaluator of an objective: a function is called in this process.
+def as_evaluator(objective: Objective | Evaluator, workers: int = 1) -> Evaluator:
+    """The evaluator of an objective: a function is called in this process, or by several workers in theirs.
 
     Raises:
-        SettingError: for anything but a function or an evaluator.
+        SettingError: for anything but a function or an evaluator, or workers of what is an evaluator already.
     """
-    return objective if isinstance(objective, Evaluator) else SerialEvaluator(objective)
+    if not isinstance(objective, Evaluator):
+        return SerialEvaluator(objective) if workers == 1 else ProcessEvaluator(objective, workers)
+    if workers != 1:
+        name = type(objective).__name__
+        raise SettingError(
+            f"a {name} has workers of its own, but got workers={workers}. Give {name}(..., workers=...)."
+        )
+    return objective
 
 
 def check_takes_trial(objective: Objective | Evaluator, budget: Budget | None, pruner: Pruner | None = None) -> None:
@@ -228,6 +235,7 @@ def run_trials(
     if control.is_interrupted:
         raise KeyboardInterrupt
     control.end()
+    state.observations.note_finished()
     _log_early_end(own, state.observations.n_asked, goal)
 
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,17 @@ from deepbore.classifiers import Classifier
 from deepbore.compute.devices import Device, as_device
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state
-from deepbore.data.imported import ImportedResults, Outside, as_frame, dropped, read_csv, rows_inside
+from deepbore.data.imported import (
+    ImportedResults,
+    Outside,
+    as_frame,
+    as_params,
+    dropped,
+    read_csv,
+    rows_inside,
+    rows_of,
+    with_defaults,
+)
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
 from deepbore.data.trial import ROUNDING, Status, Trials
@@ -30,7 +41,8 @@ from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import Listener, RunControl, as_rules
-from deepbore.space import Params, SearchSpace
+from deepbore.names import no_attribute
+from deepbore.space import Parameter, Params, SearchSpace
 from deepbore.study.opening import Check, Loaded, loaded, opened
 from deepbore.study.options import (
     Parts,
@@ -42,6 +54,7 @@ from deepbore.study.options import (
     explicit,
 )
 from deepbore.study.running import as_evaluator, check_run, check_takes_trial, run_trials
+from deepbore.text import as_html
 from deepbore.validation import above, required, whole
 from deepbore.worker.reporting import Reporting
 
@@ -52,9 +65,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+SHOWN = 10  # trials of a front in a notebook
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """What an optimisation found.
 
@@ -71,6 +85,23 @@ class Result:
     best_value: float
     values: np.ndarray
     study: "Study"
+
+    def __repr__(self) -> str:
+        """The best value and configuration, or the size of the front."""
+        if self.values.ndim > 1:
+            return f"Result({len(self.pareto_front)} trials on the front of {len(self.values)})"
+        return f"Result(best_value={self.best_value:.6g}, best_params={self.best_params}, trials={len(self.values)})"
+
+    def _repr_html_(self) -> str:
+        return self.study._repr_html_()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            known = [*self.__dataclass_fields__, "pareto_front", "recommended"]
+            hint = "" if name.startswith("_") or not hasattr(type(self.study), name) else f" Give result.study.{name}."
+            error = no_attribute("a result", name, known)
+            raise AttributeError(f"{error}{hint}", name=name)
 
     @classmethod
     def of(cls, study: "Study") -> "Result":
@@ -100,8 +131,11 @@ def locked(method: "Callable[Concatenate[Study, P], T]") -> "Callable[Concatenat
 
     @wraps(method)
     def call(self: "Study", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        is_outermost = not self._is_entered
         try:
             with self._lock, clean_torch_state():
+                if is_outermost:
+                    self._settle()
                 return method(self, *args, **kwargs)
         finally:
             self._catch_up()
@@ -162,7 +196,8 @@ class Study:
     in the same thread is done right after that; what it asks for then is refused.
 
     Args:
-        space: the search space.
+        space: the search space, or a dict of its parameters. Its default configuration is tried first, if it has one:
+            `Real(1e-5, 1e-1, log=True, default=1e-3)`.
         options: what the study is made of: see `StudyOptions`.
 
     Raises:
@@ -170,21 +205,23 @@ class Study:
         JournalError: if the journal holds a run already, or with "load" another one.
 
     Example:
-        >>> from deepbore import Real, SearchSpace, Study
-        >>> study = Study(SearchSpace({"x": Real(-1, 1)}), seed=0)
+        >>> from deepbore import Real, Study
+        >>> study = Study({"x": Real(-1, 1)}, seed=0)
         >>> for trial in study.ask(4):
         ...     study.tell(trial, trial.params["x"] ** 2)
-        >>> study.best_trial.value < 0.5
+        >>> study.best_value < 0.5
         True
     """
 
     @clean_torch_state()
-    def __init__(self, space: SearchSpace, **options: Unpack[StudyArguments]):
+    def __init__(self, space: SearchSpace | Mapping[str, Parameter], **options: Unpack[StudyArguments]):
         self._begin(space, StudyOptions(**options))
 
     @classmethod
     @clean_torch_state()
-    def of(cls, space: SearchSpace, options: StudyOptions, check: Check | None = None) -> Self:
+    def of(
+        cls, space: SearchSpace | Mapping[str, Parameter], options: StudyOptions, check: Check | None = None
+    ) -> Self:
         """The study that a record of options describes.
 
         Args:
@@ -202,7 +239,7 @@ class Study:
         cls,
         journal: str | os.PathLike[str],
         *,
-        space: SearchSpace | None = None,
+        space: SearchSpace | Mapping[str, Parameter] | None = None,
         device: Device = "cpu",
         **parts: Unpack[Parts],
     ) -> Self:
@@ -214,7 +251,7 @@ class Study:
 
         Args:
             journal: the file, or the directory of a run of the command line.
-            space: only where it has functions as constraints: a journal can't keep them.
+            space: only where it has functions as constraints, or objects as choices: a journal keeps their names alone.
             device: as in `Study`.
             parts: classifier, acquisition, ... to continue with others than in the header, which is logged, or where
                 the header can't name them.
@@ -227,7 +264,9 @@ class Study:
         study._hold(loaded(journal, space, **parts), device)
         return study
 
-    def _begin(self, space: SearchSpace, options: StudyOptions, check: Check | None = None) -> None:
+    def _begin(
+        self, space: SearchSpace | Mapping[str, Parameter], options: StudyOptions, check: Check | None = None
+    ) -> None:
         self._hold(opened(space, options, check), options.device)
 
     def _hold(self, run: RunState | Loaded, device: Device) -> None:
@@ -240,6 +279,7 @@ class Study:
         self._later: deque[partial[None]] = deque()  # calls that came within another one of the same thread
         self._control: RunControl | None = None  # of the run in progress
         self._recommendation: tuple[tuple[int, ...], int | None] | None = None  # with the counts that it is based on
+        self._asked: dict[int, float] = {}  # row -> when `ask` gave it, in seconds since 1970
         self._promoted: dict[int, int] = {}  # row -> the one that continues it, where `report` has promoted it
         self.observations.to(self._device)
         if self.observations.journal is not None:
@@ -257,6 +297,24 @@ class Study:
         parts = [f"{len(observations)} trials", *(f"{n} {status}" for status, n in counted.items() if n)]
         best = observations.best if observations.k == 1 else None
         return f"Study({', '.join(parts)}{'' if best is None else f', best {best.value:.6g}'})"
+
+    def _repr_html_(self) -> str:
+        """The best trial, or the first of the front, as a table for notebooks."""
+        observations = self.observations
+        shown = self.pareto_front[:SHOWN]
+        names = list(observations.objectives) or (
+            ["value"] if observations.k == 1 else [f"value {j}" for j in range(observations.k)]
+        )
+        rows = [
+            [trial.id, *(trial.values or ()), *(trial.params.get(name, "") for name in self.space.names)]
+            for trial in shown
+        ]
+        return as_html(repr(self), rows, ["trial", *names, *self.space.names])
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("a study", name, [each for each in dir(type(self)) if not each.startswith("_")])
 
     # --- ask ---------------------------------------------------------------------------------------------------------
 
@@ -276,18 +334,39 @@ class Study:
         whole(1, q=q)
         self._resume()
         self._state.check_classifier()
-        return self._running(self._allocator.ask(q))
+        rows = self._allocator.ask(q)
+        self._asked.update(dict.fromkeys(rows, time.time()))
+        return self._running(rows)
+
+    def ask_one(self) -> Trial:
+        """The next trial to evaluate: `ask` for a single one."""
+        (trial,) = self.ask()
+        return trial
 
     @queued
     def enqueue(self, params: Params) -> None:
         """Queues a configuration for the next `ask`, before the design and the classifier's proposals.
 
+        Args:
+            params: a configuration; or a part of one, the rest of which is proposed when its turn comes. A row of a
+                DataFrame, or a DataFrame with several, will do: missing values are proposed, too.
+
         Raises:
-            PointError: for a configuration outside the space.
+            PointError: for a configuration outside the space; then nothing is queued.
+
+        Example:
+            >>> from deepbore import Integer, Real, Study
+            >>> study = Study({"lr": Real(1e-5, 1e-1, log=True), "layers": Integer(1, 9)})
+            >>> study.enqueue({"lr": 1e-3})
+            >>> study.ask_one().params["lr"]
+            0.001
         """
-        point = self.space.encode([params])
+        several = [as_params(each, self.space) for each in rows_of(params)]
+        for each in several:
+            self.space.encode_part(each)
         self._restore()
-        self._state.enqueue(point[0])
+        for each in several:
+            self._state.enqueue(each)
 
     @queued
     def fix(self, params: Params) -> None:
@@ -360,7 +439,9 @@ class Study:
             value = _with_constraints(value, constraints, bool(failed))
         if noise is not None and not failed:
             value = replace(as_outcome(value), noise=as_noise(noise))
-        self._state.observations.tell(self._held(trial), value, failed=failed)
+        held = self._held(trial)
+        self._state.observations.tell(held, value, failed=failed)
+        self._note_time(held)
 
     @queued
     def withdraw(self, trial: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
@@ -498,11 +579,14 @@ class Study:
         observations.report(row, {step: outcome.values[0] if outcome.values else float("nan")})
         if has_budget and (outcome.has_failed or step >= float(observations.budgets[row]) * (1 - ROUNDING)):
             observations.tell(row, outcome)
+            self._note_time(row)
             promoted = self._allocator.engine.reserve_promoted(1, of=row)
             self._promoted.update(dict.fromkeys([row], *promoted) if promoted else {})
+            self._asked.update(dict.fromkeys(promoted, time.time()))
             return bool(promoted)
         if self._state.should_prune(row):
             observations.tell(row, Outcome.pruned())
+            self._note_time(row)
             return False
         return True
 
@@ -511,6 +595,12 @@ class Study:
         """`trial.report` of a trial that `ask` gave."""
         self._restore()
         self.observations.report(self._held(trial), {step: as_number(value, "a reported value")})
+
+    def _note_time(self, trial: Trial | int) -> None:
+        """Keeps how long a trial took that `ask` gave in this process."""
+        row = trial.id if isinstance(trial, Trial) else int(trial)
+        if (began := self._asked.pop(row, None)) is not None:
+            self.observations.note_times(row, began, time.time())
 
     def _held(self, trial: Trial | int) -> Trial | int:
         """The trial that a handle stands for: the latest one that `report` has promoted it to, or itself."""
@@ -591,6 +681,7 @@ class Study:
         task: str | None = None,
         noise: Any = None,
         outside: Outside = "raise",
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
         """Adds earlier results, one or a million.
 
@@ -605,6 +696,7 @@ class Study:
             noise: standard deviations of the values, n or one for all.
             outside: "drop" leaves out rows that the space has not, such as after its ranges were narrowed, with a log
                 message; "raise" refuses them.
+            defaults: name -> value of parameters that the results lack: those that the space had not then.
 
         Raises:
             PointError: naming the row, for configurations outside the space.
@@ -613,6 +705,8 @@ class Study:
             SettingError: for a budget that is no rung, several budgets in a study without, or a task beside budgets.
         """
         about = {"constraints": constraints, "budgets": budgets, "task": task, "noise": noise}
+        if defaults:
+            columns = with_defaults(columns, defaults, self.space)
         inside = rows_inside(self.space, columns, values, about) if dropped(outside) else (columns, values, about)
         if inside is not None:
             columns, values, about = inside
@@ -689,7 +783,8 @@ class Study:
             KeyboardInterrupt: on Ctrl-C and SIGTERM; results told until then are kept.
             StudyRunning: if it runs already.
         """
-        evaluator, settings = as_evaluator(objective), RunOptions(**options)
+        settings = RunOptions(**options)
+        evaluator = as_evaluator(objective, settings.workers)
         check_takes_trial(objective, self.observations.budget, self._state.recipe.pruner)
         check_run(self._state, n_trials, trainer, settings)
         self._resume()
@@ -794,6 +889,16 @@ class Study:
         return self.observations.best
 
     @property
+    def best_params(self) -> Params | None:
+        """The configuration of `best_trial`; None while there is none."""
+        return None if (best := self.best_trial) is None else best.params
+
+    @property
+    def best_value(self) -> float | None:
+        """The value of `best_trial`, in the user's sign; None while there is none."""
+        return None if (best := self.best_trial) is None else best.value
+
+    @property
     def pareto_front(self) -> list[Trial]:
         """The feasible trials that are not dominated: none other is better in one objective and no worse in the rest.
 
@@ -873,7 +978,18 @@ class Study:
     @property
     def observations(self) -> Observations:
         """All trials as tensors."""
-        return self._state.observations
+        observations = self._state.observations
+        if observations.write_ahead_log.is_interrupted and not self._is_entered and self._lock.acquire(blocking=False):
+            try:
+                observations.complete_pending_write()
+            finally:
+                self._lock.release()
+        return observations
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """The names of the objectives, as `directions={...}` gave them; empty where they have none."""
+        return self.observations.objectives
 
     @property
     def space(self) -> SearchSpace:
@@ -915,8 +1031,14 @@ class Study:
     def _resume(self) -> None:
         """Restores the state of a loaded run, the classifier included, and continues it."""
         if self._loaded is not None:
+            self.space.check_known()
             self._loaded.resume()
             self._loaded = None
+
+    def _settle(self) -> None:
+        """Ends what interrupts have left undone, those that came upon its clearing up included."""
+        self._state.observations.complete_pending_write()
+        self._allocator.settle()
 
     @property
     def _is_entered(self) -> bool:
@@ -929,6 +1051,7 @@ class Study:
             with self._lock, clean_torch_state():
                 if not self._later:  # another thread has made it
                     return
+                self._settle()
                 later = self._later[0]
                 try:
                     later()

@@ -50,13 +50,14 @@ class Reporting:
 
     Args:
         judge: decides; None if no trial is pruned.
+        send: is given each step and value at once, where somebody looks on; None if nobody does.
 
     Attributes:
         reports: step -> value, in the user's sign, by ascending step.
     """
 
-    def __init__(self, judge: Judge | None = None):
-        self.judge = judge
+    def __init__(self, judge: Judge | None = None, send: Callable[[float, float], object] | None = None):
+        self.judge, self.send = judge, send
         self.reports: dict[float, float] = {}
         self._unsent: dict[float, float] = {}
         self._last = -1.0
@@ -70,6 +71,8 @@ class Reporting:
             self._unsent = {each: kept for each, kept in self._unsent.items() if each < step}
         self.reports[step] = self._unsent[step] = value if math.isfinite(value) else math.nan
         self._last = step
+        if self.send is not None:
+            self.send(step, self.reports[step])
 
     def should_prune(self, trial: Trial) -> bool:
         """The judge's decision after the latest report."""

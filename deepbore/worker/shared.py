@@ -5,10 +5,11 @@ outcomes. They are ordinary trials of one Optuna study, which optuna-dashboard s
 
 | attribute | of | written by | what it holds |
 |---|---|---|---|
-| `deepbore:study` | the study | the leader | the run's id, and the names of its parameters |
+| `deepbore:study` | the study | the leader | the run's id, the names of its parameters, whether a pruner ends trials |
 | `deepbore:done` | the study | the leader | whether there will be no more trials |
 | `deepbore:trial` | a trial | the leader | id, configuration, budget, and the trial that it continues |
 | `deepbore:beat` | a trial | its worker | who evaluates it, and a count that goes up while that one lives |
+| `deepbore:prune` | a trial | the leader | whether its worker should end it |
 | `deepbore:lost` | a trial | the leader | how many workers have died with it |
 | `deepbore:outcome` | a trial | its worker | the outcome, as a line of a journal |
 
@@ -23,8 +24,9 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
@@ -32,10 +34,11 @@ from uuid import uuid4
 
 from deepbore.data.journal_format import told
 from deepbore.data.outcome import Mistake, Outcome, WrongReturn
-from deepbore.data.trial import Trial
+from deepbore.data.trial import Status, Trial
 from deepbore.errors import MissingPackage, ObjectiveError, SettingError
 from deepbore.validation import above, required, seconds, whole
 from deepbore.worker.objective import Objective, evaluate
+from deepbore.worker.reporting import Reporting
 
 try:
     from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
@@ -45,9 +48,10 @@ except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
 
 STUDY, DONE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:trial"
-BEAT, LOST, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:outcome"
+BEAT, LOST, PRUNE, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:prune", "deepbore:outcome"
 HEARTBEAT, RETRIES = 60.0, 3
 AWAY = 600.0  # seconds that a storage may be away, as while its server starts anew
+STATES = {Status.COMPLETE: TrialState.COMPLETE, Status.FAILED: TrialState.FAIL, Status.PRUNED: TrialState.PRUNED}
 LATE = 30.0  # seconds that a worker waits for a leader where the study is done
 LOCKED = 60.0  # seconds that a process waits for SQLite's lock
 PASSING = {  # errors that pass, by name, so that no package is imported for them; the last two while tables are made
@@ -143,16 +147,6 @@ def trial_of(task: dict[str, Any]) -> Trial:
     """The trial that a task describes."""
     earlier = task.get("resume_from")
     return Trial(**{**task, "resume_from": earlier and trial_of(earlier)})
-
-
-class SharedTrial(Trial):
-    """A trial that reports values to the storage while it is evaluated."""
-
-    send: Callable[[int, float], object]
-
-    def report(self, value: float, step: int) -> None:
-        """Reports the value at a step, for the learning curve of the trial."""
-        self.send(int(step), float(value))
 
 
 # --- the worker ------------------------------------------------------------------------------------------------------
@@ -265,6 +259,7 @@ class Worker:
                 attributes = self.storage.get_study_user_attrs(self.study_id)
                 if STUDY in attributes:
                     self.names = frozenset(attributes[STUDY]["parameters"])
+                    self.is_judged = attributes[STUDY]["prunes"]
                     return True
                 why = "it has no leader yet"
             except KeyError:
@@ -297,8 +292,7 @@ class Worker:
     def evaluate(self, found: FrozenTrial) -> None:
         """Evaluates a trial of the queue, and tells the storage."""
         identity = found._trial_id
-        trial = SharedTrial(**vars(trial_of(found.system_attrs[TRIAL])))
-        object.__setattr__(trial, "send", self._sender(identity))
+        trial = replace(trial_of(found.system_attrs[TRIAL]), reporter=self._reporting(identity))
         try:
             with Beats(self.storage, identity, self.mark):
                 outcome = evaluate(self.objective, trial)
@@ -314,8 +308,7 @@ class Worker:
     def tell(self, identity: int, trial: Trial, outcome: Outcome) -> None:
         """Writes an outcome, unless another worker was given the trial meanwhile, and was first."""
         self._has_value = self._has_value or not outcome.has_failed
-        state = TrialState.FAIL if outcome.has_failed else TrialState.COMPLETE
-        values = None if outcome.has_failed else list(outcome.values)
+        state, values = STATES[outcome.status], list(outcome.values) if outcome.status is Status.COMPLETE else None
         try:
             patiently(self.storage.set_trial_system_attr, identity, OUTCOME, told(trial.id, outcome))
             if outcome.reason:
@@ -340,12 +333,18 @@ class Worker:
         """The name of this worker."""
         return str(self.mark["worker"])
 
-    def _sender(self, identity: int) -> Callable[[int, float], None]:
-        def send(step: int, value: float) -> None:
-            with suppress(UpdateFinishedTrialError):
-                patiently(self.storage.set_trial_intermediate_value, identity, step, value)
+    def _reporting(self, identity: int) -> Reporting:
+        """What an attempt of a trial reports to: the storage, where the leader's decisions are, too."""
 
-        return send
+        def send(step: float, value: float) -> None:
+            if step == int(step):  # as Optuna has them; the outcome has all of them
+                with suppress(UpdateFinishedTrialError):
+                    patiently(self.storage.set_trial_intermediate_value, identity, int(step), value)
+
+        def judge(_row: int, _reports: Mapping[float, float]) -> bool:
+            return bool(patiently(self.storage.get_trial, identity).system_attrs.get(PRUNE))
+
+        return Reporting(judge if self.is_judged else None, send)
 
     def _mistake(self, trial: Trial, outcome: Outcome) -> str:
         """What is wrong with the program, if that is the cause of a failure; else empty."""

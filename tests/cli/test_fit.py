@@ -90,6 +90,7 @@ def test_a_run_is_reported_on_one_page(run, deepbore_here):
 def test_a_run_keeps_when_its_trials_were_evaluated(run):
     folder, _ = run
     times = [json.loads(line) for line in (folder / "journal.jsonl.times").read_text().splitlines()]
+    assert times.pop() == {"finished": 14}
     assert [each["trial"] for each in times] == list(range(14))
     assert all(0 < each["began"] <= each["ended"] for each in times)
 

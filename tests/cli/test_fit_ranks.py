@@ -8,6 +8,7 @@ import pytest
 from commands import LAUNCHERS, deepbore as command, on_ranks_of
 from deepbore import Study
 from deepbore.cli.run_directory import new_run
+from deepbore.data.times import times_of
 from deepbore.errors import SettingError
 
 OBJECTIVE = """
@@ -222,4 +223,5 @@ def test_ranks_keep_all_of_a_run_in_one_place_and_its_time(folder):
     study = Study.load(run / "journal.jsonl")
     told = study.observations.n_complete
     assert 2 <= told < 20
-    assert len((run / "journal.jsonl.times").read_text().splitlines()) == told
+    assert len(times_of(run / "journal.jsonl.times")) == told
+    assert all(trial.duration is not None for trial in study.trials if trial.value is not None)

@@ -40,7 +40,7 @@ def three(path, name):
     return observations
 
 
-ROOMS = ("observations", "journal", "lines", "buffers", "added", "adding", "changes", "compared")
+ROOMS = ("observations", "journal", "journal_format", "table", "imported", "comparisons")
 WRITING = (*(f"deepbore/data/{room}.py" for room in ROOMS), "deepbore/loop/state.py")
 
 

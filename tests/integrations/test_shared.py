@@ -8,17 +8,17 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from deepbore import Budget, Categorical, Integer, Real, SearchSpace, Study
+from deepbore import Budget, Categorical, Integer, MedianPruner, Real, SearchSpace, Study
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Status
-from deepbore.errors import JournalError, SettingError
+from deepbore.errors import JournalError, SettingError, TrialPruned
 from deepbore.evaluators.base import EvaluationWarning
 from deepbore.integrations.shared import Leader
 from deepbore.worker.shared import BEAT, DONE, TRIAL, Worker, open_storage, work
 
 SPACE = SearchSpace({"x": Real(0, 1), "k": Integer(1, 64, log=True), "kind": Categorical(["a", "b"])})
 pytestmark = pytest.mark.timeout(60)  # a leader waits for workers
-QUICK = {"heartbeat": 0.1, "poll": 0.01}
+QUICK = {"heartbeat": 10, "poll": 0.01}
 
 
 @pytest.fixture(autouse=True)
@@ -60,13 +60,13 @@ def stored(url):
 
 def test_workers_evaluate_what_the_leader_asks_for(url, tmp_path):
     with workers(url) as done:
-        result = leader(url, tmp_path).run(15)
-    assert sum(done) == 15
+        result = leader(url, tmp_path).run(13)
+    assert sum(done) == 13
     study = result.study
     assert [trial.value for trial in study.trials] == [value(trial.params) for trial in study.trials]
     study.close()
     kept = {trial.system_attrs[TRIAL]["id"]: trial for trial in stored(url)}
-    assert len(kept) == 15
+    assert len(kept) == 13
     for trial in Study.load(tmp_path / "run.jsonl").trials:
         assert (kept[trial.id].value, kept[trial.id].params) == (trial.value, trial.params)
 
@@ -78,8 +78,8 @@ def test_a_leader_continues_what_another_one_has_begun(url, tmp_path):
     assert sum(done) == 6
     first.study.close()
     with workers(url):
-        result = leader(url, tmp_path).run(14)
-    assert (len(result.values), len(stored(url))) == (14, 14)
+        result = leader(url, tmp_path).run(12)
+    assert (len(result.values), len(stored(url))) == (12, 12)
 
 
 def test_a_trial_that_is_lost_with_its_worker_waits_again_and_has_not_failed(url, tmp_path):
@@ -155,12 +155,30 @@ def test_a_budget_is_passed_on_with_what_is_continued(url, tmp_path):
     assert all(trial.attributes["begun"] == trial.budget / 3 for trial in promoted)
 
 
+def test_a_pruner_ends_trials_of_workers(url, tmp_path):
+    def train(params, trial):
+        for step in range(15):
+            trial.report(params["x"], step)
+            if trial.should_prune():
+                raise TrialPruned
+            time.sleep(0.05)
+        return params["x"]
+
+    space = SearchSpace({"x": Real(0, 1)})
+    with workers(url, train):
+        result = leader(url, tmp_path, space=space, n_initial=20, pruner=MedianPruner(startup_trials=2)).run(6)
+    pruned = [trial for trial in result.study.trials if trial.status is Status.PRUNED]
+    assert pruned
+    assert all(0 < len(trial.reports) < 15 for trial in pruned)
+    assert {trial.state for trial in stored(url)} == {TrialState.COMPLETE, TrialState.PRUNED}
+
+
 def test_several_objectives_and_constraints(url, tmp_path):
     def both(params):
         return Outcome([params["x"], -params["x"]], constraints=[params["x"] - 0.9])
 
     with workers(url, both):
-        result = leader(url, tmp_path, directions=["minimize", "maximize"]).run(12)
+        result = leader(url, tmp_path, directions=["minimize", "maximize"]).run(5)
     assert all(trial.constraints == (trial.params["x"] - 0.9,) for trial in result.study.trials)
     assert stored(url)[3].values == list(result.study.trials[3].values)
 
@@ -178,7 +196,7 @@ def test_more_trials_wait_the_more_workers_there_are(url, tmp_path):
         return value(params)
 
     with workers(url, slow, n=6):
-        leader(url, tmp_path, n_initial=30).run(30)
+        leader(url, tmp_path, n_initial=20).run(20)
     assert most[0] >= 5
 
 

@@ -80,8 +80,8 @@ def test_trials_that_an_interrupt_kept_from_the_caller_are_given_next(tmp_path, 
         study.enqueue({"x": x, "y": x})
     reserve = study.observations.reserve
 
-    def interrupted(points):
-        reserve(points)
+    def interrupted(*args, **about):
+        reserve(*args, **about)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(study.observations, "reserve", interrupted)

@@ -26,7 +26,7 @@ ROOM = Path(deepbore.space.__file__).parent
 ORDER = [
     "condition", "parameters.scale", "parameters.base", "parameters.numeric", "parameters.choice", "parameters",
     "expression", "conditions", "structure", "constraints", "encoding", "features", "enumeration", "sampling",
-    "search_space", "relaxation",
+    "annotations", "search_space", "relaxation",
 ]  # fmt: skip
 
 

@@ -168,7 +168,7 @@ TOLD = [
     ),
     (lambda: Study(LINE, journal=5), JournalError, "a journal is named by the path of a file, but got 5"),
     (lambda: Study.load(None), JournalError, "a journal is named by the path of a file, but got None"),
-    (lambda: Study.load("run.jsonl", space={"x": 1}), SettingError, "space must be a SearchSpace, but got {'x': 1}"),
+    (lambda: Study.load("run.jsonl", space={"x": 1}), SpaceError, "parameter 'x' must be a Real, Integer, Ordinal or"),
     (lambda: Study.load("run.jsonl", direction="maximize"), SettingError, "a run is loaded with its own direction"),
     (lambda: Study.load("run.jsonl", gama=0.3), SettingError, "classifier, acquisition, candidates, labels, gamma"),
 ]

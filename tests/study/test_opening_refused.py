@@ -81,7 +81,7 @@ def test_a_run_directory_stands_for_the_journal_in_it(tmp_path):
 
 
 def test_another_space_is_refused(tmp_path):
-    for space in (None, {"x": 1}):
+    for space in (None, ["x"]):
         with pytest.raises(SettingError, match="space must be a SearchSpace"):
             Study(space)
     path = tmp_path / "run.jsonl"

@@ -27,7 +27,7 @@ def listed(function):
 def test_type_checkers_see_the_fields_of_the_records():
     for record, arguments in [(StudyOptions, StudyArguments), (RunOptions, RunArguments)]:
         assert {field.name: field.type for field in fields(record)} == arguments.__annotations__
-    assert names(Options) - Arguments.__annotations__.keys() == {"direction", "directions", "preferences"}
+    assert names(Options) - Arguments.__annotations__.keys() == {"direction"}
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_signature_and_docstring_list_every_option(function, arguments):
 def test_a_command_has_each_option_that_no_other_group_decides():
     assert names(Options) >= ELSEWHERE | OF_THE_COMMAND
     assert names(LoopSettings) - ELSEWHERE - OF_THE_COMMAND == {
-        "n_trials", "seed", "strategy", "acquisition", "candidates", "n_initial", "pruner", "budget",
-        "timeout", "stop_when", "max_failures", "batch_size",
+        "n_trials", "seed", "strategy", "acquisition", "candidates", "n_initial", "pruner", "budget", "noisy",
+        "timeout", "stop_when", "max_failures", "batch_size", "workers",
     }  # fmt: skip
 
 

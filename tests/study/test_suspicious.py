@@ -6,7 +6,19 @@ import re
 
 import pytest
 
-from deepbore import Budget, NoImprovement, Real, SearchSpace, Study, TargetReached
+from deepbore import (
+    Budget,
+    Categorical,
+    Condition,
+    Integer,
+    NoImprovement,
+    Ordinal,
+    Outcome,
+    Real,
+    SearchSpace,
+    Study,
+    TargetReached,
+)
 from deepbore.data.replay import read_record
 from deepbore.evaluators.base import SuspiciousValue
 from deepbore.plots.history_chart import History
@@ -73,6 +85,80 @@ def test_runs_that_diverge_by_chance_do_not_mislead_a_run():
     run(study, 30, lambda trial: 1e9 if stream.random() < 0.2 else regret(trial.params))
     assert min(trial.value for trial in study.trials) < 1e-4
     assert all(trial.value == 1e9 for trial in study.suspicious)
+
+
+MIXED = SearchSpace(
+    {
+        "x": Real(0, 1),
+        "n": Integer(1, 64, log=True),
+        "kind": Categorical(list("abc")),
+        "size": Ordinal([1, 2, 4, 8]),
+    }
+)
+CONDITIONAL = SearchSpace(
+    {
+        "model": Categorical(["a", "b"]),
+        "x": Real(0, 1, when=Condition("model", "a")),
+        "rate": Real(1e-5, 1, log=True, when=Condition("model", "b")),
+        "y": Real(0, 1),
+    }
+)
+
+
+def mixed(params):
+    level = {"a": 0.3, "b": 0.0, "c": 0.2}[params["kind"]] + 0.05 * (params["size"] != 4)
+    return (params["x"] - 0.37) ** 2 + 0.02 * (math.log2(params["n"]) - 4) ** 2 + level
+
+
+def conditional(params):
+    own = (params["x"] - 0.3) ** 2 + 0.1 if params["model"] == "a" else 0.1 * (math.log10(params["rate"]) + 2) ** 2
+    return (params["y"] - 0.6) ** 2 + own
+
+
+def diverging(loss, share=0.2, seed=0):
+    """An outcome of each trial: by chance what a run that diverges ends with, otherwise that of `loss`."""
+    stream = random.Random(seed)
+    return lambda trial, bad: bad if stream.random() < share else loss(trial.params)
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+@pytest.mark.parametrize(("space", "loss", "bad"), [(MIXED, mixed, 1e6), (CONDITIONAL, conditional, 30.0)])
+def test_runs_that_diverge_by_chance_do_not_mislead_a_search_among_choices(space, loss, bad):
+    study, outcome, told = Study(space, seed=0), diverging(loss), []
+    for _ in range(32):
+        (trial,) = study.ask()
+        told.append(outcome(trial, bad))
+        study.tell(trial, told[-1])
+    assert min(told) < 5e-3
+    assert {trial.value for trial in study.suspicious} <= {bad}
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+def test_runs_that_diverge_by_chance_do_not_mislead_a_search_under_a_constraint():
+    study, outcome, feasible = Study(SQUARE, seed=0), diverging(lambda params: params["x"] + params["y"]), []
+    for _ in range(26):
+        (trial,) = study.ask()
+        value, violation = outcome(trial, 1e6), 0.35 - min(trial.params["x"], trial.params["y"])
+        study.tell(trial, Outcome(value, constraints=[violation]))
+        feasible += [value] if violation <= 0 else []
+    assert min(feasible) < 0.75  # 0.7 is the least
+    assert {trial.value for trial in study.suspicious} == {1e6}
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+def test_runs_that_diverge_by_chance_do_not_mislead_a_search_for_a_front():
+    def two(params):
+        return params["x"] ** 2 + 0.1 * params["y"], (params["x"] - 1) ** 2 + 0.1 * params["y"]
+
+    study, outcome = Study(SQUARE, seed=0, directions=["minimize", "minimize"]), diverging(two)
+    for _ in range(26):
+        (trial,) = study.ask()
+        study.tell(trial, outcome(trial, (30.0, 30.0)))
+    front = [trial.values for trial in study.pareto_front]
+    assert len(front) >= 8
+    assert sum(max(values) < 30 and min(values) >= 0 for values in front) == len(front)
+    assert {trial.values for trial in study.suspicious} == {(30.0, 30.0)}
+    assert max(math.sqrt(a) + math.sqrt(b) for a, b in front) < 1.1  # 1 on the front
 
 
 @pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")

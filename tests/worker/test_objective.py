@@ -17,7 +17,7 @@ from processes import is_gone
 
 @pytest.mark.parametrize(
     ("returned", "shown"),
-    [(None, "None"), ("0.5", "'0.5'"), (["a", "b"], "['a', 'b']"), ({"loss": 1.0}, "{'loss': 1.0}"), (True, "True")],
+    [(None, "None"), ("0.5", "'0.5'"), (["a", "b"], "['a', 'b']"), ({"a"}, "{'a'}"), (True, "True")],
 )
 def test_what_an_objective_must_not_return_is_a_failure_that_says_so(returned, shown):
     (outcome,) = evaluated(SerialEvaluator(lambda params: returned), {"k": 0})

@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 from deepbore.data.journal_format import outcome_of
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import ObjectiveError, SettingError
+from deepbore.errors import ObjectiveError, SettingError, TrialPruned
 from deepbore.worker.shared import DONE, OUTCOME, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
 
 pytestmark = pytest.mark.timeout(60)
@@ -32,7 +32,7 @@ class Queue:
         self.url = f"sqlite:///{folder}/storage.db"
         self.storage = open_storage(self.url, creates=True)
         self.study = optuna.create_study(storage=self.storage, study_name="shared")
-        self.study.set_user_attr(STUDY, {"run": "1", "parameters": list(names)})
+        self.study.set_user_attr(STUDY, {"run": "1", "parameters": list(names), "prunes": True})
         self.study.set_user_attr(DONE, True)
 
     def add(self, *trials):
@@ -102,7 +102,26 @@ def test_an_objective_may_have_the_trial_and_report(queue):
     queue.work(train)
     (trial,) = queue.study.trials
     assert (trial.value, trial.intermediate_values) == (3, {0: 0.5, 1: 1.5, 2: 2.5})
+    assert outcome_of(trial.system_attrs[OUTCOME]).reports == trial.intermediate_values
     assert trial_of(trial.system_attrs[TRIAL]).resume_from.attributes == {"checkpoint": "0.pt"}
+
+
+def test_a_trial_ends_when_the_leader_says_so(queue):
+    def train(params, trial):
+        for step in range(5):
+            trial.report(step, step)
+            if step == 2:  # the leader's decision
+                (found,) = queue.study.get_trials()
+                queue.storage.set_trial_system_attr(found._trial_id, "deepbore:prune", True)
+            if trial.should_prune():
+                raise TrialPruned
+        return 0
+
+    queue.add(Trial(0, {"x": 0.5}))
+    queue.work(train)
+    (trial,) = queue.study.trials
+    assert (trial.state, trial.intermediate_values) == (TrialState.PRUNED, {0: 0, 1: 1, 2: 2})
+    assert outcome_of(trial.system_attrs[OUTCOME]).reports == {0: 0, 1: 1, 2: 2}
 
 
 @pytest.mark.parametrize(
@@ -129,6 +148,29 @@ def test_an_interrupted_worker_gives_its_trial_back(queue):
     queue.add(Trial(0, {"x": 0.5}))
     with pytest.raises(KeyboardInterrupt):
         queue.work(interrupted)
+    assert queue.states == ["WAITING"]
+
+
+def test_a_worker_that_is_told_to_end_gives_its_trial_back(queue, tmp_path):
+    program = f"""
+import pathlib, time
+from deepbore.worker.shared import work
+
+def train(params):
+    pathlib.Path({str(tmp_path / "begun")!r}).touch()
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:  # as Lightning's Trainer does
+        return 0.5
+
+work(train, {queue.url!r}, "shared")
+"""
+    queue.add(Trial(0, {"x": 0.5}))
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        process.terminate()
+        assert process.wait(30) != 0
     assert queue.states == ["WAITING"]
 
 

@@ -12,6 +12,7 @@ from deepbore.component import class_name
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import front, is_feasible
 from deepbore.data.replay import Record
+from deepbore.data.times import times_of
 from deepbore.data.trial import Trial
 from deepbore.plots.on_plotly import Chart, text
 from deepbore.plots.page.curves import curves_section, trade_off_sections
@@ -23,7 +24,6 @@ from deepbore.plots.page.sections import (
     history_section,
     parallel_section,
     timeline_section,
-    times_of,
     trials_section,
     trials_table,
 )
@@ -64,7 +64,7 @@ def report(
         title: of the page.
         facts: more to say in the summary, name -> text.
         configuration: of the run, as YAML or other text; left out if empty.
-        times: file of when trials began and ended, for the timeline; see `deepbore.evaluators.Timed`.
+        times: file of when trials began and ended, for the timeline; see `deepbore.data.times`.
         every: seconds after which the page reloads itself; None for never.
 
     Returns:

@@ -8,16 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from deepbore.data.journal import content_of
 from deepbore.data.outcome import Status
 from deepbore.data.replay import Record
 from deepbore.data.trial import Trial
-from deepbore.errors import JournalError
 from deepbore.plots.history_chart import History, history_chart
 from deepbore.plots.on_plotly import Chart, points, titled
 from deepbore.plots.parallel_chart import Parallel, parallel_chart
@@ -27,8 +24,6 @@ from deepbore.text import visible
 
 LINES, AXES = 300, 14  # of parallel coordinates
 REASONS, EXAMPLES, LONG = 12, 8, 300
-LONGEST_TIMES = 2**26  # bytes
-LATEST = 1e11  # seconds since 1970, in the year 5138: the clock of a computer says less
 
 
 @dataclass(frozen=True)
@@ -272,28 +267,6 @@ def _reason(trials: Sequence[Trial]) -> str:
 
 
 # --- timeline --------------------------------------------------------------------------------------------------------
-
-
-def times_of(path: Path) -> dict[int, tuple[float, float]]:
-    """When each trial's evaluation began and ended, in seconds since 1970; empty where that was not kept.
-
-    Args:
-        path: what `deepbore.evaluators.base.Timed` has written. Lines that say nothing are passed over.
-    """
-    found = {}
-    try:
-        lines = content_of(path, LONGEST_TIMES).decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError, JournalError):
-        return {}
-    for line in lines:
-        try:
-            said = json.loads(line)
-            row, span = int(said["trial"]), (float(said["began"]), float(said["ended"]))
-        except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
-            continue
-        if all(0 <= moment < LATEST for moment in span):
-            found[row] = span
-    return found
 
 
 def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -> Section | None:

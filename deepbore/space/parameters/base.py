@@ -5,13 +5,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from enum import Enum
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
+from deepbore.names import meant
 from deepbore.space.condition import Condition, When, as_plain_data, as_when, conditions_of
 from deepbore.space.parameters.scale import Scale
 
@@ -21,6 +24,18 @@ FINE_LEVELS = 10_000  # numbers with at least this many levels follow gradients,
 SMALLEST_STEP, LARGEST_STEP = 1e-3, 0.5  # standard deviations of steps along a numeric parameter, in [0, 1]
 NOTHING = ("", "none", "null", "nan")  # texts of a missing value
 KINDS: dict[str, Any] = {}  # `kind` -> class, filled as the classes are defined
+
+
+class _Unset(Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Any = _Unset.UNSET  # of a default that is not given; None may be one
 
 
 @dataclass(frozen=True)
@@ -60,10 +75,12 @@ class Parameter(ABC):
 
     Attributes:
         when: the condition under which it is active, or several that must all hold; None for always active.
+        default: the value that is tried first; UNSET for none.
         kind: name of the type in plain data.
     """
 
     when: When | None = None
+    default: Any = UNSET
     kind: ClassVar[str]
 
     def __init_subclass__(cls, **settings: Any) -> None:
@@ -75,6 +92,12 @@ class Parameter(ABC):
             raise SpaceError(f"the kind of a parameter must be its own, but {cls.kind!r} is {known.__qualname__}'s.")
         KINDS[cls.kind] = cls  # replaces an equal definition when a notebook's cell runs again
 
+    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004  # `__init__` takes them
+        if dataclasses.is_dataclass(cls) and (unknown := settings.keys() - cls.__dataclass_fields__.keys()):
+            known = list(cls.__dataclass_fields__)
+            raise SpaceError(f"{cls.__name__} takes {', '.join(known)}, but got {meant(min(unknown), known)}")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", as_when(self.when))
 
@@ -82,6 +105,26 @@ class Parameter(ABC):
     def conditions(self) -> tuple[Condition, ...]:
         """All conditions in `when`, which must hold for it to be active; empty if it is always active."""
         return conditions_of(self.when)
+
+    def __repr__(self) -> str:
+        """As it may be declared, without settings that are left out."""
+        assert dataclasses.is_dataclass(self)
+        both = [(each, self._declared(each.name)) for each in dataclasses.fields(self)]
+        shown = [
+            f"{value!r}" if each.default is dataclasses.MISSING else f"{each.name}={value!r}"
+            for each, value in both
+            if value is not each.default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _declared(self, name: str) -> Any:
+        """A setting as it may be declared."""
+        return getattr(self, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is cached: equal parameters are equal as bytes, used or not."""
+        cls = type(self)
+        return {k: each for k, each in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)}
 
     # --- native values -----------------------------------------------------------------------------------------------
 
@@ -105,6 +148,18 @@ class Parameter(ABC):
     @abstractmethod
     def read(self, text: str) -> Any:
         """The native value with this text; `encode` checks its range. Raises PointError if there is none."""
+
+    def decode_plain(self, column: Tensor) -> list[Any]:
+        """Column of a point (n) -> values as journals, tables and axes have them (n): names of choices."""
+        return self.decode(column)
+
+    def plain(self, value: Any) -> Any:
+        """A native value as journals and tables have it."""
+        return value
+
+    def native(self, plain: Any) -> Any:
+        """The native value that `plain` gives back."""
+        return plain
 
     def identity(self, column: Tensor) -> Sequence[float] | np.ndarray:
         """Numbers (n) that are equal for two entries exactly if these decode to equal values.
@@ -154,7 +209,8 @@ class Parameter(ABC):
     def ticks(self, most: int) -> list[Any]:
         """Up to about `most` native values as labels of an axis, in their order."""
         if self.levels is not None:
-            return self.decode(self.from_level(torch.arange(0, self.levels, math.ceil(self.levels / most)).double()))
+            level = torch.arange(0, self.levels, math.ceil(self.levels / most)).double()
+            return self.decode_plain(self.from_level(level))
         if self.scale is not None:
             return self.scale.ticks(most)
         return self.decode(torch.linspace(0, self.upper, most, dtype=torch.float64))
@@ -241,13 +297,16 @@ class Parameter(ABC):
     # --- plain data --------------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        """Declaration as `SearchSpace.from_dict` takes it, without type and condition."""
+        """Declaration as `SearchSpace.from_dict` takes it, without type, condition and default."""
         assert dataclasses.is_dataclass(self)
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "when"}
+        named = [field.name for field in dataclasses.fields(self) if field.name not in ("when", "default")]
+        return {name: getattr(self, name) for name in named}
 
     def to_dict(self) -> dict[str, Any]:
         """Declaration as plain JSON data."""
         declared = {"type": self.kind, **self.settings()}
+        if self.default is not UNSET:
+            declared["default"] = self.plain(self.decode(self.encode([self.default]))[0])
         return declared if self.when is None else {**declared, "when": as_plain_data(self.when)}
 
 

@@ -1,10 +1,14 @@
 """`Ordinal` and `Categorical`: one of several choices, with or without an order."""
 
+import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
-from typing import Any
+from pathlib import PurePath
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,27 +16,53 @@ from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
-from deepbore.space.parameters.base import NOTHING, Parameter, Reading, chosen, equal, number
+from deepbore.space.parameters.base import NOTHING, UNSET, Parameter, Reading, chosen, equal, number
 from deepbore.space.parameters.scale import SLACK, as_scalar
 
 Scalar = str | int | float | bool | None
 _BOOLEANS = (bool, np.bool_)
+LONGEST_NAME = 60  # of a choice that is named by its repr
+UNKNOWN = "unknown"  # in plain data: of the object that a name stands for there is no more than its kind
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Choice(Parameter):
-    """A parameter with a list of choices; a point holds the index of one."""
+    """A parameter with a list of choices; a point holds the index of one.
 
-    choices: Sequence[Scalar]
+    Journals, tables and axes have the *name* of a choice: the choice itself if JSON can carry it. Configurations have
+    the choice itself, of whatever type.
+
+    Attributes:
+        names: one for each choice.
+        are_known: whether the choices are at hand; a journal keeps only the names of some.
+    """
+
+    choices: Sequence[Any] | Mapping[str, Any]
     when: When | None = None
+    default: Any = field(default=UNSET, kw_only=True, compare=False)
+
+    names: ClassVar[tuple[Scalar, ...]] = ()
+    are_known: ClassVar[bool] = True
+    _given: ClassVar[tuple[Any, ...]] = ()  # as it was declared, what is unknown included
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "choices", _checked(self.choices))
-        if len(self.choices) < 2:
-            raise SpaceError(f"a parameter needs at least two choices, but got {list(self.choices)}.")
-        if len(self._level_of) < len(self.choices):
-            raise SpaceError(f"choices must differ from each other, but got {_some(self.choices)}.")
+        names, choices = _checked(self.choices)
+        is_known = not any(isinstance(choice, Unknown) for choice in choices)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "choices", choices if is_known else names)
+        object.__setattr__(self, "are_known", is_known)
+        object.__setattr__(self, "_given", choices)
+        if len(names) < 2:
+            raise SpaceError(f"a parameter needs at least two choices, but got {list(names)}.")
+        if len(self._level_of) < len(names):
+            raise SpaceError(
+                f"choices must differ from each other, but got {_some(names)}. Name them: "
+                f'{type(self).__name__}({{"one": ..., "other": ...}}).'
+            )
+        for level, choice in enumerate(self.choices):
+            if isinstance(choice, Scalar) and self._level_of.get(_key(choice), level) != level:
+                raise SpaceError(f"the choice {choice!r} must not be the name of another one, but got {_some(names)}.")
 
     def __eq__(self, other: object) -> bool:  # by keys: to Python, True is 1
         if not isinstance(other, _Choice) or type(other) is not type(self):
@@ -42,14 +72,24 @@ class _Choice(Parameter):
     def __hash__(self) -> int:
         return hash(tuple(self._level_of))
 
+    def _declared(self, name: str) -> Any:
+        if name != "choices":
+            return super()._declared(name)
+        return dict(zip(self.names, self.choices, strict=True)) if self._has_objects else list(self.names)
+
     @property
     def levels(self) -> int:
-        return len(self.choices)
+        return len(self.names)
+
+    @cached_property
+    def _has_objects(self) -> bool:
+        """Whether a choice is another value than its name."""
+        return any(choice is not name for choice, name in zip(self.choices, self.names, strict=True))
 
     @cached_property
     def _level_of(self) -> dict[tuple[bool, Scalar], int]:
-        """Level of each choice; True and 1 are different choices."""
-        return {_key(choice): level for level, choice in enumerate(self.choices)}
+        """Level of the name of each choice; True and 1 are different choices."""
+        return {_key(name): level for level, name in enumerate(self.names)}
 
     @cached_property
     def _level_among(self) -> dict[bool, dict[Scalar, int]]:
@@ -77,52 +117,83 @@ class _Choice(Parameter):
     @cached_property
     def _looks_like_a_boolean(self) -> bool:
         """Whether a choice equals True or False in Python, so that booleans and numbers must be kept apart."""
-        return any(isinstance(choice, (bool, int, float)) and choice in (0, 1) for choice in self.choices)
+        return any(isinstance(name, (bool, int, float)) and name in (0, 1) for name in self.names)
 
     def _level(self, value: Any) -> int:
-        """The level of one value, which may be a zero-dimensional array."""
+        """The level of one value, which may be a name, a choice, or a zero-dimensional array."""
         try:
-            native = value.item() if hasattr(value, "item") else value
-            missing = None in self.choices and is_missing(native)  # a data frame writes None as NaN
+            native = as_scalar(value)
+            missing = None in self.names and is_missing(native)  # a data frame writes None as NaN
             key = _key(None if missing else native)
             return self._level_of[key] if key in self._level_of else self._level_of[_key(self._near(native))]
         except (KeyError, TypeError, ValueError, RuntimeError):
-            raise PointError(f"values must be among {_some(self.choices)}, but got {value!r}.") from None
+            if (level := self._level_of_object(value)) is not None:
+                return level
+            raise PointError(f"values must be among {_some(self.names)}, but got {value!r:.200}.") from None
+
+    def _level_of_object(self, value: Any) -> int | None:
+        """The level of a choice that is another value than its name; None if it is none."""
+        if self._has_objects:
+            for same in (_is_same, _is_equal):
+                for level, choice in enumerate(self.choices):
+                    if same(choice, value):
+                        return level
+        return None
 
     def _near(self, value: Any) -> Scalar:
         """The choice that a floating-point number is, but for the rounding of another format. Raises ValueError."""
-        (near,) = [each for each in self.choices if _is_near(value, each)]
+        (near,) = [each for each in self.names if _is_near(value, each)]
         return near
 
     def read(self, text: str) -> Scalar:
-        alike = [choice for choice in self.choices if str(choice) == text]
+        """The name with this text."""
+        alike = [name for name in self.names if str(name) == text]
         if not alike or not text:  # an empty cell may also be None
-            alike += [choice for choice in self.choices if choice not in alike and _is_written(choice, text)]
+            alike += [name for name in self.names if name not in alike and _is_written(name, text)]
         if not alike and (found := _as_float(text)) is not None:
-            alike = [choice for choice in self.choices if _is_near(found, choice)]
+            alike = [name for name in self.names if _is_near(found, name)]
         if not alike:
-            raise PointError(f"a value must be among {_some(self.choices)}, but got {text!r}.")
+            raise PointError(f"a value must be among {_some(self.names)}, but got {text!r}.")
         if len(alike) > 1:
             raise PointError(f"a value must tell choices apart, but {text!r} may be any of {alike}.")
         return alike[0]
 
-    def decode(self, column: Tensor) -> list[Scalar]:
-        return list(map(self.choices.__getitem__, self.to_level(column).long().tolist()))
+    def decode(self, column: Tensor) -> list[Any]:
+        return list(map(self._choice_at, self.to_level(column).long().tolist()))
+
+    def decode_plain(self, column: Tensor) -> list[Scalar]:
+        return list(map(self.names.__getitem__, self.to_level(column).long().tolist()))
+
+    def native(self, plain: Any) -> Any:
+        return self._choice_at(self._level(plain))
+
+    def plain(self, value: Any) -> Any:
+        return self.names[self._level(value)]
+
+    def _choice_at(self, level: int) -> Any:
+        """A choice; a copy of what a program may well change."""
+        choice = self.choices[level]  # type: ignore[index]  # a tuple now
+        return deepcopy(choice) if isinstance(choice, (list, dict, set)) else choice
 
     def settings(self) -> dict[str, Any]:
-        return {"choices": list(self.choices)}
+        """The choices, by name where a name is not the choice itself: as JSON carries them, or their kind."""
+        listed = list(self.names)
+        if not self._has_objects and self.are_known:
+            return {"choices": listed}
+        return {"choices": {name: _as_json(each) for name, each in zip(listed, self._given, strict=True)}}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ordinal(_Choice):
     """One of several choices in a meaningful order, such as `[16, 64, 1024]` or `["small", "large"]`.
 
     Args:
-        choices: at least two different strings, finite numbers, booleans or None, in order.
+        choices: at least two, in order: as of `Categorical`.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
+        default: the choice that is tried first; see `SearchSpace.default`.
 
     Raises:
-        SpaceError: for fewer than two choices, equal ones, or choices that JSON can't represent.
+        SpaceError: for fewer than two choices, equal ones, or choices that can't be told apart by name.
 
     Example:
         >>> Ordinal([1, 2, 4]).encode([4, 1])
@@ -132,22 +203,31 @@ class Ordinal(_Choice):
     kind = "ordinal"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Categorical(_Choice):
     """One of several choices without an order, such as `["relu", "tanh"]`.
 
     A network sees it one-hot; for a kernel any two choices have a distance of 1.
 
+    Choices may be any objects: estimators, lists, members of an enum, paths, classes, functions. The objective gets the
+    object; conditions, journals, tables and pictures have its name, and where a choice is given either will do. Give
+    names by a dict, `{"svc": SVC(), "64-64": [64, 64]}`; those in a list are named by what they say of themselves.
+    An object is not copied, but for lists, dicts and sets: clone an estimator before you fit it.
+
     Args:
-        choices: at least two different strings, finite numbers, booleans or None.
+        choices: at least two, different: strings, finite numbers, booleans, None, or any objects; or name -> choice.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
+        default: the choice that is tried first; see `SearchSpace.default`.
 
     Raises:
-        SpaceError: for fewer than two choices, equal ones, or choices that JSON can't represent.
+        SpaceError: for fewer than two choices, equal ones, or choices that can't be told apart by name.
 
     Example:
         >>> Categorical(["relu", "tanh"]).decode(torch.tensor([1.0]))
         ['tanh']
+        >>> layers = Categorical({"one": [64], "two": [64, 64]})
+        >>> layers.decode(torch.tensor([1.0])), layers.encode(["two", [64]])
+        ([[64, 64]], tensor([1., 0.], dtype=torch.float64))
     """
 
     kind = "categorical"
@@ -172,19 +252,76 @@ def _some(choices: Sequence[Scalar]) -> str:
     return str(list(choices)) if len(choices) <= 20 else f"{str(list(choices[:20]))[:-1]}, ...]"
 
 
-def _checked(choices: Any) -> tuple[Scalar, ...]:
-    """Choices as a tuple of Python scalars that JSON keeps unchanged."""
-    if isinstance(choices, (str, bytes, set, frozenset)) or not hasattr(choices, "__iter__"):
-        raise SpaceError(f'choices must be a list, as in ["relu", "tanh"], but got {choices!r}.')
-    natives = tuple(as_scalar(choice) for choice in choices)
-    for choice in natives:
-        finite = not isinstance(choice, float) or math.isfinite(choice)
-        if not isinstance(choice, Scalar) or not finite:
+@dataclass(frozen=True)
+class Unknown:
+    """In place of an object of which a journal keeps only the name."""
+
+    kind: str
+
+
+def _checked(given: Any) -> tuple[tuple[Scalar, ...], tuple[Any, ...]]:
+    """Names that JSON keeps unchanged, and the choices."""
+    if isinstance(given, Mapping):
+        if wrong := [name for name in given if not (isinstance(name, str) and name)]:
+            raise SpaceError(f'choices are named by texts, as in {{"svc": SVC(), ...}}, but got {wrong[0]!r:.100}.')
+        return tuple(given), tuple(map(_from_json, given.values()))
+    if isinstance(given, (str, bytes, set, frozenset)) or not hasattr(given, "__iter__"):
+        raise SpaceError(f'choices must be a list, as in ["relu", "tanh"], but got {given!r:.100}.')
+    choices = tuple(as_scalar(choice) for choice in given)
+    for choice in choices:
+        if isinstance(choice, float) and not math.isfinite(choice):
             raise SpaceError(
-                f"choices must be strings, finite numbers, booleans or None, which a journal gives back as they were, "
-                f"but got {choice!r}. Give each choice a name, and look up in the objective what it stands for."
+                f'choices must be finite numbers, but got {choice!r}. Name it: {{"{choice}": {choice!r}}}.'
             )
-    return natives
+    names = tuple(map(_name_of, choices))
+    if any(name is not choice for name, choice in zip(names, choices, strict=True)):
+        names = tuple(map(str, names))  # keys of a declaration
+    return names, choices
+
+
+def _name_of(choice: Any) -> Scalar:
+    """The choice itself where JSON can carry it; else what it says of itself, the same in every process."""
+    if isinstance(choice, Enum):
+        return choice.name
+    if isinstance(choice, Scalar):
+        return choice
+    if isinstance(choice, PurePath):
+        return str(choice)
+    if isinstance(getattr(choice, "__name__", None), str):  # a class, or a function
+        return str(choice.__name__)
+    said = repr(choice)
+    is_short = len(said) <= LONGEST_NAME and said.isprintable() and " at 0x" not in said
+    return said if is_short else type(choice).__name__
+
+
+def _as_json(choice: Any) -> Any:
+    """An object as JSON gives it back; or its kind, where that would be another object."""
+    try:
+        if json.loads(json.dumps(choice, allow_nan=False)) == choice and not isinstance(choice, Enum):
+            return choice
+    except (TypeError, ValueError, RecursionError):
+        pass
+    named = getattr(choice, "__name__", None)
+    return {UNKNOWN: choice.kind if isinstance(choice, Unknown) else named or type(choice).__name__}
+
+
+def _from_json(plain: Any) -> Any:
+    """The object of `_as_json`; of another one no more than that it is unknown."""
+    if isinstance(plain, Mapping) and set(plain) == {UNKNOWN} and isinstance(plain[UNKNOWN], str):
+        return Unknown(plain[UNKNOWN])
+    return plain
+
+
+def _is_same(choice: Any, value: Any) -> bool:
+    return choice is value
+
+
+def _is_equal(choice: Any, value: Any) -> bool:
+    """Whether two objects of a type are equal; arrays, which have no single answer, are not."""
+    try:
+        return type(choice) is type(value) and bool(choice == value)
+    except Exception:  # whatever a comparison raises
+        return False
 
 
 def _is_written(choice: Scalar, text: str) -> bool:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
-from deepbore.space.parameters.base import Parameter, number
+from deepbore.space.parameters.base import UNSET, Parameter, number
 from deepbore.space.parameters.scale import (
     SINGLE,
     SLACK,
@@ -48,9 +48,9 @@ class Number(Parameter):
     log: bool
     step: float | None
 
-    def __new__(cls, *args: Any, **settings: Any) -> Self:  # noqa: ARG004  # `__init__` takes them
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
         refuse_more_positions(cls.__name__, args)
-        return super().__new__(cls)
+        return super().__new__(cls, *args, **settings)
 
     @property
     def upper(self) -> float:
@@ -92,7 +92,7 @@ class Number(Parameter):
         """`from_level` without a step."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Real(Number):
     """A real number in [low, high], on a linear or a log scale, or one of low, low + step, ..., high.
 
@@ -105,6 +105,7 @@ class Real(Number):
         log: search its logarithm.
         step: distance of neighbouring values, > 0; high must be low plus a multiple of it. Not together with `log`.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
+        default: the value that is tried first; see `SearchSpace.default`.
 
     Raises:
         SpaceError: for bounds that break these rules, or with fewer than a million values of 12 digits between them.
@@ -121,6 +122,7 @@ class Real(Number):
     log: bool = field(default=False, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
     when: When | None = field(default=None, kw_only=True)
+    default: Any = field(default=UNSET, kw_only=True, compare=False)
     kind = "real"
 
     def __post_init__(self) -> None:
@@ -196,7 +198,7 @@ class Real(Number):
         return [min(max(round(native, decimals), low), high) for native in natives.tolist()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Integer(Number):
     """A whole number in [low, high], both included, on a linear or a log scale, or one of low, low + step, ..., high.
 
@@ -207,6 +209,7 @@ class Integer(Number):
         step: distance of neighbouring values, a whole number >= 1; high must be low plus a multiple of it. Not together
             with `log`.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
+        default: the value that is tried first; see `SearchSpace.default`.
 
     Raises:
         SpaceError: for bounds that break these rules.
@@ -223,6 +226,7 @@ class Integer(Number):
     log: bool = field(default=False, kw_only=True)
     step: int | None = field(default=None, kw_only=True)
     when: When | None = field(default=None, kw_only=True)
+    default: Any = field(default=UNSET, kw_only=True, compare=False)
     kind = "integer"
 
     def __post_init__(self) -> None:

@@ -46,10 +46,22 @@ class TimidModel(BoldModel):
 
 
 class Together(NeglectedChoices):
-    """A model of all rows for neglected branches, too."""
+    """The labels of all rows for neglected branches, too."""
 
-    def _alone(self, view):
+    def _beside_others(self, view):
         return None
+
+
+class Anywhere(NeglectedChoices):
+    """All parameters are searched in a neglected branch."""
+
+    keeps_best = False
+
+
+class LongScales(NeglectedChoices):
+    """The same prior of length scales in a branch as elsewhere."""
+
+    own_scales = False
 
 
 class BoldKernel(db.KernelPLS):
@@ -72,4 +84,6 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:neglected-2": turns(Shortly),
     "deepbore:neglected-timid": turns(Timid),
     "deepbore:neglected-together": turns(Together),
+    "deepbore:neglected-anywhere": turns(Anywhere),
+    "deepbore:neglected-long-scales": turns(LongScales),
 }

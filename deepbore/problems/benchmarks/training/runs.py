@@ -239,7 +239,7 @@ def on_levels(parameter: Kind, count: int) -> Kind | Ordinal:
     Example:
         >>> from deepbore import Integer
         >>> on_levels(Integer(1, 100, log=True), 3)
-        Ordinal(choices=(1, 10, 100), when=None)
+        Ordinal([1, 10, 100])
     """
     if not parameter.is_numeric:
         return parameter

@@ -1,0 +1,168 @@
+"""Names that users of other tools type, and what deepbore calls the same: for errors about unknown names."""
+
+import difflib
+from collections.abc import Collection
+
+ARGUMENTS = {  # of functions and classes
+    # Optuna
+    "sampler": 'strategy=, or classifier=, acquisition= and candidates=; "random", "sobol" and "grid" are strategies',
+    "storage": "journal=, a file",
+    "study_name": "journal=, a file: its name is that of the study",
+    "load_if_exists": 'if_exists="load"',
+    "n_startup_trials": "n_initial=",
+    "n_jobs": "workers=",
+    "show_progress_bar": "progress=",
+    "catch": "max_failures=: an objective that raises is a failed trial, and the run goes on",
+    "gc_after_trial": "callbacks=[lambda study, trial: gc.collect()]",
+    "func": "objective, the first argument",
+    "fixed_distributions": "Study(space)",
+    "search_space": "space",
+    "study_directions": "directions=",
+    # Ax, BoTorch
+    "parameters": "space, the second argument",
+    "total_trials": "n_trials=",
+    "objectives": 'directions={"loss": "minimize", ...}',
+    "objective_name": 'directions={"loss": "minimize"}',
+    "outcome_constraints": "Outcome(value, constraints=[...])",
+    "parameter_constraints": 'SearchSpace({...}, constraints=["a + b <= 1"])',
+    "random_seed": "seed=",
+    "experiment_name": "journal=, a file",
+    # Ray Tune, W&B
+    "metric": "the value that the objective returns",
+    "mode": "direction=",
+    "num_samples": "n_trials=",
+    "param_space": "space",
+    "config": "space",
+    "max_concurrent_trials": "workers=",
+    "max_concurrent": "workers=",
+    "time_budget_s": "timeout=",
+    "points_to_evaluate": "Study(space).enqueue(params), or Real(..., default=...)",
+    "evaluated_rewards": "Study(space).add(columns, values)",
+    "scheduler": "budget=, or pruner=",
+    "search_alg": "strategy=",
+    # scikit-learn, scikit-optimize, hyperopt, SMAC
+    "random_state": "seed=",
+    "n_calls": "n_trials=",
+    "n_iter": "n_trials=",
+    "max_evals": "n_trials=",
+    "n_initial_points": "n_initial=",
+    "init_points": "n_initial=",
+    "dimensions": "space",
+    "pbounds": "space",
+    "algo": "strategy=",
+    "configspace": "deepbore.integrations.configspace.from_configspace",
+    "walltime_limit": "timeout=",
+    "n_workers": "workers=",
+    "maximize": 'direction="maximize"',
+    "minimize": 'direction="minimize"',
+    "batch": "batch_size=",
+    "early_stopping": "stop_when=[NoImprovement(trials=20)]",
+    # of parameters of a space
+    "lower": "low",
+    "upper": "high",
+    "lo": "low",
+    "hi": "high",
+    "min": "low",
+    "max": "high",
+    "bounds": "low and high: Real(low, high)",
+    "log_scale": "log=True",
+    "prior": "log=True",
+    "base": "log=True",
+    "q": "step=",
+    "values": "choices",
+    "categories": "choices",
+    "items": "choices",
+    "condition": "when=",
+    "conditions": "when=",
+    "default_value": "default=",
+}
+ATTRIBUTES = {  # of the package, and of what it gives
+    # Optuna
+    "create_study": "Study(space), or minimize(objective, space, n_trials)",
+    "load_study": "Study.load(journal)",
+    "delete_study": "the journal, a file that you may delete",
+    "best_trials": "pareto_front",
+    "trials_dataframe": "to_frame()",
+    "get_trials": "trials",
+    "enqueue_trial": "enqueue(params)",
+    "add_trial": "add(params, value)",
+    "add_trials": "add(columns, values)",
+    "set_user_attr": "study.annotate(trial, {...})",
+    "user_attrs": "attributes",
+    "system_attrs": "attributes",
+    "set_metric_names": 'directions={"loss": "minimize", ...}',
+    "metric_names": "objectives",
+    "number": "id",
+    "state": "status",
+    "duration": "attributes",
+    "suggest_float": 'Real(low, high, log=...) in the space; its value is params["NAME"]',
+    "suggest_int": 'Integer(low, high, log=...) in the space; its value is params["NAME"]',
+    "suggest_categorical": 'Categorical([...]) in the space; its value is params["NAME"]',
+    "suggest_uniform": 'Real(low, high) in the space; its value is params["NAME"]',
+    "suggest_loguniform": 'Real(low, high, log=True) in the space; its value is params["NAME"]',
+    "set_constraint": "Outcome(value, constraints=[...])",
+    "TPESampler": "the default strategy, which needs no name",
+    "RandomSampler": 'strategy="random"',
+    "GridSampler": 'strategy="grid"',
+    "QMCSampler": 'strategy="sobol"',
+    "HyperbandPruner": "SuccessiveHalvingPruner, or Budget",
+    # Ax
+    "AxClient": "Study(space)",
+    "create_experiment": "Study(space)",
+    "get_next_trial": "ask_one()",
+    "get_next_trials": "ask(q)",
+    "complete_trial": "tell(trial, value)",
+    "log_trial_failure": "tell(trial, failed=True)",
+    "get_best_parameters": "best_params",
+    "get_pareto_optimal_parameters": "pareto_front",
+    "attach_trial": "enqueue(params), or add(params, value)",
+    "optimize_loop": "minimize(objective, space, n_trials)",
+    "arm": "params",
+    # Ray Tune, W&B, hyperopt
+    "Tuner": "minimize(objective, space, n_trials)",
+    "run": "minimize(objective, space, n_trials)",
+    "fmin": "minimize(objective, space, n_trials)",
+    "sweep": "minimize(objective, space, n_trials)",
+    "agent": "minimize(objective, space, n_trials)",
+    "get_best_result": "best_trial",
+    "best_config": "best_params",
+    "best_result": "best_value",
+    "get_dataframe": "study.to_frame()",
+    "results_df": "study.to_frame()",
+    "uniform": "Real(low, high)",
+    "loguniform": "Real(low, high, log=True)",
+    "quniform": "Real(low, high, step=...)",
+    "randint": "Integer(low, high)",
+    "lograndint": "Integer(low, high, log=True)",
+    "choice": "Categorical([...])",
+    # scikit-optimize, SciPy, ConfigSpace
+    "Float": "Real(low, high)",
+    "Int": "Integer(low, high)",
+    "ConfigurationSpace": "SearchSpace",
+    "Space": "SearchSpace",
+    "gp_minimize": "minimize(objective, space, n_trials)",
+    "suggest": "ask()",
+    "observe": "tell(trial, value)",
+    "x": "best_params",
+    "fun": "best_value",
+    "best_params_": "best_params",
+    "best_score_": "best_value",
+}
+
+
+def meant(name: str, known: Collection[str], foreign: dict[str, str] = ARGUMENTS) -> str:
+    """An unknown name in quotes, with what is likely meant: the same in words of deepbore, or the nearest known name.
+
+    Example:
+        >>> meant("n_calls", ["n_trials"]), meant("sed", ["seed"])
+        ("'n_calls'. Here it is n_trials=", "'sed'. Did you mean 'seed'?")
+    """
+    if name in foreign:
+        return f"{name!r}. Here it is {foreign[name]}"
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"{name!r}" + (f". Did you mean {near[0]!r}?" if near else "")
+
+
+def no_attribute(of: str, name: str, known: Collection[str]) -> AttributeError:
+    """The error of an attribute that is not there, with what is likely meant."""
+    return AttributeError(f"{of} has no attribute {meant(name, known, ATTRIBUTES)}", name=name)
