@@ -84,7 +84,7 @@ class ImportedResults:
             )
         if getattr(columns, "ndim", 2) == 1:
             columns = dict(columns.items())  # a row of a DataFrame, which iterates over its values
-        if _is_one(columns):
+        if _is_one(columns) or _has_lists_for_choices(columns, space):
             points = space.encode([dict(columns)])
             values, constraints = [values], None if constraints is None else [constraints]
         else:
@@ -209,6 +209,20 @@ class ImportedResults:
 def _is_one(columns: Mapping[str, Any]) -> bool:
     """Whether it is one configuration, name -> native value, and no columns."""
     return all(isinstance(columns[name], (str, bytes)) or not _is_sized(columns[name]) for name in columns)
+
+
+def _has_lists_for_choices(columns: Mapping[str, Any], space: SearchSpace) -> bool:
+    """Whether it is one configuration, where some choices are lists."""
+    sized = [name for name in columns if not isinstance(columns[name], (str, bytes)) and _is_sized(columns[name])]
+    if len(sized) == len(columns) or any(name not in space.parameters for name in sized):
+        return False
+    try:
+        return all(
+            not space.parameters[name].is_plain and len(space.parameters[name].encode([columns[name]]))
+            for name in sized
+        )
+    except PointError:
+        return False
 
 
 def _is_sized(value: Any) -> bool:

@@ -63,10 +63,11 @@ def _groups(curves: "dict[int, Curve]", rows: list[int], status: np.ndarray) -> 
 
 def _mapped(own: np.ndarray, at_step: np.ndarray, final: np.ndarray) -> np.ndarray:
     """Values at a step (m) as final ones, by the values at that step and in the end of those that go on (n and n)."""
-    ranked, ended = np.sort(at_step), np.sort(final)
+    ended = np.sort(final)
+    ranked, count = np.unique(at_step, return_counts=True)
     spread, beyond = ended[-1] - ended[0], np.maximum(own - ranked[-1], 0.0)
     scale = ranked[-1] - ranked[0]
     extra = beyond * (spread / scale) if scale > 0 else np.zeros_like(beyond)
     extra[~np.isfinite(own)] = spread
-    likely: np.ndarray = np.interp(own, ranked, ended) + extra
+    likely: np.ndarray = np.interp(own, ranked, ended[np.cumsum(count) - 1]) + extra  # of ties the worst
     return likely.clip(min=ended[min(1, len(ended) - 1)])

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,11 +16,13 @@ from deepbore.space.parameters.base import UNSET
 
 try:
     import ConfigSpace as cs
-    from ConfigSpace.conditions import ConditionLike
-    from ConfigSpace.forbidden import ForbiddenLike, ForbiddenRelation
-    from ConfigSpace.hyperparameters import Hyperparameter
 except ImportError:
-    raise MissingPackage("spaces of ConfigSpace need it: pip install 'deepbore[configspace]'.") from None
+    cs = None
+
+if TYPE_CHECKING:
+    from ConfigSpace.conditions import ConditionLike
+    from ConfigSpace.forbidden import ForbiddenLike
+    from ConfigSpace.hyperparameters import Hyperparameter
 
 Leaf = tuple[str, str, Any]  # name, operator of Python, a value or another `Name`
 MOST_LEVELS = 1000  # of a parameter whose values are listed
@@ -28,13 +30,13 @@ NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "
 FLIPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 SIGNS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
          ast.NotIn: "not in"}  # fmt: skip
-CLAUSES: dict[str, Any] = {
-    "==": cs.ForbiddenEqualsClause, "<": cs.ForbiddenLessThanClause, "<=": cs.ForbiddenLessThanEqualsClause,
-    ">": cs.ForbiddenGreaterThanClause, ">=": cs.ForbiddenGreaterThanEqualsClause, "in": cs.ForbiddenInClause,
+CLAUSES = {
+    "==": "ForbiddenEqualsClause", "<": "ForbiddenLessThanClause", "<=": "ForbiddenLessThanEqualsClause",
+    ">": "ForbiddenGreaterThanClause", ">=": "ForbiddenGreaterThanEqualsClause", "in": "ForbiddenInClause",
 }  # fmt: skip
-RELATIONS: dict[str, Any] = {
-    "==": cs.ForbiddenEqualsRelation, "<": cs.ForbiddenLessThanRelation, "<=": cs.ForbiddenLessThanEqualsRelation,
-    ">": cs.ForbiddenGreaterThanRelation, ">=": cs.ForbiddenGreaterThanEqualsRelation,
+RELATIONS = {
+    "==": "ForbiddenEqualsRelation", "<": "ForbiddenLessThanRelation", "<=": "ForbiddenLessThanEqualsRelation",
+    ">": "ForbiddenGreaterThanRelation", ">=": "ForbiddenGreaterThanEqualsRelation",
 }  # fmt: skip
 
 
@@ -42,6 +44,12 @@ class Name(str):
     """The name of another parameter, on the right of a comparison."""
 
     __slots__ = ()
+
+
+def _require() -> None:
+    """Raises MissingPackage without ConfigSpace."""
+    if cs is None:
+        raise MissingPackage("spaces of ConfigSpace need it: pip install 'deepbore[configspace]'.")
 
 
 # --- read ------------------------------------------------------------------------------------------------------------
@@ -64,6 +72,7 @@ def from_configspace(space: "cs.ConfigurationSpace") -> SearchSpace:
 
         space = from_configspace(ConfigSpace.ConfigurationSpace({"lr": ConfigSpace.Float("lr", (1e-5, 1), log=True)}))
     """
+    _require()
     conditions: dict[str, list[Condition]] = {}
     for condition in space.conditions:
         children = {each.child.name for each in _parts(condition)}
@@ -136,10 +145,10 @@ def _conjunctions(clause: "ForbiddenLike") -> list[list[str]]:
     if isinstance(clause, cs.ForbiddenAndConjunction):
         several = product(*(_conjunctions(each) for each in clause.components))
         return [[leaf for part in one for leaf in part] for one in several]
-    if isinstance(clause, ForbiddenRelation):
-        sign = next(sign for sign, each in RELATIONS.items() if type(clause) is each)
+    if type(clause).__name__ in RELATIONS.values():
+        sign = next(sign for sign, each in RELATIONS.items() if type(clause).__name__ == each)
         return [[f"{_word(clause.left)} {sign} {_word(clause.right)}"]]
-    sign = next(sign for sign, each in CLAUSES.items() if type(clause) is each)
+    sign = next(sign for sign, each in CLAUSES.items() if type(clause).__name__ == each)
     value = [_plain(each) for each in clause.values] if sign == "in" else _plain(clause.value)
     return [[f"{_word(clause.hyperparameter)} {sign} {value!r}"]]
 
@@ -167,6 +176,7 @@ def to_configspace(space: SearchSpace) -> "cs.ConfigurationSpace":
         SpaceError: naming it, for what has no counterpart: fixed parameters, functions as constraints, expressions that
             compute with parameters, and steps with more than a thousand values.
     """
+    _require()
     if space.is_fixed:
         raise SpaceError(f"fixed parameters ({list(space.fixed)}) have no counterpart in ConfigSpace. Release them.")
     theirs = {name: _hyperparameter(name, parameter) for name, parameter in space.parameters.items()}
@@ -257,14 +267,14 @@ def _clause(leaf: Leaf, space: SearchSpace, theirs: dict[str, Any], refused: Cal
     if isinstance(value, Name):
         if sign not in RELATIONS:
             raise refused(f"ConfigSpace can't forbid that {name} {sign} {value}")
-        return RELATIONS[sign](theirs[name], theirs[value])
+        return getattr(cs, RELATIONS[sign])(theirs[name], theirs[value])
     if sign in ("!=", "not in") or (sign in ("<", "<=", ">", ">=") and space.parameters[name].scale is None):
         excluded = value if sign == "not in" else [value]
         if sign not in ("!=", "not in"):
             raise refused(f"{name} is a choice, without a {sign}")
         others = [each for each in _values(name, space.parameters[name]) if each not in excluded]
         return cs.ForbiddenInClause(theirs[name], others)
-    return CLAUSES[sign](theirs[name], value)
+    return getattr(cs, CLAUSES[sign])(theirs[name], value)
 
 
 def _alternatives(node: ast.expr, negated: bool, space: SearchSpace) -> list[list[Leaf]]:

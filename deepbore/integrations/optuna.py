@@ -16,6 +16,7 @@ from deepbore.candidates.selection import largest_possible_batch
 from deepbore.classifiers import Classifier
 from deepbore.data.observations import Direction
 from deepbore.data.outcome import Outcome, as_number
+from deepbore.data.trial import Status
 from deepbore.errors import MissingPackage, PointError, SettingError, SpaceError, ValueTypeError
 from deepbore.labels.threshold import Gamma, checked_gamma
 from deepbore.loop.state import as_seed
@@ -426,10 +427,10 @@ class FollowedStudy:
             return
         outcomes = [self._outcome(trial) for trial in trials]
         none, unknown = [math.nan] * len(self.directions), [math.nan] * len(self._names)
-        constraints = [unknown if outcome.has_failed else list(outcome.constraints) for outcome in outcomes]
+        constraints = [list(outcome.constraints) if outcome.has_value else unknown for outcome in outcomes]
         study.add(
             self._columns(study.space, trials),
-            [none if outcome.has_failed else list(outcome.values) for outcome in outcomes],
+            [list(outcome.values) if outcome.has_value else none for outcome in outcomes],
             constraints=constraints if self._names else None,
         )
 
@@ -451,8 +452,10 @@ class FollowedStudy:
         return trials[0].params
 
     def _outcome(self, trial: FrozenTrial) -> Outcome:
-        """Values and constraints of a complete trial that has all of them; else a failure."""
+        """Values and constraints of a complete trial that has all of them, reports of a pruned one; else a failure."""
         given = constraints_of(trial)
+        if trial.state == TrialState.PRUNED and len(self.directions) == 1:
+            return Outcome(status=Status.PRUNED, reports=trial.intermediate_values)
         if trial.state != TrialState.COMPLETE or not given.keys() >= set(self._names):
             return Outcome.failure()
         return Outcome(list(trial.values), constraints=[given[name] for name in self._names])

@@ -99,6 +99,11 @@ class StorageEvaluator(Evaluator):
         above(0, ahead=ahead, poll=seconds(poll))
         if ahead >= 1:
             whole(1, ahead=ahead)
+        if objects := [name for name, parameter in study.space.parameters.items() if not parameter.is_plain]:
+            raise SettingError(
+                f"choices that are objects do not go through a storage, but those of {objects} are. Give their names, "
+                "and let the workers look up what they stand for."
+            )
         self.ahead, self.study, self.name = ahead, study, name
         self.poll = float(seconds(poll) or 0)
         self.storage = get_storage(patiently(open_storage, storage, creates=True))

@@ -43,7 +43,7 @@ class DeepBoreSearchCV(BaseSearchCV):
         n_iter: number of configurations, >= 1.
         batch_size: configurations proposed at once, >= 1, and evaluated in parallel by `n_jobs`.
         journal: file that keeps the search; None for none. A `fit` goes on where an earlier one with it has ended, and
-            counts its configurations: of these only the best is in `cv_results_`, cross-validated again.
+            counts its configurations: of these only the best is in `cv_results_`, first, cross-validated again.
         timeout: seconds, or a `timedelta`, after which no further configuration is tried; None for no limit.
         stop_when: `NoImprovement(trials=20)`, `TargetReached(score)`, or a list.
         random_state: seed of the search: an integer; None for a random one; or NumPy's `RandomState`, from which each
@@ -114,23 +114,22 @@ class DeepBoreSearchCV(BaseSearchCV):
         space, seed = SearchSpace.of(self.space), _seed(self.random_state)
         self.study_ = Study(space, direction="maximize", seed=seed, journal=self.journal, if_exists="load")
         try:
-            tried = self._tried(evaluate_candidates)
-            best = self.study_.best_trial
-            if best is not None and best.id not in tried:  # of an earlier `fit`
+            if (best := self.study_.best_trial) is not None:  # of an earlier `fit`
                 evaluate_candidates([best.params])
+            self._search(evaluate_candidates, has_results=best is not None)
         finally:
             self.study_.close()
 
-    def _tried(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Results]) -> set[int]:
-        """Evaluates until the search ends; the ids of the trials in the results of scikit-learn."""
-        observations, tried = self.study_.observations, set[int]()
+    def _search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Results], has_results: bool) -> None:
+        """Evaluates until the search ends; at least one configuration, if there are no results yet."""
+        observations = self.study_.observations
         deadline = math.inf if self.timeout is None else monotonic() + float(seconds(self.timeout) or 0)
         rules = as_rules(self.stop_when, self.study_.state)
         if forecasting := [rule for rule in rules if type(rule).is_met is StopRule.is_met]:
             raise SettingError(f"a search ends by its scores, but got {forecasting[0]}. Give NoImprovement(trials=20).")
         waiting = self.study_.pending  # of an earlier `fit` that was cut off
         while waiting or (left := int(min(self.n_iter - len(observations), observations.n_left))) > 0:
-            if tried and (monotonic() >= deadline or any(rule.is_met(self.study_.state) for rule in rules)):
+            if has_results and (monotonic() >= deadline or any(rule.is_met(self.study_.state) for rule in rules)):
                 break
             q = min(self.batch_size, len(waiting) or left)
             trials = waiting[:q] or largest_possible_batch(self.study_.ask, q)
@@ -139,7 +138,7 @@ class DeepBoreSearchCV(BaseSearchCV):
             waiting = waiting[q:]
             try:
                 scores = self._scores(evaluate_candidates([trial.params for trial in trials]))
-                tried.update(trial.id for trial in trials)
+                has_results = True
             except ValueError as error:
                 is_last = not waiting and self.n_iter <= len(observations)
                 if ALL_FAILED not in str(error) or (is_last and self.study_.best_trial is None):
@@ -147,7 +146,6 @@ class DeepBoreSearchCV(BaseSearchCV):
                 scores = np.full(len(trials), np.nan)
             for trial, score in zip(trials, scores[-len(trials) :], strict=True):
                 self.study_.tell(trial, score)
-        return tried
 
     def _scores(self, results: Results) -> np.ndarray:
         """The mean scores of all configurations so far, by the metric to maximise."""

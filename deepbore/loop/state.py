@@ -179,7 +179,7 @@ class RunState:
         """
         self.observations.complete_pending_write()
         point = self.space.encode_part(params)
-        params = self.space.encoding.without_gaps(params)
+        params = self.space.structure.with_parents(self.space.encoding.without_gaps(params))
         columns = {name: column for column, name in enumerate(self.space.names) if name in params}
         parameters = self.space.parameters
         kept = {name: parameters[name].decode_plain(point[[column]])[0] for name, column in columns.items()}

@@ -59,7 +59,7 @@ class Encoding:
         """
         structure = self.structure
         point = torch.zeros(len(structure.names), dtype=torch.float64)
-        params = self.without_gaps(params)
+        params = structure.with_parents(self.without_gaps(params))
         levels: dict[int, float] = {}
         for column in structure.conditions.order:
             name, parameter = structure.names[column], structure.of_column[column]

@@ -171,12 +171,12 @@ class SearchSpace:
 
     @property
     def default(self) -> dict[str, Any]:
-        """Name -> value of the parameters that have a default and may be active with the others; see `Real`, ...
+        """Name -> value of the parameters that have a default, and are active with the others; see `Real`, ...
 
         A new study tries it first; what it leaves open is proposed.
         """
         given = {name: p.default for name, p in self.parameters.items() if p.default is not UNSET}
-        return self.structure.without_unused(given)
+        return self.structure.without_unused(given, surely=True)
 
     @property
     def constraints(self) -> list[Constraint]:
@@ -335,6 +335,8 @@ class SearchSpace:
 
     def encode_part(self, params: Mapping[str, Any]) -> Tensor:
         """A configuration, or a part of one -> a point (d) that is OPEN, -1, where parameters are missing.
+
+        Parents that a given parameter needs are not missing, if only one of their values makes it active.
 
         Raises:
             PointError: for an unknown parameter, one that can't be active beside the others, a value outside its

@@ -158,16 +158,39 @@ class SpaceStructure:
             for column, entry in self.fixed_entries.items()
         }
 
-    def without_unused(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of some parameters' values that may be active beside the others (name -> value)."""
+    def without_unused(self, params: Mapping[str, Any], surely: bool = False) -> dict[str, Any]:
+        """Those of some parameters' values that may be active beside the others, or surely are (name -> value)."""
         levels: dict[int, float] = {}
         kept = {}
         for column in self.conditions.order:
-            if (name := self.names[column]) in params and self.conditions.is_possible(column, levels):
+            name, parents = self.names[column], self.conditions.parents(column)
+            is_decided = not surely or all(parent in levels for parent in parents)
+            if name in params and is_decided and self.conditions.is_possible(column, levels):
                 entry = self.of_column[column].encode([params[name]])
                 levels[column] = float(self.conditions.level(column, entry)[0])
                 kept[name] = params[name]
         return {name: kept[name] for name in params if name in kept}
+
+    def with_parents(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Some parameters' values with those of their parents, where there is only one that makes them active.
+
+        Raises:
+            PointError: for a parameter whose parent is missing, and may have several values.
+        """
+        complete = dict(params)
+        for column in reversed(self.conditions.order):
+            for rule in self.conditions.rules.get(column, ()) if self.names[column] in complete else ():
+                parent, (first, last) = self.names[rule.parent], rule.spans[0]
+                if parent in complete:
+                    continue
+                if len(rule.spans) > 1 or first != last or self.of_column[rule.parent].is_continuous:
+                    raise PointError(
+                        f"{self.names[column]!r} is active for some values of {parent!r} only, but got {dict(params)}. "
+                        f"Give {parent!r}, too."
+                    )
+                level = self.of_column[rule.parent].from_level(torch.tensor([first], dtype=torch.float64))
+                complete[parent] = self.of_column[rule.parent].decode(level)[0]
+        return complete
 
     def is_unbounded(self, column: int) -> bool:
         """Whether a column has infinitely many values: it is continuous and not fixed."""

@@ -34,11 +34,12 @@ class NeglectedChoices(SubsetStrategy):
     log n / n (Lai & Robbins 1985).
 
     - A branch, a value of a choice on which parameters depend, has had enough after 4 ln n trials of n: its own
-      parameters have to be found. The one with the smallest share of the trials of its choice is next. Only parameters
-      that depend on its choice are searched; all others are those of the best trial. The kernel learns all trials, the
-      branch graded by itself and the others on the same scale, as if their best were equal (`graded_beside`). So what
-      shared parameters do is known, and does not have to be found again in each branch. Length scales of its own
-      parameters have the prior of a space of these alone: they are not known after few trials.
+      parameters have to be found. The one with the smallest share of the trials of its choice is next. The kernel
+      learns all trials, the branch graded by itself and the others on the same scale, as if their best were equal
+      (`graded_beside`): what shared parameters do does not have to be found again in each branch. In half of these
+      turns only parameters that depend on the choice are searched, and all others are those of the best trial; in the
+      other half, since not all branches share their best, the whole branch. Length scales of its own parameters have
+      the prior of a space of these alone: they are not known after few trials.
     - Any other value has had enough after ln n / 2. The kernel learns all trials.
     - Four fifths of an equal share of the trials of its choice are enough for either.
     - A branch goes on beyond that while it gains on the best one: in the second half of its trials its best value
@@ -70,7 +71,7 @@ class NeglectedChoices(SubsetStrategy):
     branch_trials: ClassVar[float] = BRANCH
     level_trials: ClassVar[float] = LEVEL
     races: ClassVar[bool] = True  # whether branches that gain on the best one go on
-    keeps_best: ClassVar[bool] = True  # whether other parameters are those of the best trial
+    around_best: ClassVar[float] = 0.5  # the share of turns of branches with all other parameters as in the best trial
     own_scales: ClassVar[bool] = True  # whether length scales of a branch have a prior of their own
     model: "BoldModel"
 
@@ -122,7 +123,8 @@ class NeglectedChoices(SubsetStrategy):
         number = int(wanted.int().argmax())
         own = self.alternatives.own(number) if is_branch and self.own_scales else []
         self.model.expect_scales(own, self._active(view, own))
-        self.region = self.alternatives.around_best(view, number) if is_branch and self.keeps_best else None
+        stays = is_branch and float(torch.rand(1, generator=view.generator)) < self.around_best
+        self.region = self.alternatives.around_best(view, number) if stays else None
         self.learn(view, self._beside_others(view) if is_branch else None)
         return True
 

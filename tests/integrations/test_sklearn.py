@@ -1,16 +1,30 @@
 """`DeepBoreSearchCV` beside scikit-learn's own searches."""
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import check_estimator
 
-from deepbore import Categorical, Condition, Integer, Ordinal, Real
+from deepbore import (
+    Categorical,
+    Condition,
+    ExpectedImprovementBelow,
+    Integer,
+    NoImprovement,
+    Ordinal,
+    Real,
+    SearchSpace,
+)
 from deepbore.errors import SettingError
 from deepbore.integrations.sklearn import DeepBoreSearchCV
 
@@ -123,3 +137,75 @@ def test_several_scores_without_one_that_counts_are_refused_before_any_fit(scori
     with pytest.raises(SettingError, match="refit must name the one to maximise, but got refit=False"):
         search.fit(*load_iris(return_X_y=True))
     assert fitted == []
+
+
+# --- estimators as choices, journals, ends ----------------------------------------------------------------------------
+
+CHOSEN = {
+    "clf": Categorical({"svc": SVC(), "tree": DecisionTreeClassifier(random_state=0)}),
+    "clf__C": Real(1e-2, 1e2, log=True, when={"clf": "svc"}, default=1.0),
+    "clf__max_depth": Integer(1, 8, when={"clf": "tree"}),
+}
+
+
+def test_estimators_and_tuples_are_choices():
+    steps = Pipeline([("scale", StandardScaler()), ("clf", SVC())])
+    search = DeepBoreSearchCV(steps, CHOSEN, n_iter=8, cv=2).fit(X, Y)
+    assert {type(params["clf"]).__name__ for params in search.cv_results_["params"]} == {
+        "SVC",
+        "DecisionTreeClassifier",
+    }
+    assert set(search.study_.to_frame()["clf"]) == {"svc", "tree"}
+    assert type(search.best_estimator_["clf"]) is type(search.best_params_["clf"])
+    assert not hasattr(CHOSEN["clf"].choices[0], "classes_")  # each fit has its clone
+    layers = {"hidden_layer_sizes": Categorical({"one": (8,), "two": (8, 8)}), "alpha": Real(1e-5, 1, log=True)}
+    network = DeepBoreSearchCV(MLPClassifier(max_iter=5), layers, n_iter=4, cv=2)
+    with pytest.warns(ConvergenceWarning):
+        network.fit(X[:60], Y[:60])
+    assert {params["hidden_layer_sizes"] for params in network.cv_results_["params"]} == {(8,), (8, 8)}
+
+
+def test_a_search_with_a_journal_goes_on_where_it_ended(tmp_path):
+    settings = {"cv": 2, "random_state": 3, "journal": tmp_path / "search.jsonl"}
+    whole = DeepBoreSearchCV(PIPELINE, SPACE, n_iter=14, cv=2, random_state=3).fit(X, Y)
+    DeepBoreSearchCV(PIPELINE, SPACE, n_iter=6, **settings).fit(X, Y)
+    rest = DeepBoreSearchCV(PIPELINE, SPACE, n_iter=14, **settings).fit(X, Y)
+    assert [trial.params for trial in rest.study_.trials] == [trial.params for trial in whole.study_.trials]
+    assert rest.best_score_ == whole.best_score_
+    assert rest.best_params_ == whole.best_params_
+    none = DeepBoreSearchCV(PIPELINE, SPACE, n_iter=14, **settings).fit(X, Y)  # nothing is left to try
+    assert none.best_params_ == whole.best_params_
+    assert len(none.cv_results_["params"]) == 1
+
+
+def test_a_search_ends_by_time_or_by_a_rule():
+    tree, space = DecisionTreeClassifier(random_state=0), {"ccp_alpha": Real(0, 0.1)}
+    ended = DeepBoreSearchCV(tree, space, n_iter=100, cv=2, timeout=1e-9).fit(X, Y)
+    assert len(ended.study_.trials) == 1
+    ended = DeepBoreSearchCV(tree, space, n_iter=100, cv=2, stop_when=NoImprovement(trials=3)).fit(X, Y)
+    assert 4 <= len(ended.study_.trials) < 100
+    for settings, says in [({"timeout": 0}, "timeout > 0"), ({"stop_when": ExpectedImprovementBelow(0.1)}, "scores")]:
+        with pytest.raises(SettingError, match=says):
+            DeepBoreSearchCV(tree, space, n_iter=3, **settings).fit(X, Y)
+
+
+# regression: a parameter changed its hash by being used, which scikit-learn's own checks refuse
+def test_a_fit_leaves_the_space_as_it_was():
+    search = DeepBoreSearchCV(PIPELINE, SPACE, n_iter=12, cv=2)
+    space = SearchSpace(SPACE)
+    before = joblib.hash(search), joblib.hash(space)
+    DeepBoreSearchCV(PIPELINE, space, n_iter=12, cv=2).fit(X, Y)
+    search.fit(X, Y)
+    search_again = clone(search)
+    assert (joblib.hash(search_again), joblib.hash(space)) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("estimator", "name"), [(Ridge(), "alpha"), (LogisticRegression(), "C")])
+@pytest.mark.filterwarnings("ignore")
+def test_it_passes_the_checks_of_scikit_learn_that_its_own_search_passes(estimator, name):
+    def failed(search):
+        return {each["check_name"] for each in check_estimator(search, on_fail=None) if each["status"] == "failed"}
+
+    theirs = failed(RandomizedSearchCV(estimator, {name: [1e-3, 10.0]}, n_iter=2, random_state=0, cv=2))
+    assert failed(DeepBoreSearchCV(estimator, {name: Real(1e-3, 10, log=True)}, n_iter=4, cv=2)) <= theirs

@@ -169,8 +169,12 @@ BRANCH = told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4])
 LEVEL = told([(trial("abc"[k % 3], "uvwxy"[k % 5], "rs"[k % 2], at=k / 30), 1 + k / 30) for k in range(30)])
 
 
-def learned(study, **about):
-    other, view = NeglectedChoices(), view_of(study, **about)
+class AroundBest(NeglectedChoices):
+    around_best = 1.0
+
+
+def learned(study, made=NeglectedChoices, **about):
+    other, view = made(), view_of(study, **about)
     assert other.applies(view)
     assert other.fit(view)
     return other, view
@@ -224,7 +228,7 @@ def test_the_branch_with_the_fewest_trials_is_next_and_a_batch_has_a_share_for_e
 
 
 def test_in_a_branch_its_own_parameters_are_searched_and_all_others_are_those_of_the_best_trial():
-    other, view = learned(BRANCH)
+    other, view = learned(BRANCH, AroundBest)
     (best,) = BRANCH.space.decode(view.observations.points[[int(view.values.argmin())]])
     kept = {"model": "b", "level": best["level"], "n": best["n"]}
     assert other.region.fixed == kept
@@ -232,14 +236,20 @@ def test_in_a_branch_its_own_parameters_are_searched_and_all_others_are_those_of
     for params in SPACE.decode(other.propose(found, 3).points):
         assert params.items() >= kept.items()
         assert {"b", "kind"} <= params.keys()
-    assert learned(LEVEL)[0].region is None
+    assert learned(LEVEL, AroundBest)[0].region is None
+
+
+def test_in_half_of_the_turns_the_whole_branch_is_searched():
+    streams = [torch.Generator().manual_seed(seed) for seed in range(20)]
+    regions = [learned(BRANCH, generator=stream)[0].region for stream in streams]
+    assert 4 <= sum(region is None for region in regions) <= 16
 
 
 def test_a_choice_within_a_branch_is_searched_around_the_best_trial_of_that_branch():
     study = told(
         [*FED, *[(trial("b", kind="r", at=k / 10), 2.0 + k) for k in range(9)], *[(trial("c"), 3.0)] * 9], NESTED
     )
-    other, _ = learned(study)
+    other, _ = learned(study, AroundBest)
     assert [NAMES[k] for k in other.turn[0].nonzero()[0].tolist()] == ["s"]
     assert other.region.fixed == {"model": "b", "kind": "s", "level": "u", "n": 25, "b": 0.0}
 
@@ -247,10 +257,10 @@ def test_a_choice_within_a_branch_is_searched_around_the_best_trial_of_that_bran
 def test_what_the_user_fixes_stays_fixed_and_with_constraints_nothing_else_is():
     study = told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4])
     study.fix({"n": 7, "b": 0.25})
-    other, _ = learned(study)
+    other, _ = learned(study, AroundBest)
     assert other.region.fixed.items() >= {"n": 7, "b": 0.25}.items()
     space = SearchSpace(SPACE.parameters, constraints=["n != 50"])
-    assert learned(told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4], space))[0].region is None
+    assert learned(told([*FED, *DEAD, *[(trial("c", "v"), 6.0)] * 4], space), AroundBest)[0].region is None
 
 
 def test_length_scales_of_a_branch_have_a_prior_of_their_own():

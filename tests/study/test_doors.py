@@ -105,6 +105,29 @@ def test_a_part_is_completed_within_optimize_and_by_workers_too():
     assert found.study.trials[2].params["k"] == found.study.trials[9].params["k"] == 9
 
 
+def test_a_part_has_the_parents_that_it_needs():
+    space = {
+        "model": Categorical(["svc", "net"]),
+        "layers": Integer(1, 4, when={"model": "net"}),
+        "width": Integer(1, 9, when={"layers": ">= 2"}),
+        "last": Integer(1, 9, when={"layers": 4}),
+    }
+    study = Study(space)
+    study.enqueue({"last": 3})
+    params = study.ask_one().params
+    assert {name: params[name] for name in ("model", "layers", "last")} == {"model": "net", "layers": 4, "last": 3}
+    with pytest.raises(PointError, match="Give 'layers', too"):
+        study.enqueue({"width": 3})
+    assert SearchSpace({**space, "last": Integer(1, 9, when={"layers": 4}, default=3)}).default == {}
+
+
+def test_one_configuration_with_a_list_among_its_choices_is_added():
+    study = Study({"layers": Categorical({"one": [64], "two": [64, 64]}), "x": Real(0, 1)})
+    study.add({"layers": [64, 64], "x": 0.5}, 1.0)
+    study.add({"layers": [[64, 64], "one"], "x": [0.25, 0.75]}, [1.0, 2.0])
+    assert [trial.params["layers"] for trial in study.trials] == [[64, 64], [64, 64], [64]]
+
+
 def test_rows_of_a_frame_are_queued_and_what_is_missing_is_proposed():
     study = Study(GROWN)
     frame = pd.DataFrame({"x": [0.5, None], "k": [3, 4], "value": [0.1, 0.2]})

@@ -153,6 +153,11 @@ class Parameter(ABC):
         """Column of a point (n) -> values as journals, tables and axes have them (n): names of choices."""
         return self.decode(column)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether journals and tables have its values themselves, and not only names of them."""
+        return True
+
     def plain(self, value: Any) -> Any:
         """A native value as journals and tables have it."""
         return value

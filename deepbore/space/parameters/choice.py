@@ -75,16 +75,15 @@ class _Choice(Parameter):
     def _declared(self, name: str) -> Any:
         if name != "choices":
             return super()._declared(name)
-        return dict(zip(self.names, self.choices, strict=True)) if self._has_objects else list(self.names)
+        return dict(zip(self.names, self.choices, strict=True)) if not self.is_plain else list(self.names)
 
     @property
     def levels(self) -> int:
         return len(self.names)
 
     @cached_property
-    def _has_objects(self) -> bool:
-        """Whether a choice is another value than its name."""
-        return any(choice is not name for choice, name in zip(self.choices, self.names, strict=True))
+    def is_plain(self) -> bool:
+        return all(choice is name for choice, name in zip(self.choices, self.names, strict=True))
 
     @cached_property
     def _level_of(self) -> dict[tuple[bool, Scalar], int]:
@@ -133,7 +132,7 @@ class _Choice(Parameter):
 
     def _level_of_object(self, value: Any) -> int | None:
         """The level of a choice that is another value than its name; None if it is none."""
-        if self._has_objects:
+        if not self.is_plain:
             for same in (_is_same, _is_equal):
                 for level, choice in enumerate(self.choices):
                     if same(choice, value):
@@ -178,7 +177,7 @@ class _Choice(Parameter):
     def settings(self) -> dict[str, Any]:
         """The choices, by name where a name is not the choice itself: as JSON carries them, or their kind."""
         listed = list(self.names)
-        if not self._has_objects and self.are_known:
+        if self.is_plain and self.are_known:
             return {"choices": listed}
         return {"choices": {name: _as_json(each) for name, each in zip(listed, self._given, strict=True)}}
 

@@ -53,9 +53,15 @@ class Together(NeglectedChoices):
 
 
 class Anywhere(NeglectedChoices):
-    """All parameters are searched in a neglected branch."""
+    """All parameters are searched in a neglected branch, always."""
 
-    keeps_best = False
+    around_best = 0.0
+
+
+class AroundBest(NeglectedChoices):
+    """Only its own parameters are searched, always."""
+
+    around_best = 1.0
 
 
 class LongScales(NeglectedChoices):
@@ -85,5 +91,6 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:neglected-timid": turns(Timid),
     "deepbore:neglected-together": turns(Together),
     "deepbore:neglected-anywhere": turns(Anywhere),
+    "deepbore:neglected-around-best": turns(AroundBest),
     "deepbore:neglected-long-scales": turns(LongScales),
 }
