@@ -14,9 +14,18 @@ from deepbore.data.replay import Record
 from deepbore.data.trial import Direction, sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.on_matplotlib import finished, new_axes, note, plain
-from deepbore.plots.on_plotly import Chart, line, points, remark, titled, value_axis
-from deepbore.plots.sources import MOST, finished_trials, first_values, record_of, require_study, some_of, thinned
-from deepbore.plots.style import BAD, BEST, EARLIER, FAILED, GOOD, INFEASIBLE, TAU, ValueAxis
+from deepbore.plots.on_plotly import Chart, line, points, remark, text, titled, value_axis
+from deepbore.plots.sources import (
+    MOST,
+    finished_trials,
+    first_values,
+    names_of_values,
+    record_of,
+    require_study,
+    some_of,
+    thinned,
+)
+from deepbore.plots.style import BAD, BEST, EARLIER, FAILED, GOOD, INFEASIBLE, RUNGS, TAU, ValueAxis
 from deepbore.validation import one_of
 
 if TYPE_CHECKING:
@@ -65,7 +74,10 @@ class History:
         name_of_tau: with its gamma.
         sign: -1 where values are maximised, else 1.
         doubted: which are suspicious, so that the axis does not reach for them (n); none where that is not known.
-        is_one_of_several: whether these are the first of several values, of which there is no best one.
+        is_one_of_several: whether these are one of several values, of which there is no best one.
+        name: of the values.
+        budgets: what each has spent, NaN for no budget (n); None where there are none.
+        unit: of the budgets.
     """
 
     ids: np.ndarray
@@ -79,6 +91,9 @@ class History:
     sign: float
     is_one_of_several: bool = False
     doubted: np.ndarray | None = None
+    name: str = "value"
+    budgets: np.ndarray | None = None
+    unit: str = ""
 
     @classmethod
     def of(
@@ -111,9 +126,12 @@ class History:
         known = ~np.isnan(self.values)
         mine = self.counted & known
         worse = "label 0" if self.tau is None else "worse than the last tau"
-        kinds = {
+        graded = {
             "good" if (mine & ~self.good).any() else "value": (mine & self.good, GOOD),
             worse: (mine & ~self.good, BAD),
+        }
+        kinds = {
+            **(graded if self.budgets is None else self._rungs(mine, self.budgets)),
             "infeasible": (self.own & ~self.counted & known, INFEASIBLE),
             "earlier task": (~self.own & known, EARLIER),
         }
@@ -125,10 +143,12 @@ class History:
         trusted = self.own if self.doubted is None else self.own & ~self.doubted
         return ValueAxis.of(self.values[trusted], self.sign) or ValueAxis.of(self.values, self.sign)
 
-    @property
-    def name(self) -> str:
-        """The name of the values."""
-        return "value 0" if self.is_one_of_several else "value"
+    def _rungs(self, which: np.ndarray, budgets: np.ndarray) -> dict[str, tuple[np.ndarray, str]]:
+        """The trials of each budget, the largest first."""
+        spent = np.unique(budgets[which & ~np.isnan(budgets)])
+        colours = [RUNGS[round(k)] for k in np.linspace(0, len(RUNGS) - 1, len(spent))] if len(spent) > 1 else [GOOD]
+        rungs = {f"{rung:g} {self.unit}": (which & (budgets == rung), colours[k]) for k, rung in enumerate(spent)}
+        return dict(reversed(rungs.items()))
 
 
 def _of_record(
@@ -147,6 +167,9 @@ def _of_record(
         doubted=np.array([trial.suspicious is not None for trial in trials], dtype=bool),
         best=best_among(trials, direction, record.budget is not None),
         is_one_of_several=record.k > 1,
+        name=names_of_values(record)[0],
+        budgets=None if record.budget is None else np.array([trial.budget or np.nan for trial in trials], dtype=float),
+        unit="" if record.budget is None else record.budget.unit,
     )
 
 
@@ -234,7 +257,7 @@ def history(
         one_of(get_args(Direction), direction=direction)
     shown = History.of(run, direction, gamma)
     axes = axes or new_axes(7.5, 4.2)
-    axes.set(xlabel="evaluation", ylabel=shown.name, title=plain(title, 80))
+    axes.set(xlabel="evaluation", ylabel=plain(shown.name, 40), title=plain(title, 80))
     if (axis := shown.axis) is None:
         note(axes, "no value yet")
         axes.set_yticks([])
@@ -264,7 +287,7 @@ def _draw_scale(axes: "Axes", shown: History, axis: ValueAxis) -> None:
     finite = shown.values[np.isfinite(shown.values)]
     axes.set(yscale="log" if axis.log else "linear", ylim=(axis.low, axis.high))
     if (finite != axis.clip(finite)).any():
-        axes.set_ylabel(f"{shown.name} (outliers are outside)")
+        axes.set_ylabel(f"{plain(shown.name, 40)} (outliers are outside)")
 
 
 def _draw_optimum(axes: "Axes", optimum: float) -> None:
@@ -285,7 +308,7 @@ def _draw_optimum(axes: "Axes", optimum: float) -> None:
 def history_chart(shown: History) -> Chart:
     """The same chart for the page; of more than 3000 trials the best, the newest, and others evenly."""
     axis, some = shown.axis, thinned(shown.sign * shown.values, MOST)
-    layout = {"xaxis": titled("trial"), "yaxis": value_axis(axis, shown.name), "hovermode": "closest"}
+    layout = {"xaxis": titled("trial"), "yaxis": value_axis(axis, text(shown.name, 40)), "hovermode": "closest"}
     if axis is None:
         failures = points(shown.failed.tolist(), [0.0] * len(shown.failed), FAILED, 7, name="failed",
                           trials=shown.failed.tolist(), marker={"symbol": "x"})  # fmt: skip
@@ -297,7 +320,7 @@ def history_chart(shown: History) -> Chart:
         traces.append(_steps(shown.ids, shown.tau, TAU, 1.4, name=shown.name_of_tau, line={"dash": "dash"}))
     if not shown.is_one_of_several:
         traces.append(_steps(shown.ids, shown.best, BEST, 2.2, name="best so far"))
-    return Chart([trace for trace in traces if trace["x"]], layout, 400)
+    return Chart([trace for trace in traces if trace["x"]], layout, 400, log="y")
 
 
 def _markers(shown: History, axis: ValueAxis, which: np.ndarray, name: str, colour: str) -> dict[str, Any]:
@@ -336,8 +359,9 @@ def front_chart(record: Record) -> Chart:
         pairs = [trial.values for trial in trials if trial.values]
         x, y = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         traces.append(points(x, y, colour, 7, name=name, trials=[trial.id for trial in trials]))
-    across, up = (titled(f"value {j} ({direction})") for j, direction in enumerate(record.directions[:2]))
-    return Chart([trace for trace in traces if trace["x"]], {"xaxis": across, "yaxis": up}, 400)
+    named = zip(names_of_values(record)[:2], record.directions[:2], strict=True)
+    across, up = (titled(f"{text(name, 40)} ({direction})") for name, direction in named)
+    return Chart([trace for trace in traces if trace["x"]], {"xaxis": across, "yaxis": up}, 400, log="xy")
 
 
 # --- several runs ----------------------------------------------------------------------------------------------------

@@ -21,13 +21,15 @@ class Chart:
         data: its traces. One with "trials", a number for each of its points, shows these under the pointer.
         layout: its axes and more; the page adds fonts and margins.
         height: in pixels.
-        width: least width in pixels; in a narrower window the chart scrolls.
+        turns: in a window of fewer pixels it is turned: x runs down, y to the right.
+        log: axes whose scale the reader may switch, such as "y".
     """
 
     data: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any] = field(default_factory=dict)
     height: int = 340
-    width: int = 0
+    turns: int = 0
+    log: str = ""
 
 
 # --- text ------------------------------------------------------------------------------------------------------------

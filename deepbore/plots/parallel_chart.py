@@ -14,7 +14,7 @@ from deepbore.data.replay import Record
 from deepbore.data.trial import Trial, sign_of
 from deepbore.plots.on_matplotlib import figure_of, good_to_bad, new_axes, nothing_on, plain_names, tick_labels
 from deepbore.plots.on_plotly import Chart, line, texts
-from deepbore.plots.sources import finished_trials, first_values, record_of, require_study, some_of
+from deepbore.plots.sources import finished_trials, first_values, names_of_values, record_of, require_study, some_of
 from deepbore.plots.style import FAILED, INFEASIBLE, ValueAxis, number
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class Parallel:
         good: how good the value of each trial is on that axis, 1 for the best; NaN for failures (n).
         feasible: whether each trial violates no constraint (n).
         is_minimised: whether less is better.
+        named: the name of the values.
     """
 
     names: Sequence[str]
@@ -109,6 +110,7 @@ class Parallel:
     good: np.ndarray
     feasible: np.ndarray
     is_minimised: bool
+    named: str = "value"
 
     @classmethod
     def of(cls, record: Record, names: Sequence[str], most: int) -> "Parallel":
@@ -125,7 +127,7 @@ class Parallel:
         axis = ValueAxis.of(values[feasible], sign, margin=0) or ValueAxis.of(values, sign, margin=0)
         place = values if axis is None else axis.place(values)
         good = 1 - place if sign > 0 else place
-        return cls(names, scales, trials, heights, axis, good, feasible, sign > 0)
+        return cls(names, scales, trials, heights, axis, good, feasible, sign > 0, names_of_values(record)[0])
 
     @property
     def failed(self) -> np.ndarray:
@@ -187,7 +189,7 @@ def parallel_coordinates(
     axes.plot(np.arange(len(names)), shown.heights[shown.failed].T, color=FAILED, lw=0.8, ls=":", alpha=0.6)
     if shown.axis is not None:
         _draw_lines(axes, shown)
-        _draw_value_axis(axes, shown.axis, len(names), "value" if study.observations.k == 1 else "value 0")
+        _draw_value_axis(axes, shown.axis, len(names), plain_names([shown.named], 16)[0])
     _draw_axes(axes, study, shown)
     return figure_of(axes)
 
@@ -257,7 +259,7 @@ def parallel_chart(shown: Parallel, *, conditional: bool) -> Chart:
     sixths = np.array_split(shown.ranked, len(COLOURS))
     groups = [(RED, shown.failed), (INFEASIBLE, shown.beyond), *zip(COLOURS, sixths, strict=True)]
     traces = [_trace(shown, colour, rows) for colour, rows in groups if len(rows)]
-    return Chart(traces, _layout(shown, conditional=conditional), 380, 96 * (len(shown.names) + 1))
+    return Chart(traces, _layout(shown, conditional=conditional), 380, turns=96 * (len(shown.names) + 1))
 
 
 def _trace(shown: Parallel, colour: str, rows: np.ndarray) -> dict[str, Any]:
@@ -274,8 +276,9 @@ def _trace(shown: Parallel, colour: str, rows: np.ndarray) -> dict[str, Any]:
 def _layout(shown: Parallel, *, conditional: bool) -> dict[str, Any]:
     d = len(shown.names)
     upright = {"type": "line", "y0": 0, "y1": 1, "line": {"color": "#59636e", "width": 1}, "layer": "below"}
+    names = [*texts(shown.names, 16), *texts([shown.named], 16)]
     heads = [{"x": k, "y": 1.05, "text": f"<b>{name}</b>", "showarrow": False, "yanchor": "bottom",
-              "font": {"size": 11}} for k, name in enumerate([*texts(shown.names, 16), "value"])]  # fmt: skip
+              "font": {"size": 11}} for k, name in enumerate(names)]  # fmt: skip
     hidden = {"visible": False, "fixedrange": True}
     return {
         "shapes": [{**upright, "x0": k, "x1": k} for k in range(d + 1)],

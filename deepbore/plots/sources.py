@@ -29,6 +29,14 @@ def record_of(study: "Study") -> Record:
     return Record(study.state.header(), observations.directions, trials, observations.n_asked)
 
 
+def names_of_values(record: Record) -> list[str]:
+    """The names of the objectives, or "value", or "value 0", "value 1", ..."""
+    given = record.header.get("objectives")
+    if isinstance(given, list) and len(given) == record.k and all(isinstance(name, str) for name in given):
+        return given
+    return ["value"] if record.k == 1 else [f"value {j}" for j in range(record.k)]
+
+
 def finished_trials(trials: Sequence[Trial]) -> list[Trial]:
     """The trials that are complete or have failed."""
     return [trial for trial in trials if trial.status in (Status.COMPLETE, Status.FAILED)]

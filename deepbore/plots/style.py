@@ -22,6 +22,8 @@ GOOD, BAD, BEST, TAU, FAILED = "#1a7f5a", "#b8bcc2", "#1f3b73", "#d9822b", "#c03
 GREY = "#8a9099"  # what is not good, on white
 INFEASIBLE = "#d08a9a"  # values that violate a constraint
 EARLIER = "#9ab0c9"  # values of an earlier task
+RUNNING = "#2f8fb3"  # trials that have no outcome yet
+RUNGS = ("#c9ced4", "#a3bcd0", "#6fa5c4", "#3f8fa6", "#2a8a7f", GOOD)  # of budgets, from the lowest to the top
 PALE, STAR = "#f3f5f6", "#f2b705"  # where parameters are inactive; the best configuration
 GREENS = ("#ffffff", "#b9dccd", GOOD)  # pi, from 0 to 1
 
@@ -54,8 +56,8 @@ def short_names(texts: Sequence[Any], most: int) -> list[str]:
     return [name if times[name] == 1 else f"{name} ({k})" for k, name in enumerate(names)]
 
 
-def number(value: Any) -> str:
-    """A native value as text, numbers in six digits.
+def number(value: Any, digits: int = 6) -> str:
+    """A native value as text, numbers in so many digits.
 
     Example:
         >>> number(1e-05), number(0.001), number(1234567.0), number("adam")
@@ -63,10 +65,10 @@ def number(value: Any) -> str:
     """
     if not isinstance(value, float):
         return str(value)
-    digits, _, exponent = f"{value:.5e}".partition("e")
-    if value and math.isfinite(value) and not -4 < int(exponent) < 6:
-        return f"{float(digits):g}e{int(exponent)}"
-    return f"{value:.6g}"
+    fraction, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    if value and math.isfinite(value) and not -4 < int(exponent) < digits:
+        return f"{float(fraction):g}e{int(exponent)}"
+    return f"{value:.{digits}g}"
 
 
 # --- the axis of values ----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from deepbore.errors import SettingError
 from deepbore.labels import Labelling, Labels
 from deepbore.plots import history
 from deepbore.plots.history_chart import gamma_of
-from deepbore.plots.page.sections import history_section
+from deepbore.plots.page.curves import trade_off_sections
 from deepbore.plots.parallel_chart import Parallel
 from deepbore.plots.predictions import is_good
 from deepbore.plots.sources import record_of
@@ -171,7 +171,7 @@ def test_a_front_tells_infeasible_trials_from_beaten_ones():
     for values, constraint in (([0.0, 0.0], 1.0), ([1.0, 2.0], -1.0), ([2.0, 1.0], -1.0), ([3.0, 3.0], -1.0)):
         (trial,) = study.ask()
         study.tell(trial, values, constraints=[constraint])
-    front = history_section(record_of(study)).charts[0]
+    front = trade_off_sections(record_of(study))[0].charts[0]
     found = {trace["name"]: trace["trials"] for trace in front.data}
     assert found == {"beaten by another": [3], "beaten by none": [1, 2], "infeasible": [0]}
 

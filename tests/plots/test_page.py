@@ -1,8 +1,10 @@
 """The page of a run: what is on it, that it is safe to open, keeps up with the run, and works in a browser."""
 
+import csv
 import fcntl
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -10,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from deepbore import Integer, Outcome, Real, Study
 from deepbore.cli.main import main
+from deepbore.data.replay import read_record
 from deepbore.plots.page.learned import Learned, learned_sections
 from deepbore.plots.page.sections import history_section
 from deepbore.plots.parallel_chart import DeclaredScale
@@ -102,7 +106,7 @@ def wait_for(condition, seconds=120):
 CHROMIUM = next((path for path in map(Path, ["/usr/bin/chromium", "/usr/bin/google-chrome"]) if path.exists()), None)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
@@ -142,6 +146,77 @@ def test_the_page_works_in_a_browser(browser, run):
     assert tab.evaluate("document.documentElement.scrollWidth") == 400
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+def opened(browser, page, width, scheme="light"):
+    """A tab with the page, and what it complains of."""
+    tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    tab.set_default_timeout(60_000)
+    said = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.goto(f"file://{page}")
+    tab.wait_for_selector(".js-plotly-plot .point")
+    return tab, said
+
+
+@pytest.mark.slow
+def test_nothing_is_cut_in_a_window_of_any_width_by_day_and_by_night(browser, run):
+    write_times(run, 4)
+    reported(run)
+    for width, scheme in [(390, "light"), (800, "dark"), (1400, "light"), (390, "dark")]:
+        tab, said = opened(browser, run / "report.html", width, scheme)
+        tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")  # draws all
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        cut = (
+            "[...document.querySelectorAll('section > div')].filter((each) => each.scrollWidth > each.clientWidth + 1)"
+        )
+        assert width > 390 or tab.evaluate(f"{cut}.length") == 0
+        ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(20, 24, 28)") == (scheme == "dark")
+        assert said == []
+        tab.close()
+
+
+@pytest.mark.slow
+def test_trials_are_filtered_shown_copied_and_downloaded(browser, tmp_path):
+    run = write_run(tmp_path / "mine", [3.0, None, 1e-7, 2.0])
+    reported(run)
+    tab, said = opened(browser, run / "report.html", 1300)
+    ids = "[...document.querySelectorAll('#trials tbody tr td:first-child')].map((cell) => Number(cell.textContent))"
+    for words, left in {
+        "value>1.5": [3, 0],
+        "status=failed": [1],
+        "units>=0 COMPLETE": [2, 3, 0],
+        "no such": [],
+    }.items():
+        tab.locator("#filter").fill(words)
+        assert tab.evaluate(ids) == left
+    tab.locator("#filter").fill("value>1.5")
+    with tab.expect_download() as download:
+        tab.locator("#csv").click()
+    head, *lines = list(csv.reader(Path(download.value.path()).read_text().splitlines()))
+    trials = read_record(run / "journal.jsonl").trials
+    assert head[:4] == ["trial", "value", "status", "lr"]
+    assert [(line[0], float(line[3])) for line in lines] == [(str(row), trials[row].params["lr"]) for row in (3, 0)]
+    tab.locator("#trials tbody tr").first.click()
+    assert "Trial 3" in tab.locator("#trial").inner_text()
+    tab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    for name, read in {"YAML": yaml.safe_load, "JSON": json.loads, "flags": flags_of}.items():
+        tab.locator(f"#trial button:text('copy as {name}')").click()
+        assert read(tab.evaluate("window.copied")) == trials[3].params
+    tab.keyboard.press("Escape")
+    assert not tab.locator("#trial").is_visible()
+    kind = "document.querySelector('[data-chart]').layout.yaxis.type"
+    before = tab.evaluate(kind)
+    tab.locator(".modebar-btn[data-title^=logarithmic]").first.click()
+    assert {before, tab.evaluate(kind)} == {"log", "linear"}
+    assert said == []
+    tab.close()
+
+
+def flags_of(line):
+    return {name[2:]: yaml.safe_load(value) for name, _, value in (flag.partition("=") for flag in shlex.split(line))}
 
 
 def under_the_pointer(tab):

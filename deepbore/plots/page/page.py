@@ -15,6 +15,7 @@ from deepbore.data.replay import Record
 from deepbore.data.times import times_of
 from deepbore.data.trial import Trial
 from deepbore.plots.on_plotly import Chart, text
+from deepbore.plots.page.curves import curves_section, trade_off_sections
 from deepbore.plots.page.sections import (
     Section,
     best_section,
@@ -22,11 +23,12 @@ from deepbore.plots.page.sections import (
     former_values,
     history_section,
     parallel_section,
+    seconds,
     timeline_section,
     trials_section,
     trials_table,
 )
-from deepbore.plots.sources import record_of, require_study
+from deepbore.plots.sources import names_of_values, record_of, require_study
 from deepbore.plots.style import number
 from deepbore.text import visible
 
@@ -63,7 +65,7 @@ def report(
         title: of the page.
         facts: more to say in the summary, name -> text.
         configuration: of the run, as YAML or other text; left out if empty.
-        times: file of when trials began and ended, for the timeline; see `deepbore.data.times`.
+        times: file of when trials began and ended, where the trials do not say it; see `deepbore.data.times`.
         every: seconds after which the page reloads itself; None for never.
 
     Returns:
@@ -89,8 +91,14 @@ def _sections(record: Record, study: "Study | None", times: str | Path | None) -
         from deepbore.plots.page.learned import learned_sections  # needs torch
 
         learned = learned_sections(study)
-    spans = {} if times is None else times_of(Path(times))
-    first = [history_section(record), best_section(record), parallel_section(record)]
+    spans = {
+        trial.id: (trial.began, trial.ended)
+        for trial in record.trials
+        if trial.began is not None and trial.ended is not None
+    }
+    spans |= {} if times is None else times_of(Path(times))
+    how = [history_section(record)] if record.k == 1 else trade_off_sections(record)
+    first = [*how, curves_section(record), best_section(record), parallel_section(record)]
     last = [failures_section(record), timeline_section(record, spans), trials_section(record)]
     yield from (section for section in [*first, *learned, *last] if section is not None)
 
@@ -102,7 +110,7 @@ def _summary(record: Record) -> dict[str, Any]:
     unfinished = {name: n for name, n in _unfinished(statuses).items() if n}
     return {
         **_found(record),
-        "direction": ", ".join(record.directions),
+        "direction": _directions(record),
         "trials": len(statuses),
         **unfinished,
         "parameters": len(record.space),
@@ -110,11 +118,18 @@ def _summary(record: Record) -> dict[str, Any]:
     }
 
 
+def _directions(record: Record) -> str:
+    if "objectives" not in record.header:
+        return ", ".join(record.directions)
+    named = zip(names_of_values(record), record.directions, strict=True)
+    return ", ".join(f"{direction} {name}" for name, direction in named)
+
+
 def _found(record: Record) -> dict[str, str]:
     if record.k > 1:
         return {"beaten by none": f"{len(front(record.trials, record.directions))} trials"}
     best = record.best
-    found = {"best value": "none yet" if best is None else f"{best.value:.8g} in trial {best.id}"}
+    found = {"best value": "none yet" if best is None else f"{number(best.value, 5)} in trial {best.id}"}
     if best is not None and best.suspicious:
         found["best value"] += ", suspicious"
     told = [trial for trial in record.trials if trial.constraints is not None and trial.value is not None]
@@ -173,9 +188,10 @@ def render(
     charts: list[Chart] = []
     body = "\n".join(_section(section, charts) for section in sections)
     shown = {row for chart in charts for trace in chart.data for row in trace.get("trials", ())}
+    names = names_of_values(record)
     data = {
         "charts": [_spec(chart) for chart in charts],
-        "about": {row: about(record.trials[row]) for row in sorted(shown)},
+        "about": {row: about(record.trials[row], names) for row in sorted(shown)},
         "table": trials_table(record),
         "every": every,
     }
@@ -204,10 +220,7 @@ def _section(section: Section, charts: list[Chart]) -> str:
     """A section's HTML; its charts join those of the page."""
     places = []
     for chart in section.charts:
-        width = f"; min-width: {chart.width}px" if chart.width else ""
-        places.append(
-            f'<div class="scroll"><div data-chart="{len(charts)}" style="height: {chart.height}px{width}"></div></div>'
-        )
+        places.append(f'<div><div data-chart="{len(charts)}" style="height: {chart.height}px"></div></div>')
         charts.append(chart)
     drawn = f'<div class="{section.grid}">{"".join(places)}</div>' if section.grid else "".join(places)
     says = f'<p class="says">{escape(section.says)}</p>' if section.says else ""
@@ -216,7 +229,8 @@ def _section(section: Section, charts: list[Chart]) -> str:
 
 def _spec(chart: Chart) -> dict[str, Any]:
     kept = asdict(chart)
-    return {"data": kept["data"], "layout": {"height": chart.height, **kept["layout"]}}
+    layout = {"height": chart.height, **kept["layout"]}
+    return {"data": kept["data"], "layout": layout, "turns": chart.turns, "log": chart.log}
 
 
 def _embedded(data: Mapping[str, Any]) -> str:
@@ -239,12 +253,20 @@ def _asset(name: str) -> str:
     return files("deepbore.plots.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def about(trial: Trial) -> str:
+def about(trial: Trial, names: Sequence[str] = ("value",)) -> str:
     """What comes up when the pointer is on a trial: its value and its configuration."""
-    values = trial.values or ()
-    found = ", ".join(number(value) for value in values) if values else trial.status.name.lower()
+    values = [number(value, 5) for value in trial.values or ()]
+    if len(values) > 1 and not names[0].startswith("value"):
+        values = [f"{name} {value}" for name, value in zip(names, values, strict=True)]
+    found = ", ".join(values) if values else trial.status.name.lower()
     lines = [f"<b>trial {trial.id}: {text(found)}</b>"]
-    lines += [f"{text(name, 30)}: {text(number(value), 40)}" for name, value in trial.params.items()]
+    lines += [f"{text(name, 30)}: {text(number(value, 5), 40)}" for name, value in trial.params.items()]
+    if trial.budget is not None:
+        lines.append(f"budget: {trial.budget:g}")
+    if trial.duration is not None:
+        lines.append(f"took {seconds(trial.duration)}")
+    if trial.suspicious:
+        lines.append(f"suspicious: {text(trial.suspicious)}")
     if trial.task is not None:
         lines.append(f"task: {text(trial.task)}")
     if trial.reason:

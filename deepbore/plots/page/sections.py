@@ -3,20 +3,23 @@ timeline of workers and the table of trials. Needs no torch."""
 
 import heapq
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
+
+import numpy as np
 
 from deepbore.data.outcome import Status
 from deepbore.data.replay import Record
 from deepbore.data.trial import Trial
-from deepbore.plots.history_chart import History, front_chart, history_chart
-from deepbore.plots.on_plotly import Chart, titled
+from deepbore.plots.history_chart import History, history_chart
+from deepbore.plots.on_plotly import Chart, points, titled
 from deepbore.plots.parallel_chart import Parallel, parallel_chart
-from deepbore.plots.sources import MOST, some_of
-from deepbore.plots.style import BAD, EARLIER, FAILED, GOOD
+from deepbore.plots.sources import MOST, names_of_values, some_of
+from deepbore.plots.style import BAD, EARLIER, FAILED, GOOD, GREY, TAU, ValueAxis, number
 from deepbore.text import visible
 
 LINES, AXES = 300, 14  # of parallel coordinates
@@ -43,17 +46,40 @@ class Section:
 
 
 def history_section(record: Record) -> Section:
-    """Every value in the order of evaluation; of several objectives the first two against each other, too."""
-    chart = history_chart(History.of(record))
-    if record.k > 1:
-        says = "The first two values of every trial against each other, and the first in the order of evaluation."
-        return Section("History", says, [front_chart(record), chart])
+    """Every value of a run with one in the order of evaluation, with what does not count."""
+    shown = History.of(record)
+    chart = history_chart(shown)
+    if shown.axis is not None:
+        chart = replace(chart, data=[*chart.data, *_asides(record, shown.axis)])
     many = f" Of {len(record)} trials {MOST} at most are drawn: the best, the newest, and others evenly."
     says = (
         "Every value in the order of evaluation, the best so far, and, where the labels have one, the threshold tau: "
         "to the classifier, values at or better than it are good. Point at a trial for its configuration."
     )
     return Section("History", says + (many if len(record) > MOST else ""), [chart])
+
+
+def _asides(record: Record, axis: ValueAxis) -> Iterator[dict[str, Any]]:
+    """What does not count, or is doubted: the last reports of pruned trials, withdrawn values, rings of suspicion."""
+    pruned = {
+        trial.id: list(trial.reports.values())[-1]
+        for trial in record.trials
+        if trial.status is Status.PRUNED and trial.reports
+    }
+    withdrawn = {
+        trial.id: trial.former[-1].value for trial in record.trials if trial.status is Status.WITHDRAWN and trial.former
+    }
+    doubted = {trial.id: trial.value for trial in record.trials if trial.suspicious is not None}
+    for name, found, look, size in (
+        ("pruned (last report)", pruned, {"color": GREY, "symbol": "line-ew-open"}, 7),
+        ("withdrawn", withdrawn, {"color": GREY, "symbol": "x-thin-open"}, 7),
+        ("suspicious", doubted, {"color": TAU, "symbol": "circle-open", "line": {"width": 2}}, 13),
+    ):
+        known = {row: value for row, value in found.items() if value is not None and math.isfinite(value)}
+        some = list(known)[-MOST:]
+        if some:
+            y = axis.clip(np.array([known[row] for row in some])).tolist()
+            yield points(some, y, str(look["color"]), size, name=name, trials=some, cliponaxis=False, marker=look)
 
 
 def parallel_section(record: Record) -> Section | None:
@@ -64,9 +90,9 @@ def parallel_section(record: Record) -> Section | None:
         return None
     says = (
         "Every trial is a line through its parameters to its value: the greener the better; failed ones are red and "
-        "end before it, those that violate a constraint are pink. A line below the axes lacks the parameter."
+        "end before it, those that violate a constraint are pink. A line beside an axis lacks the parameter."
     )
-    says += " Of several values the first one counts." if record.k > 1 else ""
+    says += f" Of several values {names_of_values(record)[0]} counts." if record.k > 1 else ""
     says += f" The first {AXES} of {len(record.space)} parameters." if len(record.space) > AXES else ""
     conditional = any("when" in record.space[name] for name in names)
     return Section("Parallel coordinates", says, [parallel_chart(shown, conditional=conditional)])
@@ -78,11 +104,13 @@ def parallel_section(record: Record) -> Section | None:
 def trials_table(record: Record) -> dict[str, Any]:
     """What the page's script makes the table of: columns, rows, and which row is the best."""
     trials = some_of(record.trials, record.direction)
-    values = ["value"] if record.k == 1 else [f"value {j}" for j in range(record.k)]
+    values = names_of_values(record)
     extras: dict[str, list[Any]] = {
         "budget": [trial.budget for trial in trials],
+        "seconds": [None if trial.duration is None else round(trial.duration, 3) for trial in trials],
         "task": [trial.task for trial in trials],
         "constraints": [_listed(trial.constraints) for trial in trials],
+        "reports": [len(trial.reports) or None for trial in trials],
         "former value": [former_values(trial) for trial in trials],
         "withdrawn because": [trial.reason if trial.status is Status.WITHDRAWN else None for trial in trials],
         **_attributes(trials),
@@ -94,7 +122,7 @@ def trials_table(record: Record) -> dict[str, Any]:
             trial.id,
             *(trial.values or [None] * record.k),
             trial.status.name.lower(),
-            *(_cell(trial.params.get(name)) if name in trial.params else None for name in record.space),
+            *(_param(trial.params[name]) if name in trial.params else None for name in record.space),
             *(column[k] for column in kept.values()),
         ]
         for k, trial in enumerate(trials)
@@ -108,6 +136,8 @@ def trials_table(record: Record) -> dict[str, Any]:
         "rows": rows,
         "best": None if best is None else best.id,
         "status": status,
+        "params": list(record.space),
+        "suspicious": [trial.id for trial in trials if trial.suspicious],
         "first": first,
     }
 
@@ -115,11 +145,35 @@ def trials_table(record: Record) -> dict[str, Any]:
 def trials_section(record: Record) -> Section:
     """The table, which the script fills."""
     few = f" Of {len(record)} trials {MOST} at most are listed." if len(record) > MOST else ""
-    says = f"Every trial with its configuration; a click on a headline sorts by it, another turns the order.{few}"
+    says = (
+        "A click on a headline sorts by it, another turns the order; a click on a trial, here or in a chart, shows all "
+        f"of it, to be copied. The filter takes words, and conditions such as {_example(record)}.{few}"
+    )
     if any(trial.status is Status.WITHDRAWN for trial in record.trials):
         says += " Withdrawn trials are struck out."
-    table = '<div class="scroll high"><table id="trials"></table></div>'
-    return Section("Trials", says, html=table)
+    if any(trial.suspicious for trial in record.trials):
+        says += " Suspicious ones are orange."
+    return Section("Trials", says, html=TABLE)
+
+
+TABLE = """<div class="tools"><input id="filter" type="search" placeholder="filter" aria-label="filter trials">
+<span id="count" role="status"></span><button type="button" id="csv">CSV</button></div>
+<div class="scroll high"><table id="trials"></table></div>
+<dialog id="trial" aria-labelledby="who"></dialog>"""
+
+
+def _example(record: Record) -> str:
+    """A condition on the first number of the space."""
+    numbers = (name for name, declared in record.space.items() if declared.get("type") in ("real", "integer"))
+    return f"{visible(next(numbers, 'trial'))}<1 or status=failed"
+
+
+def _param(value: Any) -> Any:
+    """A value of the configuration: a number or a text as it is, anything else in a list, as its JSON."""
+    is_plain = isinstance(value, (int, float, str)) and not isinstance(value, bool)
+    if isinstance(value, str) and (visible(value) != value or len(value) > LONG):
+        return [value]
+    return value if is_plain else [value]
 
 
 def _attributes(trials: Sequence[Trial]) -> dict[str, list[Any]]:
@@ -145,7 +199,7 @@ def former_values(trial: Trial) -> float | str | None:
     told = [each.values or ("failed",) for each in trial.former]
     if len(told) == 1 and trial.former[0].value is not None and len(told[0]) == 1:
         return trial.former[0].value
-    return "; ".join(", ".join(one if isinstance(one, str) else f"{one:.7g}" for one in each) for each in told) or None
+    return "; ".join(", ".join(one if isinstance(one, str) else f"{one:.5g}" for one in each) for each in told) or None
 
 
 def _listed(numbers: tuple[float, ...] | None) -> str | None:
@@ -165,9 +219,13 @@ def best_section(record: Record) -> Section | None:
     best = record.best if record.k == 1 else None
     if best is None:
         return None
-    cells = (f"<div><b>{_text(name)}</b><span>{_text(value)}</span></div>" for name, value in best.params.items())
+    cells = (
+        f'<div><b>{_text(name)}</b><span title="{_text(value)}">{_text(number(value, 5))}</span></div>'
+        for name, value in best.params.items()
+    )
     doubt = f"<p>The value is suspicious: it is {_text(best.suspicious)}.</p>" if best.suspicious else ""
-    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>{doubt}')
+    copies = f'<div class="tools" data-copies="{best.id}"></div>'
+    return Section("Best configuration", html=f'<div class="pairs">{"".join(cells)}</div>{doubt}{copies}')
 
 
 def failures_section(record: Record) -> Section | None:
@@ -233,7 +291,7 @@ def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -
     }
     for name, (colour, statuses) in kinds.items():
         rows = [trial.id for trial in trials if trial.status in statuses]
-        more = [f"took {_seconds(known[row][1] - known[row][0])}" for row in rows]
+        more = [f"took {seconds(known[row][1] - known[row][0])}" for row in rows]
         traces.append({**_bars(rows, spans, lanes, colour), "name": name, "more": more})
     numbers = {"tickvals": list(range(count)), "ticktext": list(range(1, count + 1))}
     layout = {
@@ -282,6 +340,7 @@ def _unit(seconds: float) -> tuple[str, float]:
     return "seconds", 1.0
 
 
-def _seconds(seconds: float) -> str:
-    unit, length = _unit(seconds)
-    return f"{seconds / length:.3g} {unit}"
+def seconds(duration: float) -> str:
+    """A duration as text, in the unit that suits it."""
+    unit, length = _unit(duration)
+    return f"{duration / length:.3g} {unit}"

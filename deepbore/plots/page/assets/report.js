@@ -1,107 +1,281 @@
 "use strict";
-// What the page does by itself: draws the charts that it is given as data, fills and sorts the table, starts anew.
+// What the page does by itself: draws the charts that it is given as data; fills, sorts and filters the table; shows a
+// trial, to be copied; starts anew.
 (() => {
   const given = JSON.parse(document.getElementById("data").textContent);
+  const make = (tag, of = {}, ...children) => {
+    const made = Object.assign(document.createElement(tag), of);
+    made.append(...children);
+    return made;
+  };
+
+  // --- light and dark -----------------------------------------------------------------------------------------------
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const touch = matchMedia("(pointer: coarse)");
+  const night = { "#1f3b73": "#8fb4ff", "#1a7f5a": "#3fbf8c", "#b8bcc2": "#6b737d", "#8a9099": "#8f979f",
+                  "#c0392b": "#f0776a", "#d9822b": "#f0a04b", "#ffffff": "#1b2026", "#f3f5f6": "#262c33",
+                  "#b9dccd": "#24503f", "#d5d9dd": "#3a424a", "#c3d3cb": "#3c524a", "#a9cdbd": "#3f6b5a",
+                  "#7dbb9f": "#3f8a6c", "#4a9e7d": "#3fa67d", "#59636e": "#8f979f", "#c9ced4": "#5a636c", "#b5bcc2": "#525b64", "#a8bdb3": "#4a5f56", "#93bfac": "#437560", "#74b598": "#3f8a6c",
+                  "rgba(255,255,255,.75)": "rgba(27,32,38,.75)" };
+  const ofColours = /colou?r|colorscale/i;
+  const dimmed = (what, isColour = false) => { // a copy, with its colours for a dark ground
+    if (typeof what === "string") return isColour ? night[what] || what : what;
+    if (Array.isArray(what)) return isColour || typeof what[0] === "object" ? what.map((each) => dimmed(each, isColour)) : what;
+    if (what === null || typeof what !== "object") return what;
+    return Object.fromEntries(Object.entries(what).map(([name, each]) =>
+      [name, dimmed(each, ofColours.test(name) && !(each && each.constructor === Object))]));
+  };
+  const looks = () => {
+    const [ink, line, edge, card] = dark.matches ? ["#d5dade", "#333b44", "#77818b", "#262c33"]
+                                                 : ["#333", "#eceff1", "#9aa4ad", "#fff"];
+    const axis = { gridcolor: line, zeroline: false, linecolor: edge, ticks: "outside", tickcolor: edge, ticklen: 4,
+                   automargin: true, exponentformat: "power", minexponent: 4 };
+    return { axis, whole: {
+      font: { family: "system-ui, sans-serif", size: 12, color: ink },
+      margin: { l: 62, r: 14, t: 26, b: 42 },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: edge, activecolor: ink },
+      hovermode: "closest",
+      dragmode: touch.matches ? false : "zoom", // a finger scrolls the page
+      hoverlabel: { align: "left", bgcolor: card, bordercolor: edge, font: { size: 12, color: ink } },
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 11 } },
+    } };
+  };
 
   // --- charts -------------------------------------------------------------------------------------------------------
-  const looks = {
-    font: { family: "system-ui, sans-serif", size: 12, color: "#333" },
-    margin: { l: 62, r: 14, t: 26, b: 42 },
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
-    hovermode: "closest",
-    hoverlabel: { align: "left", bgcolor: "#fff", bordercolor: "#9aa4ad", font: { size: 12, color: "#222" } },
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 11 } },
+  const turned = ({ data, layout }) => { // x runs down, y to the right
+    const swapped = (each) => ({ ...each, x: each.y, y: each.x });
+    const n = layout.annotations.length;
+    const upright = layout.annotations.map((each) => (each.xshift // a tick, else the name of an axis
+      ? { ...swapped(each), xanchor: "center", yanchor: "top", xshift: 0, yshift: -2 }
+      : { ...swapped(each), x: layout.yaxis.range[0], xanchor: "left", yanchor: "bottom", yshift: 3 }));
+    return {
+      data: data.map(swapped),
+      layout: { ...layout, annotations: upright, height: 54 * (layout.xaxis.range[1] - layout.xaxis.range[0]) + 20,
+                shapes: layout.shapes.map((each) => ({ ...each, x0: each.y0, x1: each.y1, y0: each.x0, y1: each.x1 })),
+                xaxis: { ...layout.yaxis, range: [layout.yaxis.range[0] - 0.02, 1.08] },
+                yaxis: { ...layout.xaxis, range: [layout.xaxis.range[1], layout.xaxis.range[0]] } },
+    };
   };
-  const axis = { gridcolor: "#eceff1", zeroline: false, linecolor: "#9aa4ad", ticks: "outside", tickcolor: "#9aa4ad",
-                 ticklen: 4, automargin: true, exponentformat: "power", minexponent: 4 };
-  const withAxes = (layout) => {
-    const whole = { ...looks, ...layout };
-    for (const name of ["xaxis", "yaxis"]) whole[name] = { ...axis, ...(layout[name] || {}) };
-    return whole;
+  const isPositive = (chart, name) => chart.data.every((trace) => trace[name].every((value) => value === null || value > 0));
+  const logarithm = (place, name) => { // the switch between the scales of an axis
+    const now = place.layout[name + "axis"].type === "log";
+    const before = place.dataset.before ? JSON.parse(place.dataset.before) : {};
+    const range = place.layout[name + "axis"].range;
+    place.dataset.before = JSON.stringify({ ...before, [name]: range });
+    Plotly.relayout(place, { [name + "axis.type"]: now ? "linear" : "log", [name + "axis.dtick"]: null,
+                             ...(before[name] ? { [name + "axis.range"]: before[name] } : { [name + "axis.autorange"]: true }) });
+  };
+  const sign = (words) => ({ svg: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 21 16"><path d="M0 0"/>
+    <text x="10" y="12" text-anchor="middle" font-size="12" textLength="20" lengthAdjust="spacingAndGlyphs" fill="#89929b">${words}</text></svg>` });
+  const buttons = (chart) => {
+    const axes = [...chart.log].filter((name) => isPositive(chart, name));
+    return axes.map((name) => ({ name: "log " + name, title: `logarithmic or linear ${name}`,
+                                 icon: sign(axes.length > 1 ? "log " + name : "log"),
+                                 click: (place) => logarithm(place, name) }));
   };
   const draw = (place) => {
     const chart = given.charts[place.dataset.chart];
     for (const trace of chart.data) {
-      if (!trace.trials) continue;
+      if (!trace.trials || trace.hovertext) continue;
       const more = trace.more || [];
       trace.hovertext = trace.trials.map((id, k) => given.about[id] + (more[k] ? "<br>" + more[k] : ""));
       trace.hoverinfo = "text";
     }
-    Plotly.newPlot(place, chart.data, withAxes(chart.layout), { responsive: true, displayModeBar: false });
+    const isNarrow = place.clientWidth < chart.turns;
+    const shown = isNarrow ? turned(chart) : chart;
+    const { data, layout } = dark.matches ? dimmed({ data: shown.data, layout: shown.layout }) : shown;
+    const { axis, whole } = looks();
+    const axes = Object.fromEntries(["xaxis", "yaxis"].map((name) => [name, { ...axis, ...(layout[name] || {}) }]));
+    const named = data.filter((trace) => trace.name && trace.showlegend !== false).length;
+    const height = layout.height + (place.clientWidth < 500 && layout.showlegend !== false ? 18 * Math.max(0, named - 2) : 0);
+    place.style.height = `${height}px`;
+    place.dataset.narrow = isNarrow;
+    delete place.dataset.before;
+    const bar = chart.turns ? [["toImage"]] : [[...buttons(chart), "zoom2d", "pan2d", "resetScale2d", "toImage"]];
+    Plotly.newPlot(place, data, { ...whole, ...layout, ...axes, height },
+                   { responsive: true, displaylogo: false, ...(chart.log || touch.matches ? { displayModeBar: true } : {}), modeBarButtons: bar });
+    if (place.dataset.listens) return;
+    place.dataset.listens = true;
+    place.on("plotly_click", (event) => {
+      const [point] = event.points;
+      if (point.data.trials) show(point.data.trials[point.pointIndex ?? point.pointNumber]);
+    });
   };
   // charts far below wait until they come near, so that the page shows at once
+  const places = [...document.querySelectorAll("[data-chart]")];
   const near = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target); }
     }
   }, { rootMargin: "600px" });
-  for (const place of document.querySelectorAll("[data-chart]")) near.observe(place);
+  for (const place of places) near.observe(place);
+  const drawn = () => places.filter((place) => place.classList.contains("js-plotly-plot"));
   window.addEventListener("beforeprint", () => {
-    for (const place of document.querySelectorAll("[data-chart]:not(.js-plotly-plot)")) draw(place);
+    for (const place of places) if (!place.classList.contains("js-plotly-plot")) draw(place);
+  });
+  dark.addEventListener("change", () => drawn().forEach(draw));
+  window.addEventListener("resize", () => {
+    for (const place of drawn()) {
+      const { turns } = given.charts[place.dataset.chart];
+      if (turns && String(place.clientWidth < turns) !== place.dataset.narrow) draw(place);
+    }
   });
 
-  // --- table --------------------------------------------------------------------------------------------------------
-  const { columns, rows, best } = given.table;
-  const table = document.getElementById("trials");
-  const body = table.createTBody();
+  // --- what is remembered -------------------------------------------------------------------------------------------
   const kept = "deepbore " + location.pathname;
   const remembered = () => { try { return JSON.parse(sessionStorage.getItem(kept)) || {}; } catch { return {}; } };
   const remember = (what) => {
     try { sessionStorage.setItem(kept, JSON.stringify({ ...remembered(), ...what })); } catch { /* not allowed here */ }
   };
+  const last = remembered();
+  if (given.every) { // a run that goes on
+    if (last.scroll) window.scrollTo(0, last.scroll);
+    const again = () => {
+      if (document.querySelector("dialog[open]")) { setTimeout(again, 1000); return; } // somebody reads
+      remember({ scroll: window.scrollY });
+      location.reload();
+    };
+    setTimeout(again, 1000 * given.every);
+  }
+  if (!given.table) return;
+
+  // --- a trial ------------------------------------------------------------------------------------------------------
+  const { columns, rows, best, status, params } = given.table;
+  const [first, end] = [status + 1, status + 1 + params.length];
+  const suspicious = new Set(given.table.suspicious);
   const known = (value) => value !== null && value !== undefined && value !== "";
+  const number = (value, digits) => (Number.isInteger(value) && Math.abs(value) < 1e9
+    ? String(value) : String(Number(value.toPrecision(digits))));
+  const shown = (value, digits = 5) => {
+    if (!known(value)) return "";
+    if (Array.isArray(value)) return typeof value[0] === "string" ? value[0] : JSON.stringify(value[0]);
+    return typeof value === "number" ? number(value, digits) : value;
+  };
+  const configuration = (row) => params.map((name, k) => [name, row[first + k]])
+    .filter(([, value]) => value !== null).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]);
+  const scalar = (value) => (typeof value === "number" // YAML takes 1e-7 for a text
+    ? String(value).replace(/^(-?\d+)e/, "$1.0e") : JSON.stringify(value));
+  const quoted = (text) => (/^[\w.,:/@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+  const written = {
+    YAML: (pairs) => pairs.map(([name, value]) => `${/^[A-Za-z_][\w.]*$/.test(name) ? name : JSON.stringify(name)}: ${scalar(value)}\n`).join(""),
+    JSON: (pairs) => JSON.stringify(Object.fromEntries(pairs), null, 2),
+    flags: (pairs) => pairs.map(([name, value]) =>
+      quoted(`--${name}=${typeof value === "string" ? value : scalar(value)}`)).join(" "),
+  };
+  const copy = async (text, button) => {
+    try { await navigator.clipboard.writeText(text); } catch { // not allowed in this frame
+      const area = make("textarea", { value: text });
+      button.after(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    const name = button.textContent;
+    button.textContent = "copied";
+    setTimeout(() => { button.textContent = name; }, 1200);
+  };
+  const copies = (row) => Object.entries(written).map(([name, write]) => {
+    const button = make("button", { type: "button", textContent: `copy as ${name}` });
+    button.addEventListener("click", () => copy(write(configuration(row)), button));
+    return button;
+  });
+  const dialog = document.getElementById("trial");
+  const byId = new Map(rows.map((row) => [row[0], row]));
+  const show = (id) => {
+    const row = byId.get(id);
+    if (!row) return;
+    const cells = (from, to) => columns.slice(from, to).flatMap((column, k) => (known(row[from + k])
+      ? [make("div", {}, make("b", { textContent: column.name }), make("span", { textContent: shown(row[from + k], 10) }))]
+      : []));
+    const close = make("button", { type: "button", textContent: "close" });
+    close.addEventListener("click", () => dialog.close());
+    dialog.replaceChildren(
+      make("h2", { id: "who", textContent: `Trial ${id}` }),
+      make("div", { className: "pairs" }, ...cells(1, first), ...cells(end, columns.length)),
+      make("h3", { textContent: "Configuration" }),
+      make("div", { className: "pairs" }, ...cells(first, end)),
+      make("div", { className: "tools" }, ...copies(row), close));
+    if (!dialog.open) dialog.showModal();
+  };
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); }); // beside it
+  for (const place of document.querySelectorAll("[data-copies]")) {
+    const row = byId.get(Number(place.dataset.copies));
+    if (row) place.append(...copies(row));
+  }
+
+  // --- table --------------------------------------------------------------------------------------------------------
+  const table = document.getElementById("trials");
+  const body = table.createTBody();
+  const filter = document.getElementById("filter");
   const compare = (a, b) => (typeof a === "number" && typeof b === "number"
     ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true }));
-  const shown = (value) => {
-    if (!known(value)) return "";
-    if (typeof value !== "number" || Number.isInteger(value)) return String(value);
-    return String(Number(value.toPrecision(7)));
+  let order = { column: given.table.first.column, up: given.table.first.up };
+  const condition = (term) => { // lr<0.01, status=failed, or a word that stands in some cell
+    const [, name, sign, wanted] = term.match(/^(.+?)(<=|>=|<|>|=)(.+)$/) || [];
+    const k = columns.findIndex((column) => column.name === name);
+    if (k < 0) return (row) => row.some((value) => shown(value).toLowerCase().includes(term.toLowerCase()));
+    if (sign === "=") return (row) => known(row[k]) && (shown(row[k], 17) === wanted || row[k] === Number(wanted));
+    const limit = Number(wanted);
+    const holds = { "<": (x) => x < limit, ">": (x) => x > limit, "<=": (x) => x <= limit, ">=": (x) => x >= limit }[sign];
+    return (row) => typeof row[k] === "number" && holds(row[k]);
   };
-  const fill = (order) => {
+  const chosen = () => {
+    const conditions = filter.value.trim().split(/\s+/).filter(Boolean).map(condition);
+    const left = rows.filter((row) => conditions.every((holds) => holds(row)));
+    const { column: k, up } = order;
+    const has = left.filter((row) => known(row[k])).sort((a, b) => (up ? 1 : -1) * compare(a[k], b[k]) || a[0] - b[0]);
+    return [...has, ...left.filter((row) => !known(row[k]))]; // what is missing stands below in either direction
+  };
+  const fill = () => {
     const lines = document.createDocumentFragment();
-    for (const row of order) {
-      const line = document.createElement("tr");
-      line.className = row[0] === best ? "best" : row[given.table.status];
+    const found = chosen();
+    for (const row of found) {
+      const line = make("tr", { className: [row[0] === best ? "best" : row[status],
+                                            ...(suspicious.has(row[0]) ? ["suspicious"] : [])].join(" ") });
       row.forEach((value, k) => {
-        const cell = document.createElement("td");
-        cell.textContent = shown(value);
-        if (columns[k].number) cell.className = "number";
+        const cell = make("td", { textContent: shown(value) });
+        const classes = [columns[k].number && "number", k >= first && "more"].filter(Boolean);
+        if (classes.length) cell.className = classes.join(" ");
         if (cell.textContent.length > 30) cell.title = cell.textContent;
         line.append(cell);
       });
+      line.addEventListener("click", () => show(row[0]));
       lines.append(line);
     }
     body.replaceChildren(lines);
-  };
-  const sort = (k, up) => {
-    const has = rows.filter((row) => known(row[k])).sort((a, b) => (up ? 1 : -1) * compare(a[k], b[k]) || a[0] - b[0]);
-    fill([...has, ...rows.filter((row) => !known(row[k]))]); // what is missing stands below in either direction
+    document.getElementById("count").textContent = filter.value.trim() ? `${found.length} of ${rows.length}` : `${rows.length} trials`;
     [...heads.cells].forEach((cell, j) => {
-      if (j === k) cell.setAttribute("aria-sort", up ? "ascending" : "descending"); else cell.removeAttribute("aria-sort");
+      if (j === order.column) cell.setAttribute("aria-sort", order.up ? "ascending" : "descending");
+      else cell.removeAttribute("aria-sort");
     });
-    remember({ column: columns[k].name, up });
   };
   const heads = table.createTHead().insertRow();
   columns.forEach((column, k) => {
-    const head = document.createElement("th");
-    head.scope = "col";
-    if (column.number) head.className = "number";
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = column.name;
-    button.title = "sort by " + column.name;
-    button.addEventListener("click", () => sort(k, head.getAttribute("aria-sort") !== "ascending"));
+    const head = make("th", { scope: "col", className: [column.number && "number", k >= first && "more"].filter(Boolean).join(" ") });
+    const button = make("button", { type: "button", textContent: column.name, title: "sort by " + column.name });
+    button.addEventListener("click", () => {
+      order = { column: k, up: head.getAttribute("aria-sort") !== "ascending" };
+      remember({ column: column.name, up: order.up });
+      fill();
+    });
     head.append(button);
     heads.append(head);
   });
-  const last = remembered();
   const place = columns.findIndex((column) => column.name === last.column);
-  if (place >= 0) sort(place, last.up); else sort(given.table.first.column, given.table.first.up);
-
-  // --- a run that goes on -------------------------------------------------------------------------------------------
-  if (given.every) {
-    if (last.scroll) window.scrollTo(0, last.scroll);
-    setTimeout(() => { remember({ scroll: window.scrollY }); location.reload(); }, 1000 * given.every);
-  }
+  if (place >= 0) order = { column: place, up: last.up };
+  filter.value = last.filter || "";
+  filter.addEventListener("input", () => { remember({ filter: filter.value }); fill(); });
+  document.getElementById("csv").addEventListener("click", () => {
+    const cell = (value) => {
+      const text = shown(value, 17);
+      return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    const lines = [columns.map((column) => column.name), ...chosen()].map((row) => row.map(cell).join(","));
+    const address = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
+    make("a", { href: address, download: "trials.csv" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  });
+  fill();
 })();
