@@ -10,8 +10,8 @@ from torch import Tensor
 
 from deepbore.plots.on_matplotlib import figure_of, new_axes, nothing_on, plain_names, thin_spines
 from deepbore.plots.on_plotly import Chart, texts, titled
-from deepbore.plots.predictions import MANY, judged_rows, name_of_pi, nothing_learned, probability
-from deepbore.plots.style import GOOD
+from deepbore.plots.predictions import MANY, centre, grid, judged_rows, name_of_pi, nothing_learned, probability
+from deepbore.plots.style import BEST, GOOD
 from deepbore.space import SearchSpace
 from deepbore.validation import whole
 
@@ -226,6 +226,69 @@ def _explained(cells: np.ndarray, pi: np.ndarray) -> float:
     within = (squares - counts * np.square(means)).sum() / max(1, len(pi) - len(counts))
     between = float((counts * np.square(means - pi.mean())).sum() - (len(counts) - 1) * within)
     return max(0.0, between / (len(pi) * max(float(pi.var()), 1e-12)))
+
+
+# --- near the best ---------------------------------------------------------------------------------------------------
+
+NEAR, ALONG = 0.1, 201  # of the range to each side, but at least the neighbours; points along a parameter
+
+
+def local_shares(study: "Study") -> dict[str, float]:
+    """How much each parameter alone changes the classifier's pi near the best configuration.
+
+        I_j = Var pi(x_j; x*_-j) / sum_i Var pi(x_i; x*_-i)
+
+    with x* the best configuration and x_j uniform over a tenth of its range to each side of x*_j, along its scale; an
+    unordered choice takes all of its values. It is the local parameter importance of Biedenkapp et al. 2018, over a
+    part of the range. Parameters that x* does not have count 0.
+
+    Args:
+        study: with a trained classifier; see `Study.fit`.
+
+    Returns:
+        name -> share, the greatest first; all 0 if pi is constant there, or nothing is learned yet.
+
+    Raises:
+        SettingError: if the classifier is not trained.
+
+    References:
+        Biedenkapp, Marben, Lindauer and Hutter, CAVE: Configuration Assessment, Visualization and Evaluation, LION
+        2018.
+    """
+    has_nothing = nothing_learned(study) is not None  # first, as it asks for a study
+    space, best = study.space.without_fixed, None if has_nothing else centre(study)
+    if best is None:
+        return dict.fromkeys(study.space.names, 0.0)
+    variances = {}
+    for column, (name, parameter) in enumerate(space.parameters.items()):
+        entries = grid(parameter, ALONG)
+        if parameter.is_ordered:
+            away = (entries - best[column]).abs()
+            entries = entries[away <= max(NEAR * parameter.upper, float(away.sort().values[:3][-1]))]
+        points = best.repeat(len(entries), 1)
+        points[:, column] = entries
+        is_there = bool(space.active(best[None])[0, column])
+        variances[name] = float(probability(study, space.snap(points)).var()) if is_there else 0.0
+    total = sum(variances.values())
+    found = {name: variance / total if total > 1e-12 else 0.0 for name, variance in variances.items()}
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def local_chart(found: Mapping[str, float]) -> Chart:
+    """Bars of the `local_shares` for the page, the greatest above; of 20 at most."""
+    shown = list(found.items())[:SHOWN][::-1]
+    values = [share for _, share in shown]
+    bars = _bars("near the best", texts([name for name, _ in shown], 30), values, values, BEST)
+    layout = {
+        "bargap": 0.3,
+        "xaxis": titled("share of the variance near the best", tickformat=".0%", rangemode="tozero"),
+        "yaxis": {"fixedrange": True, "type": "category"},
+        "showlegend": False,
+    }
+    return Chart([bars], layout, 110 + 26 * len(shown))
+
+
+# --- on the page -----------------------------------------------------------------------------------------------------
 
 
 def shares_chart(found: Mapping[str, Share]) -> Chart:

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from deepbore.classifiers import Classifier
 from deepbore.classifiers.link import Link
+from deepbore.classifiers.posterior import Posterior
+from deepbore.classifiers.wrappers import ColumnsPosterior
 from deepbore.component import Component
 from deepbore.data.observations import Observations
 from deepbore.data.trial import sign_of
@@ -58,9 +60,10 @@ def labels_of(study: "Study") -> Labels:
     return copy.deepcopy(study.labels)(study.observations)
 
 
-def mean_labels(study: "Study") -> np.ndarray:
-    """The label of each trial, averaged over the classifier's outputs (n)."""
-    labels: np.ndarray = labels_of(study).z.mean(-1).cpu().double().numpy()
+def mean_labels(study: "Study", objective: int | None = None) -> np.ndarray:
+    """The label of each trial, averaged over the classifier's outputs, or that of one objective (n)."""
+    z = labels_of(study).z
+    labels: np.ndarray = (z.mean(-1) if objective is None else z[:, objective]).cpu().double().numpy()
     return labels
 
 
@@ -86,9 +89,10 @@ def is_good(study: "Study", labels: Labels) -> np.ndarray:
     return sign * values <= sign * tau
 
 
-def values_of(study: "Study") -> np.ndarray:
-    """The first objective value of each trial in the user's sign (n); NaN where there is none."""
-    values: np.ndarray = study.observations.to_user(study.observations.values)[:, 0].cpu().numpy()
+def values_of(study: "Study", objective: int | None = None) -> np.ndarray:
+    """The first objective value of each trial, or another one, in the user's sign (n); NaN where there is none."""
+    column = objective or 0
+    values: np.ndarray = study.observations.to_user(study.observations.values[:, column], column).cpu().numpy()
     return values
 
 
@@ -145,22 +149,31 @@ def name_of_pi(study: "Study") -> str:
     return "expected label" if study.classifier.link is Link.IDENTITY else "class probability"
 
 
+def has_columns(study: "Study") -> bool:
+    """Whether the classifier has scores of its own for each objective."""
+    return "columns" in study.classifier.capabilities
+
+
+def _posterior(study: "Study", points: Tensor, objective: int | None) -> Posterior:
+    found = study.classifier.posterior(points.to(study.classifier.device))
+    return found.columns[objective] if objective is not None and isinstance(found, ColumnsPosterior) else found
+
+
 @torch.no_grad()
-def probability(study: "Study", points: Tensor) -> np.ndarray:
-    """pi at points (n x d): n."""
-    classifier = study.classifier
-    parts = [classifier.probability(part.to(classifier.device)) for part in points.split(CHUNK)]
+def probability(study: "Study", points: Tensor, objective: int | None = None) -> np.ndarray:
+    """pi at points (n x d), of all objectives together or of one: n."""
+    parts = [_posterior(study, part, objective).probability for part in points.split(CHUNK)]
     return torch.cat(parts).cpu().double().numpy()
 
 
-def has_deviation(study: "Study") -> bool:
+def has_deviation(study: "Study", objective: int | None = None) -> bool:
     """Whether the classifier has a standard deviation of its scores."""
-    return "std" in study.classifier.capabilities
+    return "std" in study.classifier.capabilities or (objective is not None and has_columns(study))
 
 
-def band(study: "Study", points: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def band(study: "Study", points: Tensor, objective: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """pi at one standard deviation of the score below and above its mean, at points (n x d): n and n."""
-    mean, std = _moments(study, points)
+    mean, std = _moments(study, points, objective)
     link = study.classifier.link
     return link.probability(mean - std).numpy(), link.probability(mean + std).numpy()
 
@@ -171,10 +184,9 @@ def spread(study: "Study", points: Tensor) -> np.ndarray:
 
 
 @torch.no_grad()
-def _moments(study: "Study", points: Tensor) -> tuple[Tensor, Tensor]:
+def _moments(study: "Study", points: Tensor, objective: int | None = None) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of the score (n and n)."""
-    classifier = study.classifier
-    parts = [classifier.posterior(part.to(classifier.device)) for part in points.split(CHUNK)]
+    parts = [_posterior(study, part, objective) for part in points.split(CHUNK)]
     mean, std = torch.cat([part.mean for part in parts]), torch.cat([part.std for part in parts])
     return mean.cpu().double(), std.cpu().double()
 
@@ -280,13 +292,13 @@ class Units:
         return pi if self.translation is None else self.translation(pi)
 
 
-def by_definition(study: "Study") -> Translation | None:
-    """The map along the trials' own labels and values; None if these do not determine it.
+def by_definition(study: "Study", objective: int | None = None) -> Translation | None:
+    """The map along the trials' own labels and values, of one objective; None if these do not determine it.
 
     Labels are of all values, feasible or not; where only those of feasible trials follow their values, these count.
     """
-    values, label, own = values_of(study), mean_labels(study), is_own(study)
-    sign = sign_of(study.observations.direction)
+    values, label, own = values_of(study, objective), mean_labels(study, objective), is_own(study)
+    sign = sign_of(study.observations.directions[objective or 0])
     known = [np.isfinite(values) & own, study.observations.feasible.cpu().numpy() & own]
     return next((found for rows in known if (found := _along(sign * values[rows], label[rows], sign))), None)
 

@@ -130,7 +130,15 @@ class Slice:
     trials: Heights
 
     @classmethod
-    def of(cls, study: "Study", name: str, units: Units | None = None, fine: int = FINE, most: int = MANY) -> "Slice":
+    def of(
+        cls,
+        study: "Study",
+        name: str,
+        units: Units | None = None,
+        fine: int = FINE,
+        most: int = MANY,
+        objective: int | None = None,
+    ) -> "Slice":
         """The slice of a study along a parameter.
 
         Args:
@@ -139,6 +147,7 @@ class Slice:
             units: what is shown; None for pi.
             fine: values of a continuous parameter.
             most: trials.
+            objective: of several, the one whose labels and values are shown; None for the mean label.
         """
         column, parameter = study.space.names.index(name), study.space.parameters[name]
         units = units or Units(name_of_pi(study))
@@ -146,27 +155,28 @@ class Slice:
             ParameterAxis.of(study.space, name),
             parameter.is_ordered,
             parameter.levels is None,
-            _prediction(study, column, units, fine),
-            _trials_along(study, column, units, most),
+            _prediction(study, column, units, fine, objective),
+            _trials_along(study, column, units, most, objective),
         )
 
 
-def _prediction(study: "Study", column: int, units: Units, fine: int) -> Prediction | None:
+def _prediction(study: "Study", column: int, units: Units, fine: int, objective: int | None) -> Prediction | None:
     parameter, start = list(study.space.parameters.values())[column], centre(study, [column])
     if start is None:
         return None
     entries = grid(parameter, fine if parameter.levels is None else LEVELS)
     points = _moved(study, start, [column], entries[:, None])
-    middle = units(probability(study, points))
-    one, other = (units(end) for end in band(study, points)) if has_deviation(study) else (middle, middle)
+    middle = units(probability(study, points, objective))
+    ends = band(study, points, objective) if has_deviation(study, objective) else None
+    one, other = (middle, middle) if ends is None else map(units, ends)
     best, x = float(on_axis(parameter, start[[column]])[0]), on_axis(parameter, entries)
     return Prediction(best, parameter.decode(entries), x, middle, np.minimum(one, other), np.maximum(one, other))
 
 
-def _trials_along(study: "Study", column: int, units: Units, most: int) -> Heights:
-    rows, points, labels = shown_rows(study, most), study.observations.points.cpu(), mean_labels(study)
+def _trials_along(study: "Study", column: int, units: Units, most: int, objective: int | None) -> Heights:
+    rows, points, labels = shown_rows(study, most), study.observations.points.cpu(), mean_labels(study, objective)
     rows = rows[study.space.active(points[rows])[:, column]]
-    heights = labels if units.translation is None else values_of(study)
+    heights = labels if units.translation is None else values_of(study, objective)
     rows = rows[torch.from_numpy(np.isfinite(heights))[rows]]
     at = on_axis(list(study.space.parameters.values())[column], points[rows, column])
     return Heights(rows.numpy(), at, heights[rows.numpy()], labels[rows.numpy()] > 0)

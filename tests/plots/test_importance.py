@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from deepbore import Categorical, Condition, Real, SearchSpace, Study, plots, plots as pictures
-from deepbore.plots.importance_chart import exchanged
+from deepbore.plots.importance_chart import exchanged, local_shares
+from deepbore.plots.predictions import centre
 from drawn_studies import CUBE, LINE, MIXED, Known, told, trained
 from pictured import told_at_random, tried_on
 
@@ -117,3 +118,12 @@ def test_a_category_that_stands_still_leaves_the_others_their_importance():
     before = plots.importances(study)
     study.fix({"o": "a"})
     assert plots.importances(study) == pytest.approx(before)
+
+
+def test_near_the_best_only_what_changes_pi_there_is_important():
+    study = told_at_random(CUBE, 20)
+    best = centre(study)[1]
+    known = Known(lambda x: x[:, 0] / 4 + ((x[:, 1] - best).abs() > 0.3).double() / 2)  # x1 matters far away
+    study = told_at_random(CUBE, 20, classifier=known)
+    assert next(iter(pictures.shares(study))) == "x1"
+    assert local_shares(study) == pytest.approx({"x0": 1, "x1": 0, "x2": 0})

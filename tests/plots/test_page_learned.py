@@ -2,7 +2,8 @@
 
 import pytest
 
-from deepbore import Categorical, Real, SearchSpace, plots as pictures
+from deepbore import Categorical, Real, SearchSpace, Study, plots as pictures
+from deepbore.plots.page.learned import learned_sections
 from deepbore.plots.sources import record_of
 from drawn_studies import CUBE, MIXED, NAN
 from pictured import told_at_random
@@ -48,3 +49,14 @@ def test_a_report_of_a_run_without_anything_learned_says_so(values):
     page = pictures.report(told_at_random(MIXED, values))
     assert "nothing to learn" in page or "nothing to tell apart" in page
     assert "<h2>History</h2>" in page
+
+
+def test_each_objective_has_slices_in_its_own_values():
+    study = Study(CUBE, seed=0, directions={"loss": "minimize", "speed": "maximize"})
+    study.optimize(lambda p: {"loss": sum(p.values()), "speed": 100 * min(p.values())}, 12, progress=False)
+    study.fit()
+    slices = {each.title: each for each in learned_sections(study) if each.title.startswith("Slices")}
+    assert list(slices) == ["Slices: predicted loss", "Slices: predicted speed"]
+    for (_, section), j in zip(slices.items(), (0, 1), strict=True):
+        trials = section.charts[0].data[0]
+        assert trials["y"] == pytest.approx([study.trials[row].values[j] for row in trials["trials"]])

@@ -15,13 +15,15 @@ from deepbore.compute.numerics import rank_correlation
 from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
 from deepbore.plots.calibration_chart import Reliability, calibration_chart
-from deepbore.plots.importance_chart import Share, shares, shares_chart
+from deepbore.plots.importance_chart import Share, local_chart, local_shares, shares, shares_chart
 from deepbore.plots.on_plotly import Chart, diagonal, points, value_axis
 from deepbore.plots.page.sections import Section
 from deepbore.plots.predictions import (
     FOLDS,
     Translation,
     Units,
+    by_definition,
+    has_columns,
     held_out,
     is_own,
     mean_labels,
@@ -30,12 +32,14 @@ from deepbore.plots.predictions import (
     values_of,
 )
 from deepbore.plots.slice_charts import PAIRED, SLICES, Pair, Slice, pair_chart, slice_chart
+from deepbore.plots.sources import names_of_values, record_of
 from deepbore.plots.style import GOOD, ValueAxis
 
 if TYPE_CHECKING:
     from deepbore.study import Study
 
 FINE, COARSE, TRIALS = 101, 25, 400  # of a chart: entries of a grid along a line and along a side, trials
+OBJECTIVES = 4  # that have slices
 log = logging.getLogger(__name__)
 
 
@@ -48,6 +52,11 @@ class Learned:
     """
 
     study: "Study"
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the values."""
+        return names_of_values(record_of(self.study))
 
     @cached_property
     def unseen(self) -> np.ndarray | None:
@@ -90,9 +99,9 @@ def learned_sections(study: "Study") -> list[Section]:
         return [Section("The classifier", reason)]
     learned = Learned(study)
     if len(study.space) == 1:
-        return [_slices(learned, study.space.names), _unseen(learned)]
+        return [*_all_slices(learned, study.space.names), _unseen(learned)]
     names = list(learned.shares)
-    return [_importance(learned), _slices(learned, names), _pairs(learned, names), _unseen(learned)]
+    return [_importance(learned), *_all_slices(learned, names), _pairs(learned, names), _unseen(learned)]
 
 
 def _importance(learned: Learned) -> Section:
@@ -104,16 +113,43 @@ def _importance(learned: Learned) -> Section:
         f"How much of the variance of the {name_of_pi(learned.study)} over the whole space each parameter explains: "
         f"the shares (Shapley effects) add up to 1. Light: the part that is by interactions alone, {rest:.0%} in all."
     )
-    return Section("Importance", says, [shares_chart(found)])
+    near = local_shares(learned.study)
+    if not any(near.values()):
+        return Section("Importance", says, [shares_chart(found)])
+    says += (
+        " Beside it the importance near the best configuration: the variance along each parameter alone, within a "
+        "tenth of its range to each side; unordered choices take all values."
+    )
+    return Section("Importance", says, [shares_chart(found), local_chart(near)], grid="grid wide")
 
 
-def _slices(learned: Learned, names: Sequence[str]) -> Section:
-    study, units = learned.study, learned.units
-    charts = [slice_chart(Slice.of(study, name, units, FINE, TRIALS), units.axis) for name in names[:SLICES]]
+def _all_slices(learned: Learned, names: Sequence[str]) -> list[Section]:
+    """The slices of the value, or of each of several objectives, if the classifier has scores of its own for it."""
+    study = learned.study
+    if study.observations.k == 1 or not has_columns(study):
+        return [_slices(learned, names, learned.units)]
+    named = enumerate(learned.names[:OBJECTIVES])
+    return [_slices(learned, names, _units_of(study, j, name), j) for j, name in named]
+
+
+def _units_of(study: "Study", objective: int, name: str) -> Units:
+    """What the slices of an objective show: predicted values, or pi where it can't be translated."""
+    values, sign = values_of(study, objective)[is_own(study)], sign_of(study.observations.directions[objective])
+    translation, shown = by_definition(study, objective), ValueAxis.of(values, sign)
+    if translation is None or shown is None:
+        return Units(f"{name_of_pi(study)} of {name}")
+    return Units(f"predicted {name}", shown, translation)
+
+
+def _slices(learned: Learned, names: Sequence[str], units: Units, objective: int | None = None) -> Section:
+    study = learned.study
+    shown = [Slice.of(study, name, units, FINE, TRIALS, objective) for name in names[:SLICES]]
+    charts = [slice_chart(each, units.axis) for each in shown]
     pi = f"The {name_of_pi(study)} as the classifier gives it."
+    best = "best configuration" if objective is None else f"configuration with the best {learned.names[0]}"
     says = (
-        "Along each parameter, the most important first, with the others at the best configuration (dotted); the band "
-        "is one standard deviation of the prediction. Grey points are all trials, whatever their other parameters are. "
+        f"Along each parameter, the most important first, with the others at the {best} (dotted); the band is one "
+        "standard deviation of the prediction. Grey points are all trials, whatever their other parameters are. "
         f"{pi if units.translation is None else units.translation.says}"
     )
     return Section(f"Slices: {units.name}", says, charts, grid="grid")

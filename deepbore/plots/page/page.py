@@ -23,6 +23,7 @@ from deepbore.plots.page.sections import (
     former_values,
     history_section,
     parallel_section,
+    seconds,
     timeline_section,
     trials_section,
     trials_table,
@@ -64,7 +65,7 @@ def report(
         title: of the page.
         facts: more to say in the summary, name -> text.
         configuration: of the run, as YAML or other text; left out if empty.
-        times: file of when trials began and ended, for the timeline; see `deepbore.data.times`.
+        times: file of when trials began and ended, where the trials do not say it; see `deepbore.data.times`.
         every: seconds after which the page reloads itself; None for never.
 
     Returns:
@@ -90,7 +91,12 @@ def _sections(record: Record, study: "Study | None", times: str | Path | None) -
         from deepbore.plots.page.learned import learned_sections  # needs torch
 
         learned = learned_sections(study)
-    spans = {} if times is None else times_of(Path(times))
+    spans = {
+        trial.id: (trial.began, trial.ended)
+        for trial in record.trials
+        if trial.began is not None and trial.ended is not None
+    }
+    spans |= {} if times is None else times_of(Path(times))
     how = [history_section(record)] if record.k == 1 else trade_off_sections(record)
     first = [*how, curves_section(record), best_section(record), parallel_section(record)]
     last = [failures_section(record), timeline_section(record, spans), trials_section(record)]
@@ -257,6 +263,8 @@ def about(trial: Trial, names: Sequence[str] = ("value",)) -> str:
     lines += [f"{text(name, 30)}: {text(number(value, 5), 40)}" for name, value in trial.params.items()]
     if trial.budget is not None:
         lines.append(f"budget: {trial.budget:g}")
+    if trial.duration is not None:
+        lines.append(f"took {seconds(trial.duration)}")
     if trial.suspicious:
         lines.append(f"suspicious: {text(trial.suspicious)}")
     if trial.task is not None:

@@ -107,6 +107,7 @@ def trials_table(record: Record) -> dict[str, Any]:
     values = names_of_values(record)
     extras: dict[str, list[Any]] = {
         "budget": [trial.budget for trial in trials],
+        "seconds": [None if trial.duration is None else round(trial.duration, 3) for trial in trials],
         "task": [trial.task for trial in trials],
         "constraints": [_listed(trial.constraints) for trial in trials],
         "reports": [len(trial.reports) or None for trial in trials],
@@ -290,7 +291,7 @@ def timeline_section(record: Record, times: Mapping[int, tuple[float, float]]) -
     }
     for name, (colour, statuses) in kinds.items():
         rows = [trial.id for trial in trials if trial.status in statuses]
-        more = [f"took {_seconds(known[row][1] - known[row][0])}" for row in rows]
+        more = [f"took {seconds(known[row][1] - known[row][0])}" for row in rows]
         traces.append({**_bars(rows, spans, lanes, colour), "name": name, "more": more})
     numbers = {"tickvals": list(range(count)), "ticktext": list(range(1, count + 1))}
     layout = {
@@ -339,6 +340,7 @@ def _unit(seconds: float) -> tuple[str, float]:
     return "seconds", 1.0
 
 
-def _seconds(seconds: float) -> str:
-    unit, length = _unit(seconds)
-    return f"{seconds / length:.3g} {unit}"
+def seconds(duration: float) -> str:
+    """A duration as text, in the unit that suits it."""
+    unit, length = _unit(duration)
+    return f"{duration / length:.3g} {unit}"

@@ -68,7 +68,7 @@
                              ...(before[name] ? { [name + "axis.range"]: before[name] } : { [name + "axis.autorange"]: true }) });
   };
   const sign = (words) => ({ svg: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 21 16"><path d="M0 0"/>
-    <text x="10" y="12" text-anchor="middle" font-size="12.5" fill="#89929b">${words}</text></svg>` });
+    <text x="10" y="12" text-anchor="middle" font-size="12" textLength="20" lengthAdjust="spacingAndGlyphs" fill="#89929b">${words}</text></svg>` });
   const buttons = (chart) => {
     const axes = [...chart.log].filter((name) => isPositive(chart, name));
     return axes.map((name) => ({ name: "log " + name, title: `logarithmic or linear ${name}`,
