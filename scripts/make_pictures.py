@@ -82,7 +82,7 @@ def draw_page() -> None:
     study.fit()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page = Path(folder) / "page.html"
-        page.write_text(report(study, title="digits"))
+        page.write_text(report(study, title="An example"))
         chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, scheme, width in (("page", "light", 900), ("page-phone", "dark", 390)):
             tab = chromium.new_page(viewport={"width": width, "height": 950}, color_scheme=scheme)
