@@ -1,4 +1,6 @@
-"""A run in MLflow, Weights & Biases or TensorBoard, by Lightning's own loggers: an iteration is a step.
+"""A run in MLflow, Weights & Biases or TensorBoard, by Lightning's own loggers.
+
+An iteration is a step, and each trial is a run, or a row, of its own.
 
     python examples/logged_run.py --trials 20 --logger csv
     python examples/logged_run.py --trials 20 --logger mlflow   # pip install mlflow; into ./mlflow.db

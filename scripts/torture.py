@@ -75,9 +75,14 @@ def opened(path: Path) -> deepbore.Study:
     return deepbore.Study(SPACE, seed=0, n_initial=11, candidates=search, journal=path, if_exists="load")
 
 
-def n_lines(path: Path) -> int:
-    """How many whole events the journal holds."""
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+def n_lines(path: Path, study: deepbore.Study | None = None) -> int:
+    """How many whole events the journal holds; by a study that writes it, without one that is to be taken back.
+
+    An interrupt that comes while what another one has stopped is taken back leaves a line that counts for nobody: the
+    next write begins by removing it.
+    """
+    journal = None if study is None else study.observations.journal
+    return path.read_bytes()[: None if journal is None else journal.position].count(b"\n") if path.exists() else 0
 
 
 class Run:
@@ -101,7 +106,7 @@ class Run:
         while done < len(STEPS):
             try:
                 study = study or opened(self.path)
-                if self.lines is None or n_lines(self.path) < self.lines[done + 1]:
+                if self.lines is None or n_lines(self.path, study) < self.lines[done + 1]:
                     STEPS[done](study)
                 done += 1
                 with self.acknowledged.open("ab", buffering=0) as file:

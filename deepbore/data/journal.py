@@ -5,6 +5,7 @@ not followed.
 """
 
 import contextlib
+import gc
 import logging
 import os
 import stat
@@ -409,7 +410,7 @@ class Journal:
     def _take_lock(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=PATIENCE)
+            self._acquire()
             self._locked_file = identity(os.stat(self._lock.lock_file))
             self._locked_by = os.getpid()
         except Timeout:
@@ -425,6 +426,14 @@ class Journal:
             raise self._forked() from error
         except (OSError, ValueError) as error:
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
+
+    def _acquire(self) -> None:
+        """Takes the lock file, also from a study that nothing refers to any more, such as one that Ctrl-C ended."""
+        try:
+            self._lock.acquire(timeout=PATIENCE)
+        except Timeout:
+            gc.collect()
+            self._lock.acquire(blocking=False)
 
     def _refuse_content(self) -> None:
         if holds_anything(self.path):

@@ -248,10 +248,6 @@ class Observations:
         """What else the outcome of a row has brought, by name."""
         return self.table.attributes.get(row, {})
 
-    def reason_of(self, row: int) -> str | None:
-        """Why a row has no value, where that was told."""
-        return self.table.reasons.get(row)
-
     def latest(self, row: int) -> int:
         """The row that continues a trial last; its own, if none does."""
         continued = {earlier: later for later, earlier in self.resumed.items()}

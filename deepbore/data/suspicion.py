@@ -8,6 +8,7 @@ values around them, as a function of the observations alone. Until other trials 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ CLAIM = 0.5  # the least difference of a label from its prediction
 SURE, FEW = 6.0, 10  # the least difference is 6 (1 + 10 / n) standard deviations
 LEAST = 0.05  # standard deviation: few labels are easily explained
 CLOSE = 3  # nearest rows, one of which confirms a value if it has half of its label
+BESIDE = 0.015  # distance over sqrt(d) of rows beside a value: where there are any, they alone confirm it
+PATIENCE = 5  # values after the first ten, and after one that all others doubt, before a trial beside it is wanted
 MOST = 3  # values that may be too good
 SCALES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])  # length scales
 NOISES = np.array([1e-6, 1e-4, 1e-2, 0.1, 0.5])  # of the variance
@@ -54,10 +57,12 @@ class Suspicion:
     Attributes:
         too_good: rows whose value is better than the others predict, best first.
         too_bad: rows whose value is far worse than those around it, ascending.
+        doubtful: rows whose value is believed, but a trial beside it is wanted.
     """
 
     too_good: tuple[int, ...] = ()
     too_bad: tuple[int, ...] = ()
+    doubtful: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.too_good or self.too_bad)
@@ -75,14 +80,20 @@ def suspicion(table: "Table") -> Suspicion:
     """
     too_good: dict[int, None] = {}
     too_bad: set[int] = set()
+    doubtful: dict[int, None] = {}
     for rows, values in _groups(table):
         x = Coordinates(table.space)(table.points[torch.from_numpy(rows)].cpu()).numpy() / math.sqrt(len(table.space))
-        good = too_good_values(x, values)
+        good, doubted = too_good_values(x, values)
         kept = np.delete(np.arange(len(rows)), good)
         too_good |= dict.fromkeys(rows[good].tolist())
+        doubtful |= dict.fromkeys(rows[doubted].tolist())
         too_bad.update(rows[kept][far_off_values(x[kept], values[kept])].tolist())
-    pruned = {row for row in {*too_good, *too_bad} if table.status[row] == Status.PRUNED}
-    return Suspicion(tuple(row for row in too_good if row not in pruned), tuple(sorted(too_bad - pruned)))
+    pruned = {row for row in {*too_good, *too_bad, *doubtful} if table.status[row] == Status.PRUNED}
+    return Suspicion(
+        tuple(row for row in too_good if row not in pruned),
+        tuple(sorted(too_bad - pruned)),
+        tuple(row for row in doubtful if row not in pruned),
+    )
 
 
 def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -116,8 +127,8 @@ def _considered(table: "Table", compared: Tensor, values: Tensor) -> Tensor:
 # --- too good --------------------------------------------------------------------------------------------------------
 
 
-def too_good_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Numbers of values (n) that are better than the others predict, best first, at most three.
+def too_good_values(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of values (n) that are better than the others predict, best first, at most three; and of a doubtful one.
 
     The best value is compared with its prediction from the others, by a Gaussian process of their labels. It is
     suspicious if it is better by half of the range of labels and by six standard deviations, and by more of these while
@@ -125,39 +136,77 @@ def too_good_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     comes close, and refuted by neighbours that do not, and a single value beyond the scale of all others is suspicious
     even far from them.
 
+    A best value that is better by half of the range, but not so surely, and that five further trials have not come
+    close to, is doubtful: one trial beside it will tell.
+
     Args:
         x: coordinates over sqrt(d), n x c.
-        values: to minimise, n.
+        values: to minimise, n, in the order of their rows.
     """
     left = np.arange(len(values))
     found: list[int] = []
+    doubtful: list[int] = []
     while len(found) < MOST and len(left) > FEWEST:
         best = int(left[values[left].argmin()])
         left = left[left != best]
-        if not _is_too_good(x[best], values[best], x[left], values[left]):
+        claim = _Claim(x[best], values[best], x[left], values[left])
+        if not claim.is_too_good:
+            is_old = len(values) - max(best + 1, FIRST) >= PATIENCE
+            doubtful = [best] if is_old and claim.is_doubtful else []
             break
         found.append(best)
-    return np.array(found, dtype=int)
+    return np.array(found, dtype=int), np.array(doubtful, dtype=int)
 
 
-def _is_too_good(at: np.ndarray, value: float, x: np.ndarray, values: np.ndarray) -> bool:
-    """Whether a value at a place (c) is too good, given the others at x (n x c)."""
-    ranked = np.sort(values)
-    best, tau = ranked[0], threshold(ranked, 0.5)
-    if tau == best:
-        return False
-    # the labels of `graded_by_value`, but linear beyond the best of the others
-    scale = tau / 2 - best / 2  # differences of halves do not overflow
-    units = (tau / 2 - values / 2) / scale
-    labels = (units.clip(0, 1) + TAIL**2 / (TAIL + (-units).clip(0))) / (1 + TAIL)
-    label = ((tau / 2 - value / 2) / scale + TAIL) / (1 + TAIL)
-    apart = np.square(x - at).sum(-1)
-    near = np.argsort(apart, kind="stable")[:NEAREST]
-    labels, apart, x = labels[near], apart[near], x[near]
-    if labels[_nearest(apart, CLOSE)].max() >= label / 2:
-        return False
-    mean, deviation = _predicted(apart, x, labels)
-    return bool(label - mean > max(CLAIM, SURE * (1 + FEW / len(near)) * max(deviation, LEAST)))
+class _Claim:
+    """A value at a place, as its neighbours and a prediction from the others see it.
+
+    Args:
+        at: coordinates of the place, c.
+        value: to minimise.
+        x: coordinates of the others, n x c.
+        values: theirs.
+    """
+
+    def __init__(self, at: np.ndarray, value: float, x: np.ndarray, values: np.ndarray):
+        ranked = np.sort(values)
+        best, tau = ranked[0], threshold(ranked, 0.5)
+        self.has_scale = bool(tau > best)
+        if not self.has_scale:
+            return
+        # the labels of `graded_by_value`, but linear beyond the best of the others
+        scale = tau / 2 - best / 2  # differences of halves do not overflow
+        units = (tau / 2 - values / 2) / scale
+        labels = (units.clip(0, 1) + TAIL**2 / (TAIL + (-units).clip(0))) / (1 + TAIL)
+        self.label = ((tau / 2 - value / 2) / scale + TAIL) / (1 + TAIL)
+        apart = np.square(x - at).sum(-1)
+        near = np.argsort(apart, kind="stable")[:NEAREST]
+        self.labels, self.apart, self.x = labels[near], apart[near], x[near]
+
+    @cached_property
+    def prediction(self) -> tuple[float, float]:
+        """The label that the others predict, and its standard deviation."""
+        return _predicted(self.apart, self.x, self.labels)
+
+    def is_confirmed(self, count: int) -> bool:
+        """Whether one of the rows beside it, or else of so many nearest ones, has half of its label."""
+        beside = self.apart <= BESIDE**2
+        near = beside if beside.any() else _nearest(self.apart, count)
+        return bool(self.labels[near].max() >= self.label / 2)
+
+    @property
+    def is_too_good(self) -> bool:
+        """Whether it is surely wrong, but for a narrow optimum."""
+        if not self.has_scale or self.is_confirmed(CLOSE):
+            return False
+        mean, deviation = self.prediction
+        sure = SURE * (1 + FEW / len(self.labels)) * max(deviation, LEAST)
+        return bool(self.label - mean > max(CLAIM, sure))
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it may be wrong."""
+        return self.has_scale and not self.is_confirmed(1) and bool(self.label - self.prediction[0] > CLAIM)
 
 
 def _predicted(apart: np.ndarray, x: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

@@ -171,6 +171,7 @@ class LoopController(Callback):
 
     def _reserve_known(self, trainer: Trainer) -> list[int]:
         """Reserved rows that need no classifier: enqueued points, promotions, and the initial design."""
+        self.engine.check_ranks()
         known = self.engine.reserve_queued(self.runner.room) or self.engine.reserve_promoted(self.runner.room)
         room, missing = self.runner.room, self.state.n_missing
         if known or not missing:

@@ -17,7 +17,7 @@ from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
 from deepbore.data.observations import Trial
 from deepbore.data.outcome import Outcome, Status, WrongReturn
-from deepbore.errors import SpaceExhausted, ValueTypeError
+from deepbore.errors import SettingError, SpaceExhausted, ValueTypeError
 from deepbore.loop.learning import learn
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
@@ -101,6 +101,17 @@ class Engine:
                 found = strategy.propose(view.beside(beside) if len(beside) else view, q - len(beside))
                 return Proposal(torch.cat([beside, found.points]), found.model) if len(beside) else found
         return Proposal(self.design(q))
+
+    def check_ranks(self) -> None:
+        """Raises SettingError if ranks know of different outcomes, as after a withdrawal on one of them alone."""
+        told = self.state.observations
+        known = self.ranks.gather((len(told), told.n_complete, told.n_failed, told.n_withdrawn, told.revision))
+        if len(set(known)) > 1:
+            words = ", ".join(f"rank {rank}: {each[0]} trials, {each[3]} withdrawn" for rank, each in enumerate(known))
+            raise SettingError(
+                f"all ranks tell, add, correct and withdraw the same, but they differ ({words}). Do on every rank what "
+                "a callback does, or nothing."
+            )
 
     def view(self) -> View:
         """The current data for the strategy."""

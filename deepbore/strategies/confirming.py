@@ -18,7 +18,8 @@ def confirming_points(view: View, observations: Observations, q: int) -> Tensor:
 
     A value that is better than all others predict counts as a failure until a neighbour confirms it. So at most two
     points are evaluated beside it, at a hundredth and at a thousandth of the range of each real parameter, or with
-    other parameters changed where there is none. If they come close, as in a narrow optimum, it is believed.
+    other parameters changed where there is none. If they come close, as in a narrow optimum, it is believed. Beside a
+    doubtful value, which is believed, one point is evaluated, at a hundredth of the range of each real parameter.
 
     Args:
         view: the current data, where suspicious values have failed.
@@ -26,8 +27,13 @@ def confirming_points(view: View, observations: Observations, q: int) -> Tensor:
         q: the largest number of points.
     """
     found = observations.points[:0].cpu()
-    for row in observations.suspicion.too_good:
-        for step in steps_left(observations, row):
+    suspicion, space = observations.suspicion, observations.space
+    wanted = [(row, steps_left(observations, row)) for row in suspicion.too_good]
+    for row in suspicion.doubtful:
+        if len(real_columns(space, observations.points[row])):
+            wanted.append((row, tuple(step for step in steps_left(observations, row) if step == STEPS[0])))
+    for row, steps in wanted:
+        for step in steps:
             near = neighbours(view, observations.points[row], step)
             new = near[first_new_rows(near, view.observations, 1, found)].cpu()
             found = torch.cat([found, new])

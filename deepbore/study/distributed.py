@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -17,6 +18,7 @@ from deepbore.loop.recipe import shown
 from deepbore.space import SearchSpace
 from deepbore.study.options import Parts, check_parts
 from deepbore.study.study import Study
+from deepbore.worker.reporting import Reporting
 
 
 class DistributedStudy:
@@ -99,6 +101,7 @@ class DistributedStudy:
 
     def _drive(self, study: Study) -> None:
         self.study = study
+        self._reporting: dict[int, Reporting] = {}  # what the trials of this rank report, until they are told
         study.share(self.ranks)
 
     def _agree(self, settings: Mapping[str, Any]) -> None:
@@ -112,14 +115,17 @@ class DistributedStudy:
                 raise SettingError(f"ranks need the same settings, but on rank {rank}, unlike 0, {'; '.join(pairs)}.")
 
     def ask(self, q: int = 1) -> list[Trial]:
-        """The next q trials, the same on every rank; see `Study.ask`.
+        """The next q trials, the same on every rank; see `Study.ask`. What they report the other ranks learn by `tell`.
 
         Raises:
             SettingError: unless all ranks ask for as many.
             RankError: if a rank has died.
         """
         self._agree({"q": q})
-        return self.study.ask(q)
+        judge = self.study.state.judge
+        trials = [replace(trial, reporter=Reporting(judge)) for trial in self.study.ask(q)]
+        self._reporting |= {each.id: each.reporter for each in trials if isinstance(each.reporter, Reporting)}
+        return trials
 
     def share(self, trials: Sequence[Trial]) -> list[Trial]:
         """The trials of this rank: each trial belongs to exactly one."""
@@ -140,7 +146,7 @@ class DistributedStudy:
             RankError: if a rank has died.
         """
         outcomes: dict[int, Outcome] = {}
-        for part in self.ranks.gather(values):
+        for part, curves in self.ranks.gather((values, self._curves(values))):
             if not isinstance(part, Mapping):
                 raise ValueTypeError(f"values must be a dict, as {{trial.id: 0.5}}, but got {part!r:.100}.")
             for trial, value in part.items():
@@ -148,10 +154,17 @@ class DistributedStudy:
                     row, outcome = self.study.observations.tellable(trial, value, failed=value is None)
                 if row in outcomes:
                     raise TrialError(f"a trial is told once, but several ranks tell {row}. Tell what `share` gave.")
-                outcomes[row] = outcome
+                curve = curves.get(row, {})
+                outcomes[row] = replace(outcome, reports=curve) if curve and not outcome.reports else outcome
         self._check_together(outcomes)
         for row in sorted(outcomes):
             self.study.tell(row, outcomes[row])
+            self._reporting.pop(row, None)
+
+    def _curves(self, values: Any) -> dict[int, dict[float, float]]:
+        """What the trials that this rank tells have reported, by id."""
+        told = values if isinstance(values, Mapping) else {}
+        return {row: each.reports for row, each in self._reporting.items() if row in told and each.reports}
 
     def withdraw(self, trials: Trial | int | Iterable[Trial | int], reason: str | None = None) -> None:
         """Takes trials back: every rank withdraws the same ones. See `Study.withdraw`.

@@ -229,6 +229,10 @@ def run_trials(
     shown = is_interactive() if options.progress is None else options.progress
     bar = ProgressBar(state.observations, goal, partial(logged_by, own), shown and own.is_global_zero)
     control.listeners = [bar, *control.listeners]
+    if own.loggers and own.is_global_zero:
+        from deepbore.loop.trial_logs import TrialLog
+
+        control.listeners.append(TrialLog(state.observations, own.loggers))
     controller = LoopController(state, evaluator, goal, options.batch_size, trainer is not None, control)
     with bar, control.interrupts, tolerating_nan(own, "best_value"), listening(own, controller):
         run(own, state.module, state.data)

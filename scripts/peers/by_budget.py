@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from deepbore import Study
+from deepbore import MedianPruner, Pruner, Study, SuccessiveHalvingPruner
 
 NEVER = 10**6  # trials of an initial design that does not end
 WORST = 1e9  # a loss that is infinite, to those who take none
@@ -37,6 +37,21 @@ def in_full(account: Any, **settings: Any) -> Iterator[None]:
         yield
 
 
+def pruned(account: Any, pruner: Pruner, **settings: Any) -> Iterator[None]:
+    """A study without a budget, and a pruner that hears of every epoch."""
+    study = Study(account.trainings.space, pruner=pruner, **settings)
+    while study.observations.n_left > 0:
+        (trial,) = study.ask()
+        for epoch, loss in zip(range(1, account.top + 1), account.begin(trial.params), strict=False):
+            trial.report(loss, epoch)
+            if epoch < account.top and trial.should_prune():
+                study.tell(trial, pruned=True)
+                break
+        else:
+            study.tell(trial, loss)
+        yield
+
+
 def optuna(account: Any, seed: int, pruner: str) -> Iterator[None]:
     """Optuna's TPE, with a pruner that hears of every epoch."""
     import optuna
@@ -46,6 +61,7 @@ def optuna(account: Any, seed: int, pruner: str) -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     pruners = {
         "hyperband": lambda: optuna.pruners.HyperbandPruner(1, account.top, 3),
+        "median": optuna.pruners.MedianPruner,
         "halving": lambda: optuna.pruners.SuccessiveHalvingPruner(1, 3, 0),
         "none": optuna.pruners.NopPruner,
     }
@@ -142,9 +158,12 @@ def finite(loss: float) -> float:
 
 METHODS: dict[str, Method] = {
     "deepbore": lambda account, seed: deepbore(account, seed=seed),
+    "deepbore-median": lambda account, seed: pruned(account, MedianPruner(), seed=seed),
+    "deepbore-halving": lambda account, seed: pruned(account, SuccessiveHalvingPruner(), seed=seed),
     "deepbore-in-full": lambda account, seed: in_full(account, seed=seed),
     "random-asha": lambda account, seed: deepbore(account, seed=seed, n_initial=NEVER),
     "optuna-tpe-hyperband": lambda account, seed: optuna(account, seed, "hyperband"),
+    "optuna-tpe-median": lambda account, seed: optuna(account, seed, "median"),
     "optuna-tpe-halving": lambda account, seed: optuna(account, seed, "halving"),
     "optuna-tpe-rungs": tpe_by_rungs,
     "optuna-tpe-in-full": lambda account, seed: optuna(account, seed, "none"),

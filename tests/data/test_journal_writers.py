@@ -171,3 +171,14 @@ def test_an_empty_file_can_be_begun_and_a_failed_beginning_repeated(tmp_path):
         Journal.begin(path, {"space": {1, 2}})
     assert path.read_bytes() == b""
     assert begun(path).reserve(SPACE.sample(1, torch.Generator())) == [0]
+
+
+def test_a_study_that_nothing_refers_to_any_more_holds_no_lock(tmp_path):
+    path = tmp_path / "run.jsonl"
+    observations = begun(path)
+    before = known(observations)
+    observations.itself = observations  # as in the traceback of an interrupt, until Python looks for such circles
+    del observations
+    study = Study.load(path)
+    assert known(study.observations) == before
+    study.ask()

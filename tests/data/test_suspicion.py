@@ -5,13 +5,17 @@ import pytest
 
 from deepbore import Budget, Real, SearchSpace
 from deepbore.data.observations import Observations
-from deepbore.data.suspicion import far_off_values, too_good_values
+from deepbore.data.suspicion import far_off_values, too_good_values as good_and_doubtful
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 
 
 def bowl(x):
     return 0.3 + np.square(x - [0.3, 0.6]).sum(-1)
+
+
+def too_good_values(x, values):
+    return good_and_doubtful(x, values)[0]
 
 
 def places(n, seed=0):
@@ -33,6 +37,14 @@ def test_a_value_just_below_the_optimum_is_refuted_by_its_neighbours():
     values[20] = 0.2999
     assert too_good_values(x[:20], values[:20]).tolist() == []
     assert too_good_values(x, values).tolist() == [20]
+
+
+def test_rows_beside_a_value_alone_confirm_it():
+    x = np.concatenate([places(20), [[0.9, 0.1], [0.95, 0.15]]])
+    values = np.append(bowl(x[:20]) + 1, [-2.0, -1.9])
+    assert too_good_values(x, values).tolist() == []
+    x, values = np.concatenate([x, [[0.905, 0.1]]]), np.append(values, 1.7)
+    assert too_good_values(x, values).tolist()[:1] == [20]
 
 
 @pytest.mark.parametrize("step", [1e-2, 1e-3])

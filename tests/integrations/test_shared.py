@@ -1,5 +1,8 @@
 """A leader and its workers, in threads; as processes that are killed they run in tests/scripts/test_shared_kills.py."""
 
+import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -184,20 +187,16 @@ def test_several_objectives_and_constraints(url, tmp_path):
 
 
 def test_more_trials_wait_the_more_workers_there_are(url, tmp_path):
-    lock, running, most = threading.Lock(), [0], [0]
+    together = threading.Barrier(5, timeout=40)
 
-    def slow(params):
-        with lock:
-            running[0] += 1
-            most[0] = max(most[0], running[0])
-        time.sleep(0.5)
-        with lock:
-            running[0] -= 1
+    def meet(params):
+        together.wait()  # until five are here
         return value(params)
 
-    with workers(url, slow, n=6):
-        leader(url, tmp_path, n_initial=20).run(20)
-    assert most[0] >= 5
+    with workers(url, meet, n=5):
+        result = leader(url, tmp_path, n_initial=10).run(10)
+    assert len(result.values) == 10
+    assert {trial.status for trial in result.study.trials} == {Status.COMPLETE}
 
 
 def test_a_leader_that_ends_tells_the_workers_and_a_later_one_has_them_wait(url, tmp_path):
@@ -212,6 +211,22 @@ def test_one_process_leads(url, tmp_path):
         first.run(2)
     with pytest.raises(JournalError, match="writes the journal"):
         leader(url, tmp_path)
+
+
+def test_workers_behind_optunas_proxy(url, tmp_path):
+    pytest.importorskip("grpc")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    open_storage(url, creates=True)
+    program = "import sys; from optuna.storages import *; from deepbore.worker.shared import open_storage; "
+    program += "run_grpc_proxy_server(open_storage(sys.argv[1]), host='127.0.0.1', port=int(sys.argv[2]))"
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", program, url, str(port)]) as proxy:
+        with workers(f"grpc://127.0.0.1:{port}") as done:
+            result = leader(url, tmp_path).run(5)
+        proxy.kill()
+    assert sum(done) == 5
+    assert [trial.value for trial in result.study.trials] == [value(trial.params) for trial in result.study.trials]
 
 
 def test_a_study_of_another_run_is_refused(url, tmp_path):

@@ -8,11 +8,12 @@ import torch
 import deepbore
 from deepbore import Budget, Categorical, Integer, KernelPLS, LogExpectedImprovement, Ordinal, Real, SearchSpace, Study
 from deepbore.data.outcome import Status
-from deepbore.errors import JournalError, SpaceExhausted
+from deepbore.errors import JournalError, SettingError, SpaceExhausted
 from deepbore.loop.engine import Engine
 from deepbore.loop.lightning import new_trainer
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE
+from thread_ranks import on_ranks
 
 
 def go_on(study, n):
@@ -265,3 +266,20 @@ def test_what_an_ask_that_failed_left_pending_is_not_asked_for_again_once_it_is_
     assert len(asked) == 2
     assert not {trial.id for trial in asked} & set(told)
     assert [trial.status.name for trial in asked] == ["PENDING", "PENDING"]
+
+
+@pytest.mark.parametrize("act", ["withdraw", "correct"])
+def test_what_one_rank_alone_takes_back_is_refused(act):
+    def run(ranks):
+        study = Study(PLANE, seed=0)
+        study.share(ranks)
+        study.add({"x": [0.5, 0.25], "y": [0.5, 0.25]}, [1.0, 2.0])
+        engine = Engine(study.state, ranks)
+        engine.check_ranks()
+        if ranks.rank:
+            study.withdraw(0) if act == "withdraw" else study.correct(0, 3.0)
+        with pytest.raises(SettingError, match="on every rank"):
+            engine.check_ranks()
+        return True
+
+    assert on_ranks(run) == [True, True]

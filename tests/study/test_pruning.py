@@ -5,12 +5,14 @@ import json
 import math
 import pickle
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from deepbore import (
     Budget,
+    DistributedStudy,
     ExecutorEvaluator,
     MedianPruner,
     Outcome,
@@ -23,13 +25,16 @@ from deepbore import (
     TrialPruned,
     minimize,
 )
+from deepbore.compute.distributed import Ranks
 from deepbore.data.replay import read_record
 from deepbore.data.trial import Status
 from deepbore.errors import JournalError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Finished
+from deepbore.worker.objective import evaluate
 from learning import EPOCHS, loss, train, train_in_parts
 from plane import LINE
 from rungs import EPOCHS as RUNGS
+from thread_ranks import on_ranks
 
 NAN = float("nan")
 
@@ -351,3 +356,26 @@ def test_a_pruner_needs_an_objective_that_reports():
         minimize(lambda params: params["x"], LINE, 3, pruner=MedianPruner())
     with pytest.raises(SettingError, match="Pruner"):
         Study(SearchSpace({"x": Real(0, 1)}), pruner="median")
+
+
+def test_all_ranks_learn_what_the_trials_of_each_have_reported(monkeypatch):
+    here = threading.local()
+    monkeypatch.setattr(Ranks, "found", classmethod(lambda cls: here.ranks))
+
+    def driven(ranks):
+        here.ranks = ranks
+        together = DistributedStudy(LINE, pruner=MedianPruner(startup_trials=3), n_initial=8)
+        for _ in range(6):
+            told = {}
+            for trial in together.share(together.ask(2)):
+                outcome = evaluate(train, trial)
+                told[trial.id] = Outcome.pruned() if outcome.status is Status.PRUNED else outcome
+                for step, value in outcome.reports.items():
+                    trial.report(value, step)
+            together.tell(told)
+        return [(trial.params, trial.status, trial.reports) for trial in together.study.trials]
+
+    first, second = on_ranks(driven)
+    assert first == second
+    assert {status for _, status, _ in first} == {Status.COMPLETE, Status.PRUNED}
+    assert all(reports for _, _, reports in first)

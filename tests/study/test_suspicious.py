@@ -22,6 +22,7 @@ from deepbore import (
 from deepbore.data.replay import read_record
 from deepbore.evaluators.base import SuspiciousValue
 from deepbore.plots.history_chart import History
+from deepbore.problems import Branin
 
 SQUARE = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
 WRONG = 5  # the trial
@@ -55,6 +56,20 @@ def test_one_wrong_value_does_not_mislead_a_run(value):
     assert study.recommended.id != WRONG
     study.withdraw(WRONG)
     assert not study.suspicious
+
+
+@pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
+def test_a_value_just_below_the_optimum_is_doubted_and_a_trial_beside_it_tells():
+    def branin(params):
+        return Branin()({"x0": 15 * params["x"] - 5, "x1": 15 * params["y"]})
+
+    study = Study(SQUARE, seed=0)
+    run(study, 17, wrong_once(Branin().optimum - 1.1, branin))
+    assert study.observations.suspicion.doubtful == (WRONG,)
+    assert not study.suspicious
+    run(study, 1, wrong_once(0, branin))
+    assert [trial.id for trial in study.suspicious] == [WRONG]
+    assert (study.observations.points[17] - study.observations.points[WRONG]).abs().max() < 0.011
 
 
 @pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
