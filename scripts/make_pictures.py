@@ -1,11 +1,13 @@
 #!/usr/bin/env python
-"""Draws the pictures of the README's first screen, docs/how.md and docs/guide.md anew, with today's defaults.
+"""Draws the pictures of the README, docs/how.md, docs/guide.md and docs/cli.md anew, with today's defaults.
 
-    python scripts/make_pictures.py          # docs/pictures/first-run.png, step-*.png, guide-*.png; 2 minutes
+    python scripts/make_pictures.py      # docs/pictures/first-run.png, step-*.png, guide-*.png, page*.png; 2 minutes
 
-The numbers that these pages name beside their pictures are printed. Needs deepbore[benchmarks,plots].
+The numbers that these pages name beside their pictures are printed. Needs deepbore[benchmarks,plots], playwright and
+a chromium.
 """
 
+import math
 import os
 import re
 import shutil
@@ -15,8 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import sync_playwright
+
 import deepbore
-from deepbore.plots import landscape, pairs
+from deepbore.plots import landscape, pairs, report
 from deepbore.problems import Forrester
 
 ROOT = Path(__file__).parent.parent
@@ -61,7 +65,35 @@ def draw_guide() -> None:
             shutil.copy(Path(folder) / f"{name}.png", PICTURES / f"guide-{name}.png")
 
 
+def draw_page() -> None:
+    """The head of the page of a run with pruning, as Chromium shows it."""
+    space = {"lr": deepbore.Real(1e-5, 0.1, log=True), "width": deepbore.Integer(16, 512, log=True)}
+    study = deepbore.Study(space, seed=0, pruner=deepbore.MedianPruner())
+
+    def train(params: dict[str, Any], trial: deepbore.Trial) -> float:
+        end = (math.log10(params["lr"]) + 2.7) ** 2 / 10 + abs(math.log2(params["width"]) - 7) / 20 + 0.1
+        for epoch in range(20):
+            trial.report(end * (1 + 4 * math.exp(-epoch / 5)), step=epoch)
+            if trial.should_prune():
+                raise deepbore.TrialPruned
+        return end
+
+    study.optimize(train, TRIALS, progress=False)
+    study.fit()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page = Path(folder) / "page.html"
+        page.write_text(report(study, title="An example"))
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name, scheme, width in (("page", "light", 900), ("page-phone", "dark", 390)):
+            tab = chromium.new_page(viewport={"width": width, "height": 950}, color_scheme=scheme)
+            tab.goto(f"file://{page}")
+            tab.wait_for_timeout(3000)
+            tab.screenshot(path=PICTURES / f"{name}.png")
+        chromium.close()
+
+
 if __name__ == "__main__":
     draw_first_run()
     draw_steps()
+    draw_page()
     draw_guide()
