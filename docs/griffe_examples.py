@@ -40,6 +40,8 @@ class Options(griffe.Extension):
         found: Any = import_module(func.module.path)
         for name in shown.path.removeprefix(f"{func.module.path}.").split("."):
             found = getattr(found, name)
+        if "options" in inspect.signature(found).parameters:  # others than those of a study
+            return
         del func.parameters["options"]
         for name in [each for each in inspect.signature(found).parameters if each in fields]:
             func.parameters.add(_parameter(name, fields[name]))

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, overload
 
@@ -87,6 +87,21 @@ def checked_names(names: Sequence[str], directions: Sequence[Direction] | Direct
     return tuple(names)
 
 
+def _naming_its_unit(cls: type["Budget"]) -> type["Budget"]:
+    """The class with a clear error for `Budget(1, 81)`."""
+    init: Any = cls.__init__
+
+    @wraps(init)
+    def checked(self: "Budget", *args: Any, **settings: Any) -> None:
+        if says := refusal(init, self, *args, **settings):
+            raise SettingError(f'a budget names its unit first, as in Budget("epochs", 1, 81), but {says}.')
+        init(self, *args, **settings)
+
+    cls.__init__ = checked  # type: ignore[method-assign]
+    return cls
+
+
+@_naming_its_unit
 @dataclass(frozen=True)
 class Budget:
     """Cheap fidelities: the budgets of trials, from a small one for all to the largest for the best.
@@ -116,11 +131,6 @@ class Budget:
     low: float
     high: float
     factor: float = 3
-
-    def __new__(cls, *args: Any, **settings: Any) -> "Budget":
-        if (args or settings) and (says := refusal(cls.__init__, None, *args, **settings)):
-            raise SettingError(f'a budget names its unit first, as in Budget("epochs", 1, 81), but {says}.')
-        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.unit, str) and self.unit):
@@ -250,7 +260,7 @@ class Trial:
 
         Args:
             value: in the user's sign; NaN and infinite ones are worse than all others.
-            step: >= 0, in any unit that is the same for all trials.
+            step: at least 0, in any unit that is the same for all trials.
 
         Raises:
             ValueTypeError: for a value or a step that is no such number.

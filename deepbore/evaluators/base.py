@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from deepbore.data.outcome import Outcome
 from deepbore.data.times import span_line, write_times
@@ -20,12 +20,27 @@ from deepbore.worker.objective import Objective, beside_params, evaluate
 INSIDE = ("deepbore", "lightning", "torch")  # packages whose lines do not help the caller
 
 
-class Finished(NamedTuple):
-    """A trial that has been evaluated, what that gave, and when it began and ended, where that is known."""
+class Pair(NamedTuple):
+    """A trial that has been evaluated, and what that gave."""
 
     trial: Trial
     outcome: Outcome
+
+
+class Finished(Pair):
+    """A trial that has been evaluated, and what that gave.
+
+    Attributes:
+        span: when it began and ended, in seconds since 1970; None where that is not known.
+    """
+
     span: tuple[float, float] | None = None
+
+    def within(self, began: float, ended: float) -> Self:
+        """The same, with these times."""
+        timed = type(self)(*self)
+        timed.span = began, ended
+        return timed
 
 
 class Evaluator(ABC):
@@ -199,7 +214,7 @@ class Timed(Evaluator):
     def collect(self) -> Sequence[Finished]:
         collected = self.own.collect()
         now = time.time()
-        finished = [one._replace(span=(self._began.pop(one.trial.id, now), now)) for one in collected]
+        finished = [one.within(self._began.pop(one.trial.id, now), now) for one in collected]
         while self._waiting and len(self._began) < self.workers:
             self._began[self._waiting.popleft()] = now
         if self.path is not None and finished:

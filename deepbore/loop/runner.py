@@ -113,10 +113,10 @@ class TrialRunner:
         complaints = [mistake_in(one, self.engine.state.space) for one in known]
         finished = [one for one, complaint in zip(known, complaints, strict=True) if not complaint]
         recorded = []
-        for trial, outcome, span in finished:
-            recorded.append((trial, self.engine.record(trial, with_reports(trial, outcome))))
-            if span is not None:
-                self.engine.state.observations.note_times(trial.id, *span)
+        for one in finished:
+            recorded.append((one.trial, self.engine.record(one.trial, with_reports(*one))))
+            if one.span is not None:
+                self.engine.state.observations.note_times(one.trial.id, *one.span)
         for trial, outcome in recorded:  # all of them before any listener
             if outcome.has_failed and self.engine.ranks.is_first:
                 warn(f"trial {trial.id} failed with {trial.params}: {outcome.reason}")

@@ -102,7 +102,7 @@ def test_an_interrupt_at_any_line_leaves_both_or_none(tmp_path, name, kept, stri
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_line_leaves_what_is_enqueued_in_both_or_in_none(tmp_path):
-    point, other = SPACE.sample(2, torch.Generator().manual_seed(2))
+    point, other = SPACE.decode(SPACE.sample(2, torch.Generator().manual_seed(2)))
     seen = set()
     for at in range(1, 1000):
         path = tmp_path / f"{at}.jsonl"

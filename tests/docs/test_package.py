@@ -47,8 +47,9 @@ def imported():
     ours = {
         "deepbore",
         "hydra_plugins",
-        "pytorch_lightning",
-    }  # the last is Lightning's other name, never installed here
+        "pytorch_lightning",  # Lightning's other name, never installed here
+        "wandb",  # imported only beside a logger that has imported it
+    }
     return {name: files for name, files in found.items() if name not in sys.stdlib_module_names and name not in ours}
 
 

@@ -66,4 +66,4 @@ def test_an_evaluator_is_shared_once_however_often_a_run_is_set_up(monkeypatch):
     monkeypatch.setattr(Trainer, "world_size", 2)
     for _ in range(2):
         controller.setup(trainer, controller.state.classifier, "fit")
-    assert controller.runner.evaluator.own is evaluator
+    assert controller.runner.evaluator.own.own is evaluator
