@@ -58,7 +58,6 @@ class Search:
         centre: the point (d) that a local search is centred at; None to search the whole space.
         axes: the axes of a local search, scaled by their length: d x d, one column an axis.
         chosen: points (k x d) already selected for the same batch; None for none.
-        region: the space with more parameters fixed, to search there; None for all of it.
     """
 
     acquisition: Acquisition
@@ -72,7 +71,6 @@ class Search:
     centre: Tensor | None = None
     axes: Tensor | None = None
     chosen: Tensor | None = None
-    region: SearchSpace | None = None
 
     if not TYPE_CHECKING:
 
@@ -85,8 +83,8 @@ class Search:
 
     @property
     def space(self) -> SearchSpace:
-        """The search space, or a region of it."""
-        return self.observations.space if self.region is None else self.region
+        """The search space."""
+        return self.observations.space
 
     @property
     def device(self) -> torch.device:

@@ -34,12 +34,11 @@ class NeglectedChoices(SubsetStrategy):
     log n / n (Lai & Robbins 1985).
 
     - A branch, a value of a choice on which parameters depend, has had enough after 4 ln n trials of n: its own
-      parameters have to be found. The one with the smallest share of the trials of its choice is next. The kernel
-      learns all trials, the branch graded by itself and the others on the same scale, as if their best were equal
-      (`graded_beside`): what shared parameters do does not have to be found again in each branch. In half of these
-      turns only parameters that depend on the choice are searched, and all others are those of the best trial; in the
-      other half, since not all branches share their best, the whole branch. Length scales of its own parameters have
-      the prior of a space of these alone: they are not known after few trials.
+      parameters have to be found. The kernel learns all trials: those of neglected branches graded among themselves,
+      the others on the same scale, as if their best were equal (`graded_beside`). So what shared parameters do does
+      not have to be found again, and the acquisition chooses the branch that is the most promising for what is known
+      of it. Length scales of a branch's own parameters have the prior of a space of these alone: they are not known
+      after few trials.
     - Any other value has had enough after ln n / 2. The kernel learns all trials.
     - Four fifths of an equal share of the trials of its choice are enough for either.
     - A branch goes on beyond that while it gains on the best one: in the second half of its trials its best value
@@ -71,7 +70,6 @@ class NeglectedChoices(SubsetStrategy):
     branch_trials: ClassVar[float] = BRANCH
     level_trials: ClassVar[float] = LEVEL
     races: ClassVar[bool] = True  # whether branches that gain on the best one go on
-    around_best: ClassVar[float] = 0.5  # the share of turns of branches with all other parameters as in the best trial
     own_scales: ClassVar[bool] = True  # whether length scales of a branch have a prior of their own
     model: "BoldModel"
 
@@ -86,7 +84,7 @@ class NeglectedChoices(SubsetStrategy):
         super().__init__(BoldModel(rows=rows, iterations=iterations, prior=prior, crashes=crashes, additive=additive))
         self.alternatives: Alternatives | None = None
         self.neglected: Tensor | None = None  # which of the alternatives, as of the latest `applies`
-        self.turn: list[Tensor] = []  # the same in the order of proposals: one branch each, and all levels
+        self.turn: list[Tensor] = []  # the same in the order of proposals: all branches, and all levels
 
     def applies(self, view: View) -> bool:
         self.neglected = None
@@ -103,15 +101,14 @@ class NeglectedChoices(SubsetStrategy):
         return self.neglected is not None
 
     def fit(self, view: View) -> bool:
-        """Trains the model for one neglected branch, or for all neglected levels; of both kinds one is drawn."""
+        """Trains the model for all neglected branches, or for all neglected levels; of both kinds one is drawn."""
         assert self.neglected is not None
         assert self.alternatives is not None
         branches = self.neglected & self.alternatives.has_own
         levels = self.neglected & ~self.alternatives.has_own
-        self.turn = self.alternatives.by_share(view.observations.points[-CONSIDERED:], branches)
-        if bool(levels.any()):
-            is_first = not self.turn or int(torch.randint(2, (1,), generator=view.generator))
-            self.turn.insert(0 if is_first else len(self.turn), levels)
+        self.turn = [wanted for wanted in (branches, levels) if bool(wanted.any())]
+        if len(self.turn) > 1 and int(torch.randint(2, (1,), generator=view.generator)):
+            self.turn.reverse()
         self.prepare(view)
         return self._learn(view, self.turn[0])
 
@@ -120,11 +117,8 @@ class NeglectedChoices(SubsetStrategy):
         assert self.alternatives is not None
         self.model.alternatives, self.model.wanted = self.alternatives, wanted
         is_branch = bool((wanted & self.alternatives.has_own).any())
-        number = int(wanted.int().argmax())
-        own = self.alternatives.own(number) if is_branch and self.own_scales else []
+        own = self.alternatives.own(wanted) if is_branch and self.own_scales else []
         self.model.expect_scales(own, self._active(view, own))
-        stays = is_branch and float(torch.rand(1, generator=view.generator)) < self.around_best
-        self.region = self.alternatives.around_best(view, number) if stays else None
         self.learn(view, self._beside_others(view) if is_branch else None)
         return True
 
@@ -136,7 +130,7 @@ class NeglectedChoices(SubsetStrategy):
         return max(1.0, float(active.mean())) if len(points) else 1.0
 
     def propose(self, view: View, q: int) -> Proposal:
-        """Points for the first of what is neglected, or for several of them; fewer where a model can't be trained."""
+        """Points for the first kind of what is neglected, a batch for both; fewer where a model can't be trained."""
         found = super().propose(view, -(-q // len(self.turn))).points
         failure = "NeglectedChoices could not learn its rows, so a part of a batch is left to others: %s"
         for number, wanted in enumerate(self.turn[1:], 1):
@@ -146,7 +140,7 @@ class NeglectedChoices(SubsetStrategy):
         return Proposal(found, self.model)
 
     def _beside_others(self, view: View) -> Subset | None:
-        """The trials of the wanted branch beside others; None if fewer than two of them have succeeded."""
+        """The trials of wanted branches beside others; None if fewer than two of them have succeeded."""
         assert view.batch is not None
         assert isinstance(view.labels, ThresholdFamily)  # otherwise `check` raises
         rows = considered_rows(view.batch, view.observations)
@@ -199,37 +193,10 @@ class Alternatives:
         few = (counts < SHARE * equal) & (counts < enough)
         return (few | self.has_own & races & is_gaining(has, told)) & ~best
 
-    def own(self, number: int) -> list[int]:
-        """The columns of the parameters that depend on the choice of a value, ascending."""
-        return sorted(self.space.structure.conditions.descendants(int(self.columns[number])))
-
-    def around_best(self, view: View, number: int) -> SearchSpace | None:
-        """The space with a value fixed, and all parameters that do not depend on its choice as in the best trial.
-
-        Of the trials in which the choice is active. None if none of these has a value, or in spaces with constraints:
-        there may be no such configuration.
-        """
-        column, points = int(self.columns[number]), view.observations.points[: len(view.values)]
-        values = view.values.nan_to_num(nan=math.inf).where(self.space.active(points)[:, column], math.inf)
-        if self.space.constraints or not bool(values.isfinite().any()):
-            return None
-        (best,) = self.space.decode(points[[int(values.argmin())]])
-        name, parameter = list(self.space.parameters.items())[column]
-        (level,) = parameter.decode(self.levels[[number]])
-        dependent = {self.space.names[each] for each in self.own(number)}
-        kept = {each: value for each, value in best.items() if each not in dependent}
-        return self.space.with_fixed({**kept, name: level, **self.space.fixed})
-
-    def by_share(self, points: Tensor, among: Tensor) -> list[Tensor]:
-        """Some values, those with the smallest share of the trials of their choice first (a booleans for each).
-
-        Args:
-            points: the newest trials, n x d.
-            among: the values, a booleans.
-        """
-        counts, equal = self._counts(self(points).cpu())
-        order = (counts / equal).nan_to_num(nan=0.0).argsort(stable=True)
-        return list(torch.eye(len(among), dtype=torch.bool)[order[among[order]]])
+    def own(self, wanted: Tensor) -> list[int]:
+        """The columns of the parameters that depend on the choices of some values (a booleans), ascending."""
+        descendants = self.space.structure.conditions.descendants
+        return sorted({each for column in self.columns[wanted].unique().tolist() for each in descendants(column)})
 
     def _counts(self, has: Tensor) -> tuple[Tensor, Tensor]:
         """The trials with each value, and an equal share of those in which its choice is active (a each).

@@ -102,7 +102,6 @@ class SubsetStrategy(Strategy):
 
     def __init__(self, model: KernelPLS):
         self.model = model
-        self.region: SearchSpace | None = None  # where it searches; None for the whole space
         self._subset: Subset | None = None  # what the model has learned; None for all trials
         self._kept: Mapping[str, Any] = {}  # a state dict, until the model is bound
 
@@ -143,7 +142,7 @@ class SubsetStrategy(Strategy):
     def propose(self, view: View, q: int) -> Proposal:
         assert view.first is not None
         centres = None if self._subset is None else self._subset.ranked
-        search = replace(view.search(self.model, view.first.acquisition), centre_rows=centres, region=self.region)
+        search = replace(view.search(self.model, view.first.acquisition), centre_rows=centres)
         return Proposal(view.first.candidates.propose(search, q), self.model)
 
     def state_dict(self) -> dict[str, Any]:

@@ -52,18 +52,6 @@ class Together(NeglectedChoices):
         return None
 
 
-class Anywhere(NeglectedChoices):
-    """All parameters are searched in a neglected branch, always."""
-
-    around_best = 0.0
-
-
-class AroundBest(NeglectedChoices):
-    """Only its own parameters are searched, always."""
-
-    around_best = 1.0
-
-
 class LongScales(NeglectedChoices):
     """The same prior of length scales in a branch as elsewhere."""
 
@@ -90,7 +78,5 @@ VARIANTS: dict[str, Callable[[], Settings]] = {
     "deepbore:neglected-2": turns(Shortly),
     "deepbore:neglected-timid": turns(Timid),
     "deepbore:neglected-together": turns(Together),
-    "deepbore:neglected-anywhere": turns(Anywhere),
-    "deepbore:neglected-around-best": turns(AroundBest),
     "deepbore:neglected-long-scales": turns(LongScales),
 }
