@@ -29,8 +29,8 @@ from deepbore.strategies.confirming import confirming_points
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Engine:

@@ -133,10 +133,9 @@ class NeglectedChoices(SubsetStrategy):
         """Points for the first kind of what is neglected, a batch for both; fewer where a model can't be trained."""
         found = super().propose(view, -(-q // len(self.turn))).points
         failure = "NeglectedChoices could not learn its rows, so a part of a batch is left to others: %s"
-        for number, wanted in enumerate(self.turn[1:], 1):
-            share = -(-(q - len(found)) // (len(self.turn) - number))
-            if share and view.agreed(partial(self._learn, view, wanted), failure):
-                found = torch.cat([found, super().propose(view.beside(found), share).points])
+        left = q - len(found) if len(self.turn) > 1 else 0
+        if left and view.agreed(partial(self._learn, view, self.turn[1]), failure):
+            found = torch.cat([found, super().propose(view.beside(found), left).points])
         return Proposal(found, self.model)
 
     def _beside_others(self, view: View) -> Subset | None:
@@ -185,7 +184,9 @@ class Alternatives:
             races: whether values with parameters of their own that gain on the best one go on.
         """
         has = self(points).cpu()
-        counts, equal = self._counts(has)
+        counts = has.sum(0).double()
+        same = self.columns[:, None] == self.columns
+        equal = (same.double() @ counts) / same.sum(1)  # shares of the trials in which the choice is active
         enough = trials * math.log(max(len(points), 2))
         told = torch.full((len(points),), math.inf, dtype=values.dtype)
         told[: len(values)] = values.cpu().nan_to_num(nan=math.inf)
@@ -197,16 +198,6 @@ class Alternatives:
         """The columns of the parameters that depend on the choices of some values (a booleans), ascending."""
         descendants = self.space.structure.conditions.descendants
         return sorted({each for column in self.columns[wanted].unique().tolist() for each in descendants(column)})
-
-    def _counts(self, has: Tensor) -> tuple[Tensor, Tensor]:
-        """The trials with each value, and an equal share of those in which its choice is active (a each).
-
-        Args:
-            has: which values each trial has, n x a.
-        """
-        counts = has.sum(0).double()
-        same = self.columns[:, None] == self.columns
-        return counts, (same.double() @ counts) / same.sum(1)
 
 
 def is_gaining(has: Tensor, values: Tensor) -> Tensor:

@@ -429,8 +429,7 @@ class Study:
             >>> study.best_trial.value >= 1 / 3
             True
         """
-        _check_flag(failed=failed)
-        _check_flag(pruned=pruned)
+        _check_flags(failed=failed, pruned=pruned)
         if pruned:
             if failed or value is not None or constraints is not None or noise is not None:
                 raise ValueTypeError("a pruned trial has no other outcome, but got one. Give pruned=True alone.")
@@ -513,7 +512,7 @@ class Study:
             >>> study.best_trial.value, study.best_trial.former[0].value
             (0.31, 31.0)
         """
-        _check_flag(failed=failed)
+        _check_flags(failed=failed)
         self.observations.correct(trial, value, constraints=constraints, failed=bool(failed), noise=noise)
 
     def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
@@ -1105,11 +1104,11 @@ def results_for(state: RunState, columns: Mapping[str, Any], values: Any, **abou
     return ImportedResults.read(observations.space, observations.k, columns, values, **about)
 
 
-def _check_flag(**flag: Any) -> None:
+def _check_flags(**flags: Any) -> None:
     """Raises ValueTypeError for what is neither True nor False."""
-    ((name, given),) = flag.items()
-    if not isinstance(given, (bool, np.bool_)):
-        raise ValueTypeError(f"{name} must be True or False, but got {name}={given!r:.100}.")
+    for name, given in flags.items():
+        if not isinstance(given, (bool, np.bool_)):
+            raise ValueTypeError(f"{name} must be True or False, but got {name}={given!r:.100}.")
 
 
 def _with_constraints(value: Any, constraints: Sequence[SupportsFloat], failed: bool) -> Outcome:

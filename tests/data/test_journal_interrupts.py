@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import sys
 import threading
 
 import pytest
@@ -14,6 +13,7 @@ from deepbore.data.outcome import Outcome
 from deepbore.data.replay import replay
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.state import RunState
+from interrupting import interrupted
 from kept_observations import SPACE, begun, known, loaded
 
 COLUMNS = SPACE.decode_columns(SPACE.sample(3, torch.Generator().manual_seed(9)))
@@ -44,30 +44,6 @@ ROOMS = ("observations", "journal", "journal_format", "table", "imported", "comp
 WRITING = (*(f"deepbore/data/{room}.py" for room in ROOMS), "deepbore/loop/state.py")
 
 
-def interrupted(act, at):
-    """Lets the n-th line of the rooms that take part raise KeyboardInterrupt; whether it came to that."""
-    left = at
-
-    def trace(frame, event, arg):
-        nonlocal left
-        if not frame.f_code.co_filename.endswith(WRITING):
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        act()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("stride", [7, 1])
 @pytest.mark.parametrize("kept", [True, False])
@@ -83,7 +59,7 @@ def test_an_interrupt_at_any_line_leaves_both_or_none(tmp_path, name, kept, stri
         at += stride
         path = tmp_path / f"{at}.jsonl" if kept else None
         observations = three(path, name)
-        if not interrupted(lambda: act(observations), at):  # noqa: B023  # called at once
+        if not interrupted(lambda: act(observations), at, WRITING):  # noqa: B023  # called at once
             break
         now = known(observations)
         assert now in (before, after), f"line {at} leaves half of it"
@@ -108,7 +84,7 @@ def test_an_interrupt_at_any_line_leaves_what_is_enqueued_in_both_or_in_none(tmp
         path = tmp_path / f"{at}.jsonl"
         state = RunState(begun(path), Recipe.resolve(SPACE))
         state.enqueue(other)
-        if not interrupted(lambda: state.enqueue(point), at):  # noqa: B023  # called at once
+        if not interrupted(lambda: state.enqueue(point), at, WRITING):  # noqa: B023  # called at once
             break
         seen.add(len(state.queue))
         assert len(replay(Journal(path)).queue) == len(state.queue), f"line {at} leaves it in one of both"

@@ -1,41 +1,14 @@
 """Interrupts that come upon the clearing up after an interrupt: nothing is lost, and nothing is asked for twice."""
 
-import sys
-
 import pytest
 
 from deepbore import RandomSearch, Study
 from deepbore.data.journal import WriteAheadLog
 from deepbore.loop.state import RunState
+from interrupting import interrupted
 from plane import PLANE
 
 WORKING = ("loop/engine.py", "loop/state.py", "data/journal.py", "data/observations.py", "data/table.py")
-
-
-def interrupted(act, at, gap):
-    """Lets the n-th line raise KeyboardInterrupt, and the one so many lines after it; whether it came to that."""
-    left, hits = at, 0
-
-    def trace(frame, event, arg):
-        nonlocal left, hits
-        if not frame.f_code.co_filename.endswith(WORKING):
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0 and hits < 2:
-                left, hits = gap, hits + 1
-                sys.settrace(trace)
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        act()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
 
 
 def bowl(params):
@@ -65,7 +38,7 @@ def test_two_interrupts_at_once_leave_an_ask_done_or_not_done(tmp_path, gap):
     whole = go_on(begun(), 6)
     for at in range(gap, 10_000, 47):
         study = begun(tmp_path / f"{at}.jsonl")
-        if not interrupted(study.ask, at, gap):
+        if not interrupted(study.ask, at, WORKING, gap):
             break
         n = len(study.trials)
         assert n == len(Study.load(tmp_path / f"{at}.jsonl").trials), f"line {at} leaves it in one of both"
