@@ -157,8 +157,8 @@ class Backwards(Grades):
 class Glaring(Line):
     kind = "glaring"
 
-    def features(self):
-        return [replace(reading, read=bright) for reading in super().features()]
+    def readings(self):
+        return [replace(reading, read=bright) for reading in super().readings()]
 
 
 def bright(column, at):

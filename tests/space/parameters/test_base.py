@@ -53,7 +53,7 @@ class Angle(Parameter):
     def moved(self, column, u, v, steps):
         return (column + steps) % 1
 
-    def features(self):
+    def readings(self):
         return [Reading(cosine, 0.0), Reading(cosine, math.pi / 2)]
 
     def coordinates(self):
