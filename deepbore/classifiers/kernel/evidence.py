@@ -100,13 +100,13 @@ class ScaledGram:
     Args:
         function: f, one of `KERNELS`.
         x: rows as coordinates, n x c.
-        owner: the parameter of each coordinate, c.
+        block: the block of each coordinate, c; each block has a length scale.
     """
 
-    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, owner: Tensor):
-        self.x, self.owner = native(x), owner.cpu().numpy()
+    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, block: Tensor):
+        self.x, self.block = native(x), block.cpu().numpy()
         self.with_slope = WITH_SLOPE[function]
-        self.members = like(np.eye(int(self.owner.max()) + 1)[self.owner], self.x)  # c x d: which parameter's it is
+        self.members = like(np.eye(int(self.block.max()) + 1)[self.block], self.x)  # c x b: which block's it is
 
     def __call__(self, theta: np.ndarray) -> tuple[Array, Callable[[Array], list[Array]]]:
         value, pull_back = self.unscaled(theta)
@@ -115,9 +115,9 @@ class ScaledGram:
         return value, lambda derivative: [amplitude * pull_back(derivative)]
 
     def unscaled(self, theta: np.ndarray) -> tuple[Array, Callable[[Array], Array]]:
-        """f(s), and the function to derivatives in the d logarithms of length scales."""
-        d = self.members.shape[1]
-        x = self.x * like(np.exp(-theta[:d])[self.owner], self.x)
+        """f(s), and the function to derivatives in the b logarithms of length scales."""
+        b = self.members.shape[1]
+        x = self.x * like(np.exp(-theta[:b])[self.block], self.x)
         square = x * x
         norm = square.sum(1)
         squared = x @ x.T
@@ -137,26 +137,33 @@ class ScaledGram:
 class PartlyAdditiveGram:
     """Gram matrices of a `PartlyAdditiveKernel`.
 
-        K = a ((1 - t) f(s) + t / m sum_j f(s_j / rho^2)),    s = sum_j s_j,    s_j = (x_j - y_j)^2 / l_j^2
+        K = a ((1 - t) f(s) + t / m sum_j f(s_j / rho^2)),    s = sum_j s_j,    s_j = sum_b (x_b - y_b)^2 / l_b^2
 
-    Theta begins with m log length scales, the logit of t and log rho. A parameter with few levels in the rows has a
-    table with f at each two of them, T_j. Let H tell which level each row has (n x all levels, 0 or 1): the sum over
-    these parameters is H T H^T, where T has the T_j on its diagonal, and the derivative in T is H^T G H. For each of
-    the other parameters f is evaluated once for each pair of rows.
+    Theta begins with the log length scales, the logit of t and log rho. A parameter j has one block b of coordinates,
+    and one more where its levels are described. A parameter with few levels in the rows has a table with f at each two
+    of them, T_j. Let H tell which level each row has (n x all levels, 0 or 1): the sum over these parameters is
+    H T H^T, where T has the T_j on its diagonal, and the derivative in T is H^T G H. For each of the other parameters f
+    is evaluated once for each pair of rows.
 
     Args:
         function: f, one of `KERNELS`.
         x: rows as coordinates, n x c.
         owner: the parameter of each coordinate, c; each has one.
+        block: the block of each coordinate, c.
     """
 
-    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, owner: Tensor):
-        self.together = ScaledGram(function, x, owner)
+    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, owner: Tensor, block: Tensor):
+        self.together = ScaledGram(function, x, block)
         self.rows, self.with_slope = len(x), self.together.with_slope
-        place, parameter, members = x.cpu().numpy(), self.together.owner, on_cpu(self.together.members)
+        place, parameter, members = x.cpu().numpy(), owner.cpu().numpy(), on_cpu(self.together.members)
         groups = np.split(parameter.argsort(kind="stable"), np.bincount(parameter).cumsum()[:-1])
         level, counts = Split.of(groups).levels(place)
+        self.m = len(groups)
         self.tabled, self.direct = np.flatnonzero(counts <= FEW), np.flatnonzero(counts > FEW)
+        blocks = [np.unique(self.together.block[own]) for own in groups]
+        width = max(map(len, blocks))  # a parameter with fewer blocks has its last one again, with gaps of 0
+        self.blocks = np.array([np.pad(own, (0, width - len(own)), mode="edge") for own in blocks]).T  # width x m
+        is_own = np.array([[k < len(own) for own in blocks] for k in range(width)])
 
         begin = np.cumsum(counts[self.tabled]) - counts[self.tabled]
         columns = begin + level[:, self.tabled]  # of H, for each row and tabled parameter
@@ -167,29 +174,42 @@ class PartlyAdditiveGram:
         first, second = (of[:, None] == of).nonzero()  # each two levels of one parameter
         self.table_owner = of[first]
         example = place[hot.argmax(0)] if self.n_levels else place[:0]
-        gaps = (example[first] - example[second]) ** 2 * (parameter == self.table_owner[:, None])
-        table_members = self.table_owner[:, None] == np.arange(members.shape[1])
+        gaps = (example[first] - example[second]) ** 2
+        in_table = [(self.blocks[k][self.table_owner], is_own[k][self.table_owner]) for k in range(width)]
+        gap = [(gaps * (self.together.block == own[:, None])).sum(1) * counted for own, counted in in_table]
+        self.gaps = [like(each, self.together.x) for each in gap]
+        table_members = [own[:, None] == np.arange(members.shape[1]) for own, _ in in_table]
+        self.table_members = [like(each.astype(float), self.together.x) for each in table_members]
 
         above, below = np.triu_indices(self.rows, 1)
-        apart = members[:, self.direct].T @ ((place[above] - place[below]) ** 2).T
-        arrays = (hot, first * self.n_levels + second, gaps.sum(1), table_members.astype(float))
-        self.hot, self.entries, self.gaps, self.table_members = (like(each, self.together.x) for each in arrays)
-        self.pairs, self.apart = (like(each, self.together.x) for each in (above * self.rows + below, apart))
+        squared = ((place[above] - place[below]) ** 2).T
+        apart = [
+            (members[:, own[self.direct]].T @ squared) * counted[self.direct, None]
+            for own, counted in zip(self.blocks, is_own, strict=True)
+        ]
+        self.apart = [like(each, self.together.x) for each in apart]
+        arrays = (hot, first * self.n_levels + second, above * self.rows + below)
+        self.hot, self.entries, self.pairs = (like(each, self.together.x) for each in arrays)
 
     def __call__(self, theta: np.ndarray) -> tuple[Array, Callable[[Array], list[Array]]]:
-        m, (logit, log_ratio, log_amplitude) = len(theta) - 4, theta[-4:-1]
+        m, (logit, log_ratio, log_amplitude) = self.m, theta[-4:-1]
         share, amplitude = 1 / (1 + math.exp(-logit)), math.exp(log_amplitude)
         each = amplitude * share / m
-        squared = np.exp(-2 * (theta[:m] + log_ratio))
+        squared = np.exp(-2 * (theta[:-4] + log_ratio))
         together, pull_back_together = self.together.unscaled(theta)
         xp = module_of(together)
 
-        gaps = self.gaps * like(squared[self.table_owner], self.gaps)
-        table_value, table_slope = self.with_slope(gaps, xp)
+        gaps = [
+            gap * like(squared[own[self.table_owner]], gap) for gap, own in zip(self.gaps, self.blocks, strict=True)
+        ]
+        table_value, table_slope = self.with_slope(sum(gaps[1:], gaps[0]), xp)
         table = like(np.zeros((self.n_levels,) * 2), together)
         table.reshape(-1)[self.entries] = table_value
-        apart = self.apart * like(squared[self.direct], self.apart)[:, None]
-        value, slope = self.with_slope(apart, xp)
+        apart = [
+            gap * like(squared[own[self.direct]], gap)[:, None]
+            for gap, own in zip(self.apart, self.blocks, strict=True)
+        ]
+        value, slope = self.with_slope(sum(apart[1:], apart[0]), xp)
         added = value.sum(0)
         gram = self.hot @ table @ self.hot.T
         gram *= each
@@ -200,9 +220,11 @@ class PartlyAdditiveGram:
         def pull_back(derivative: Array) -> list[Array]:
             inner = 2 * derivative.reshape(-1)[self.pairs]  # the matrix has each pair twice
             by_table = (self.hot.T @ derivative @ self.hot).reshape(-1)[self.entries]
-            by_scale = (by_table * table_slope * gaps) @ self.table_members
-            slope_apart = slope * apart
-            by_scale[self.direct] += slope_apart @ inner
+            by_scale = 0.0
+            for gap, own_members in zip(gaps, self.table_members, strict=True):
+                by_scale = (by_table * table_slope * gap) @ own_members + by_scale
+            for gap, own in zip(apart, self.blocks, strict=True):
+                by_scale[own[self.direct]] += (slope * gap) @ inner
             by_scale *= -2 * each
             whole = by_table @ table_value + added @ inner + len(self.direct) * derivative.diagonal().sum()
             by_share = amplitude * share * (1 - share) * (whole / m - (derivative * together).sum())

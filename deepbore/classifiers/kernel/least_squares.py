@@ -97,7 +97,7 @@ class BaseKernelPLS(Classifier):
         self._noiseless: NoiselessRows | None = None
         self._known: KernelModel | None = None
 
-    theta: Tensor  # logarithms of d length scales, the amplitude and lambda
+    theta: Tensor  # logarithms of the length scale of each block of coordinates, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
     _data: Tensor  # their labels and weights, n x 2
     _may_be_best: Tensor  # which of them may be the incumbent, n booleans
@@ -120,13 +120,13 @@ class BaseKernelPLS(Classifier):
 
     def _start(self, space: SearchSpace) -> np.ndarray:
         """The first theta, the prior mean; sets the prior and the bounds."""
-        d = len(space)
+        scales = len(self.coordinates.blocks)
         self._prior = prior_of(space, self.length_scale_prior, self.lambda_prior, self.amplitude_prior)
         self._prior_precision = self._precision(space)
-        self._bounds = [self.length_scale_bounds] * d + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
+        self._bounds = [self.length_scale_bounds] * scales + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
         start = self._prior[:, 0].copy()
         if self.length_scale is not None:
-            start[:-1] = [math.log(self.length_scale)] * d + [0.0]
+            start[:-1] = [math.log(self.length_scale)] * scales + [0.0]
             self._bounds[:-1] = [(fixed, fixed) for fixed in start[:-1]]
         if self.regularisation is not None:
             start[-1] = math.log(self.regularisation)
@@ -134,9 +134,9 @@ class BaseKernelPLS(Classifier):
         return start
 
     def _precision(self, space: SearchSpace) -> np.ndarray:
-        """The prior precision of theta in units of its standard deviations, (d + 2) x (d + 2)."""
-        d = len(space)
-        return correlated(d) if self.alike and space.is_high_dimensional else np.eye(d + 2)
+        """The prior precision of theta in units of its standard deviations."""
+        scales = len(self.coordinates.blocks)
+        return correlated(scales) if self.alike and space.is_high_dimensional else np.eye(scales + 2)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -222,14 +222,14 @@ class BaseKernelPLS(Classifier):
 
     def _gram(self) -> Gram:
         """Gram matrices of the rows by `_kernel`, with derivatives; a subclass with another kernel overrides both."""
-        return ScaledGram(self.function, self._x, self.coordinates.owner)
+        return ScaledGram(self.function, self._x, self.coordinates.block)
 
     def _covariance(self, theta: Tensor) -> Tensor:
         """K_t + lambda I of the rows, lambda divided by the weight of each row (n x n)."""
         return self._kernel(theta)(self._x, self._x) + torch.diag(self._noise(theta) + JITTER)
 
     def _kernel(self, theta: Tensor) -> Kernel:
-        return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.owner], theta[-2].exp())
+        return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.block], theta[-2].exp())
 
     def _noise(self, theta: Tensor) -> Tensor:
         """Lambda divided by the weight of each row (n)."""
@@ -296,23 +296,23 @@ class PartlyAdditivePLS(BaseKernelPLS):
     """
 
     def _start(self, space: SearchSpace) -> np.ndarray:
-        d, start = len(space), super()._start(space)
+        scales, start = len(self.coordinates.blocks), super()._start(space)
         owner = self.coordinates.owner
         self.groups = tuple((owner == parameter).nonzero().squeeze(-1) for parameter in owner.unique())
-        self._prior = np.insert(self._prior, d, ADDED_PRIOR, axis=0)
-        self._prior_precision = np.eye(d + 4)
-        self._bounds[d:d] = ADDED_BOUNDS
-        return np.insert(start, d, self._prior[d : d + 2, 0])
+        self._prior = np.insert(self._prior, scales, ADDED_PRIOR, axis=0)
+        self._prior_precision = np.eye(scales + 4)
+        self._bounds[scales:scales] = ADDED_BOUNDS
+        return np.insert(start, scales, self._prior[scales : scales + 2, 0])
 
     def _gram(self) -> Gram:
-        return PartlyAdditiveGram(self.function, self._x, self.coordinates.owner)
+        return PartlyAdditiveGram(self.function, self._x, self.coordinates.owner, self.coordinates.block)
 
     def restart_from(self, theta: Tensor) -> None:
         """Sets theta to that of a kernel without an additive part, with the prior means of share and ratio."""
         self.theta.copy_(torch.cat([theta[:-2], theta.new_tensor(ADDED_PRIOR)[:, 0], theta[-2:]]))
 
     def _kernel(self, theta: Tensor) -> Kernel:
-        together = ScaledKernel(self.function, (-theta[:-4]).exp()[self.coordinates.owner], theta[-2].exp())
+        together = ScaledKernel(self.function, (-theta[:-4]).exp()[self.coordinates.block], theta[-2].exp())
         groups = tuple(own.to(theta.device) for own in self.groups)
         return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), groups)
 

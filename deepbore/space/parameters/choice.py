@@ -263,6 +263,31 @@ class Categorical(_Choice):
         found: Descriptors | None = self.features
         return found
 
+    @property
+    def _nearest(self) -> Tensor | None:
+        return None if self.features is None else self.features.nearest
+
+    def moved(self, column: Tensor, u: Tensor, v: Tensor, steps: Tensor) -> Tensor:
+        """With probability 1/2 one of the levels most like it; else, or without features, any other one."""
+        other = super().moved(column, u, v, steps)
+        if self._nearest is None:
+            return other
+        nearest = self._nearest.to(column.device)
+        level, which = self.to_level(column).long(), (u * nearest.shape[1]).long().clamp(max=nearest.shape[1] - 1)
+        return torch.where(v < 0.5, nearest[level, which].to(column), other)
+
+    def likelier_back(self, column: Tensor, moved: Tensor) -> Tensor:
+        if self._nearest is None:
+            return super().likelier_back(column, moved)
+        start, end = self.to_level(column).long(), self.to_level(moved).long()
+        nearest = self._nearest.to(column.device)
+
+        def probability(start: Tensor, end: Tensor) -> Tensor:
+            is_near = (nearest[start] == end[..., None]).any(-1).to(column)
+            return 0.5 * is_near / nearest.shape[1] + 0.5 / (self.levels - 1)
+
+        return (probability(end, start) / probability(start, end)).log()
+
     def settings(self) -> dict[str, Any]:
         checksum = {} if self.features is None else {"features": {"checksum": self.features.checksum}}
         return {**super().settings(), **checksum}

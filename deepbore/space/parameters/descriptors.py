@@ -55,6 +55,11 @@ class Descriptors(ABC):
     def rows(self, levels: Tensor) -> Tensor:
         """The rows of some levels (indices, of any shape) -> ... x f, floating-point, on their device."""
 
+    @property
+    def nearest(self) -> Tensor | None:
+        """The m levels most like each one (K x m), to which candidates move first; None if they are not compared."""
+        return None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Descriptors) and self.checksum == other.checksum
 
@@ -137,8 +142,10 @@ class LevelFeatures(Descriptors):
         return self._table.to(levels.device)[levels]
 
     @cached_property
-    def nearest(self) -> Tensor:
-        """The levels most like each one, nearest first: about K^(1/2) of them (K x m)."""
+    def nearest(self) -> Tensor | None:
+        """About K^(1/2) levels most like each one, nearest first (K x m); None for more than 2000 levels."""
+        if self.levels > MOST:
+            return None
         apart = torch.cdist(self._table, self._table).fill_diagonal_(math.inf)
         return apart.argsort(-1, stable=True)[:, : math.ceil(math.sqrt(self.levels - 1))]
 
