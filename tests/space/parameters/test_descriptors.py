@@ -14,6 +14,7 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.stats import zscore
 
 from deepbore import Categorical, Real, SearchSpace, Study
+from deepbore.data.journal import Journal
 from deepbore.errors import JournalError, SpaceError
 from deepbore.space.features import Coordinates
 from deepbore.space.parameters.descriptors import are_fingerprints, tanimoto
@@ -236,11 +237,7 @@ def test_a_run_resumes_with_its_features_and_with_no_others(tmp_path):
 
 
 def test_a_journal_opens_no_file(tmp_path):
-    run(study(tmp_path / "a.jsonl", FEATURES), 2).close()
-    text = (tmp_path / "a.jsonl").read_text()
-    first, rest = text.split("\n", 1)
-    header = json.loads(first)
-    header["space"]["c"]["features"] = csv_of(tmp_path / "solvents.csv")
-    (tmp_path / "b.jsonl").write_text(json.dumps(header) + "\n" + rest)
+    declared = {"c": {"type": "categorical", "choices": SOLVENTS, "features": csv_of(tmp_path / "solvents.csv")}}
+    Journal.begin(tmp_path / "run.jsonl", {"space": declared, "directions": ["minimize"], "seed": 0}).close()
     with pytest.raises(JournalError, match="only their checksum"):
-        Study.load(tmp_path / "b.jsonl")
+        Study.load(tmp_path / "run.jsonl")
