@@ -137,12 +137,18 @@ ROOMS = {
     "loop.candidates": "candidates",
     "evaluator": "evaluators",
 }
+NO_PROBLEM = (
+    " What is optimised is a function of yours with its space, as in problem: {function: my_module.objective, space: "
+    "{lr: {type: real, low: 0, high: 1}}}, or --problem CLASS."
+)
 _KEY = re.compile(r'Parser key "([\w.]+)"')
 _CLASS = re.compile(r"(?:Expected a dot import path string|Given value): ([\w.]+)\s*$", re.MULTILINE)
 _OPTION = re.compile(r"[Uu]nrecognized arguments: --([\w.]+)")
 _INSIDE = "Problem with given class_path '"
 _NO_SETTING = re.compile(r"Option '([\w.]+)' is not accepted")
 _NO_CLASS = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'|No ([\w.]+) attribute (\w+)")  # of lazy_loader
+_REQUIRED = re.compile(r"the following arguments are required: ([\w, ]+)")
+_MADE = re.compile(r"class_path='(?:[\w.]+\.)?(\w+)'")
 _STRANGER = re.compile(r"Import path ([\w.]+) does not correspond to a subclass of (\w+)")
 _KIND = re.compile(r"Expected a (.+?)\. Got value: (.*)|Subtypes: \[(.+)\][\s\S]*?Given value: (.*)")
 
@@ -155,6 +161,9 @@ def explained(message: str, options: Collection[str]) -> str:
         options: the names of all options.
     """
     key, given, option = _KEY.search(message), _CLASS.search(message), _OPTION.search(message)
+    if key and (lacking := _REQUIRED.search(message)) and (made := _MADE.search(message)):
+        said = f"{key[1]}: {made[1]} needs {lacking[1].replace(', ', ' and ')}."
+        return said + (NO_PROBLEM if made[1] == "FunctionProblem" else "")
     if option:
         return f"there is no option --{option[1]}.{_like(option[1], options, '--')}"
     if key and _INSIDE in message:
@@ -353,7 +362,8 @@ class RunCLI(LightningCLI):
             default=None,
             help="class of an evaluator, in place of the evaluation settings; its objective is the problem",
         )
-        parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}})
+        own = {"class_path": "deepbore.problems.FunctionProblem"}  # where problem has a function and no class
+        parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}, "problem": own})
 
     def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
         """Parses the command line; imports the benchmarks if that fails, since `--problem Branin` names no module."""
