@@ -228,7 +228,8 @@ class LoopSettings(Options):
     """How a run goes.
 
     Args:
-        n_trials: evaluations, those of a resumed run included, earlier results not; None to let the trainer decide.
+        n_trials: evaluations in all, those of a resumed run included, earlier results not; None to let the trainer
+            decide.
         strategy: what proposes, in place of model, acquisition and candidates; default: see `deepbore.strategies`. By
             name without any model: random, sobol or grid.
         stop_when: rules that end the run, each as class_path and init_args: deepbore.study.NoImprovement, ...
@@ -313,6 +314,7 @@ class RunCLI(LightningCLI):
         loop: how the run goes, with the options of the study from the other groups of the configuration.
         run: the run directory.
         warm_start: CSV file of earlier results, or None.
+        warm_start_defaults: values of parameters that files of earlier results have no column for, by name.
         earlier_tasks: CSV files of earlier tasks, by the name of the task.
     """
 
@@ -352,6 +354,12 @@ class RunCLI(LightningCLI):
         parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
         parser.add_argument("--warm_start", type=str | None, default=None, help="CSV file of earlier results")
         parser.add_argument(
+            "--warm_start_defaults",
+            type=dict[str, Any] | None,
+            default=None,
+            help="values of parameters that files of earlier results have no column for, by name",
+        )
+        parser.add_argument(
             "--earlier_tasks", type=dict[str, str] | None, default=None, help="CSV files of earlier tasks by their name"
         )
         parser.add_class_arguments(LoopSettings, "loop", skip=ELSEWHERE | OF_THE_COMMAND)
@@ -390,16 +398,18 @@ class RunCLI(LightningCLI):
         super().instantiate_classes()
         made = self.config_init
         self.labels: Labelling | None = self.datamodule.labels
+        names, directions = self.problem.objectives, self.problem.directions
         is_short = made.loop.strategy is not None or made.loop.noisy
         self.loop: LoopSettings = replace(
             made.loop,
-            directions=self.problem.directions,
+            directions=dict(zip(names, directions, strict=True)) if names else directions,
             classifier=None if is_short and _is_default(self.model) else self.model,
             labels=self.labels,
             stop_when=made.loop.stop_when or [],
             progress=self.shows_progress,
         )
         self.warm_start: str | None = made.warm_start
+        self.warm_start_defaults: dict[str, Any] = made.warm_start_defaults or {}
         self.earlier_tasks: dict[str, str] = made.earlier_tasks or {}
         self._evaluation: Evaluation = made.evaluation
         if self.loop.workers != 1:
