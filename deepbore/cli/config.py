@@ -175,10 +175,9 @@ def explained(message: str, options: Collection[str]) -> str:
     room = f"deepbore.{ROOMS[key[1]]}"
     names: list[str] = import_module(room).__all__
     name = given[1].rpartition(".")[2]
-    if name in names:
-        return message
     meant = _like(name, names) or f" Of {room} there are {', '.join(n for n in names if n[0].isupper())}."
-    return f"{key[1]}: there is no class {given[1]}.{meant} A class of your own needs its module: my_module.{name}."
+    said = f"{key[1]}: there is no class {given[1]}.{meant} A class of your own needs its module: my_module.{name}."
+    return message if name in names else said
 
 
 def _explained_inside(key: str, message: str) -> str | None:

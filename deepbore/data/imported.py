@@ -369,7 +369,7 @@ def own_column(name: str, parameters: Iterable[str]) -> str:
 
 
 def value_columns(k: int, names: Sequence[str], parameters: Sequence[str], value: str = VALUE) -> list[list[str]]:
-    """The names that the columns of k values may have, the usual ones first: their own, if they have any; value_0, ..."""
+    """The names that the columns of k values may have, the usual ones first: their own, if any; value_0, ..."""
     general = [value] if k == 1 else [f"{value}_{j}" for j in range(k)]
     several = [list(names), general] if names and value == VALUE else [general]
     return [[own_column(name, parameters) for name in each] for each in several]
@@ -663,10 +663,11 @@ def differing_budgets(budgets: np.ndarray) -> str | None:
 def as_frame(table: Table, objectives: Sequence[str] = ()) -> "pd.DataFrame":
     """One row a trial, with id, parameters, value and status.
 
-    Values have the names of the objectives; several without names are called value_0, value_1, ... Where some trial has them, there are also constraint_0, ...,
-    budget, task, noise, reason, former_value (that of a trial that was corrected or withdrawn since; of several values
-    former_value_0, ...), reports (a dict: step -> value), began and ended (UTC), seconds, and a column attribute_NAME
-    for each attribute. Where a parameter has such a name, or an objective, ours ends in an underscore.
+    Values have the names of the objectives; several without names are called value_0, value_1, ... Where some trial has
+    them, there are also constraint_0, ..., budget, task, noise, reason, former_value (that of a trial that was
+    corrected or withdrawn since; of several values former_value_0, ...), reports (a dict: step -> value), began and
+    ended (UTC), seconds, and a column attribute_NAME for each attribute. Where a parameter has such a name, or an
+    objective, ours ends in an underscore.
 
     Args:
         table: of the trials.

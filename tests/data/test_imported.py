@@ -433,7 +433,7 @@ def test_a_file_without_a_column_for_a_parameter_has_its_default(tmp_path):
         study.add_csv(path)
     study.add_csv(path, defaults={"k": 3, "x": 9})  # x has a column
     assert [trial.params for trial in study.trials] == [{"x": 0.5, "k": 3}, {"x": -0.5, "k": 3}]
-    for wrong, says in (({"k": 99}, "parameter 'k'"), ({"m": 1}, "defaults are values by names among"), (3, "but got 3")):
+    for wrong, says in (({"k": 99}, "parameter 'k'"), ({"m": 1}, "defaults are values by names"), (3, "but got 3")):
         with pytest.raises(PointError, match=says):
             study.add_csv(path, defaults=wrong)
     assert len(study.trials) == 2
