@@ -1,5 +1,4 @@
-"""What a shared study costs: memory and start of a worker, statements per trial, and how busy workers are; and what
-many clients of one `StudyServer` cost.
+"""Costs of a shared study (memory and start of a worker, statements per trial, how busy workers are) and of a server.
 
     python scripts/bench_shared.py docs/results/shared_costs.json                                 # all of it
     python scripts/bench_shared.py docs/results/shared_costs.json --workers 100 --seconds 30      # the last alone

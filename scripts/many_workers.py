@@ -3,10 +3,10 @@
     python scripts/many_workers.py docs/results/many_workers.jsonl [--workers 100] [--problems NAME ...] [--seeds 3]
     python scripts/many_workers.py docs/results/many_workers.jsonl --show
 
-An evaluation takes a random time between .5 and 1.5. Sixteen times in a unit of it whatever has finished is told, and as
-many new configurations are asked for at once: what a shared study does. TuRBO, which is made for batches, gets
-synchronous ones (its exact kernel is too slow for 1000 workers); "sequential" is the default with a worker, and `SPAN`
-evaluations. All problems are for development. A row has the best true values after 1, 2, 3 and 4 generations.
+An evaluation takes a random time between .5 and 1.5. Sixteen times in a unit of it whatever has finished is told, and
+as many new configurations are asked for at once: what a shared study does. TuRBO, which is made for batches, gets
+synchronous ones (its exact kernel is too slow for 1000 workers); "sequential" is the default with one worker, and
+`SPAN` evaluations. All problems are for development. A row has the best true values after 1, 2, 3 and 4 generations.
 """
 
 import argparse
@@ -110,9 +110,7 @@ def main() -> None:
     if given.show:
         show(rows(given.path))
         return
-    wanted = grid(
-        seed=range(given.seeds), workers=given.workers, problem=given.problems, method=given.methods
-    )
+    wanted = grid(seed=range(given.seeds), workers=given.workers, problem=given.problems, method=given.methods)
     left_out = [row for row in wanted if row["method"] == "turbo" and row["workers"] > 300]
     complete(given.path, [row for row in wanted if row not in left_out], run)
 

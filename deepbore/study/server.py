@@ -78,10 +78,10 @@ class Calls:
 
 
 class StudyServer:
-    """A study for many threads that each ask for one trial at a time: those that ask at the same time cost one `ask(q)`.
+    """A study for many threads that ask for one trial each: those that ask at the same time cost one `ask(q)`.
 
-    A proposal takes some tenths of a second, and a batch of a thousand takes hardly longer. Results that are told before
-    an ask are learned from. For actors of Ray and dask there is `AsyncStudyServer`.
+    A batch takes hardly longer than one proposal. Results that are told before an ask are learned from. Actors of Ray
+    and dask, which are coroutines, have `AsyncStudyServer`.
 
     Args:
         study: the study, or a function that makes it, such as `partial(Study, space, journal="run.jsonl")`.
