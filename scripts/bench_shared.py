@@ -141,8 +141,10 @@ def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) ->
     began = time.process_time()
     leader(url, folder, "busy", poll=0.5).run(n_workers * rounds, progress=False)
     taken = time.process_time() - began
+    theirs = 0.0
     for child in children:
-        os.waitpid(child, 0)
+        usage = os.wait4(child, 0)[2]
+        theirs += usage.ru_utime + usage.ru_stime
     spans = [tuple(map(float, line.split())) for line in (folder / "spans").read_text().splitlines()]
     first, last = min(begin for begin, _ in spans), max(begin for begin, _ in spans)
     evaluated = sum(min(end, last) - begin for begin, end in spans)
@@ -152,6 +154,8 @@ def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) ->
         "trials": len(spans),
         "busy": round(evaluated / (n_workers * (last - first)), 3),
         "leader_processor_seconds_per_trial": round(taken / len(spans), 3),
+        "workers_processor_seconds_per_trial": round(theirs / len(spans), 3),
+        "load": round(os.getloadavg()[1], 1),
     }
 
 
