@@ -385,8 +385,8 @@ class KernelPLS(BaseKernelPLS):
         kernel: "matern" (5/2), "rbf" or "rational_quadratic".
         length_scale: fixed for all parameters, with amplitude 1, in units of the range of a parameter; None to learn.
         regularisation: lambda > 0, fixed; None to learn it.
-        rows: the maximum number of observations to learn from; while more trials than that are pending, as many, at most
-            five times `rows`.
+        rows: the maximum number of observations to learn from; as many as trials are pending, if that is more, and at
+            most five times `rows`.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors.
         noisy: whether values are known to be noisy.
