@@ -214,18 +214,18 @@ class LocalAxes(nn.Module):
     owner: Tensor
     centre: Tensor
     axes: Tensor
-    _into: Tensor
+    into: Tensor
 
     def __init__(self, centre: Tensor, axes: Tensor, into: Tensor):
         super().__init__()
         self.register_buffer("owner", torch.arange(len(centre), device=centre.device))
         self.register_buffer("centre", centre)
         self.register_buffer("axes", axes)
-        self.register_buffer("_into", into)
+        self.register_buffer("into", into)
 
     def forward(self, points: Tensor) -> Tensor:
         """Points (n x d) -> u (n x d)."""
-        u: Tensor = (points - self.centre) @ self._into
+        u: Tensor = (points - self.centre) @ self.into
         return u
 
     @classmethod
@@ -266,7 +266,7 @@ class LocalAxes(nn.Module):
             steepness: the sum of g g^T over gradients g at points, d x d.
         """
         turn = torch.linalg.eigh(self.axes.mT @ steepness.to(self.axes) @ self.axes).eigenvectors.flip(-1)
-        return type(self)(self.centre, self.axes @ turn, self._into @ turn)
+        return type(self)(self.centre, self.axes @ turn, self.into @ turn)
 
     @classmethod
     def _scaled(cls, centre: Tensor, variance: Tensor, directions: Tensor) -> Self:

@@ -170,9 +170,7 @@ def test_the_arithmetic_of_batches_stays_on_one_device():
 
 def test_climbing_stays_on_one_device():
     starts, upper = (torch.empty(shape, dtype=torch.float64, device="meta") for shape in ((6, 2), (2,)))
-    tops = adam_ascent(
-        lambda points: -points.square().sum(-1), starts, [0], upper, steps=3
-    )  # autograd asks for a real GPU
+    tops = adam_ascent(lambda points: -2 * points, starts, [0], upper, steps=3)  # autograd asks for a real GPU
     assert tops.device.type == "meta"
 
 

@@ -37,7 +37,7 @@ from deepbore.classifiers.kernel.posterior import (
     noiseless_scenarios,
 )
 from deepbore.classifiers.link import Link
-from deepbore.compute.arrays import as_tensor, native
+from deepbore.classifiers.posterior import MomentFormula
 from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -238,12 +238,9 @@ class BaseKernelPLS(Classifier):
     def _remember(self, x: Tensor, data: Tensor, evidence: Evidence | None = None) -> None:
         """Keeps the rows x (n x c), labels and weights (n x 2), and the matrices that predictions need."""
         self._keep(_x=x, _data=data)
-        found = native(x.new_zeros(0, 0))
-        if len(x):
-            found = (evidence or self._evidence()).root(self.theta.cpu().numpy())
-        if found is None:
+        root = (evidence or self._evidence()).root(self.theta.cpu().numpy()) if len(x) else x.new_zeros(0, 0)
+        if root is None:
             raise LinAlgError("the Gram matrix is not positive definite")
-        root = as_tensor(found).contiguous()  # root^T root = (K_t + lambda I)^-1
         information = -root.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
         self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
 
@@ -257,7 +254,10 @@ class BaseKernelPLS(Classifier):
 
     def posterior(self, points: Tensor) -> KernelPosterior:
         self.check_points(points)
-        return KernelPosterior(self._model, self.coordinates(points))
+        return KernelPosterior(self._model, self.coordinates(points), self.coordinates.into)
+
+    def gradient(self, points: Tensor, formula: MomentFormula) -> Tensor | None:
+        return self.posterior(points).gradient(formula)
 
     @property
     def _model(self) -> KernelModel:
