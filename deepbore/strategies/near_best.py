@@ -216,14 +216,14 @@ class LocalAxes(nn.Module):
         into: the transpose of its inverse, d x d.
     """
 
-    owner: Tensor
+    block: Tensor
     centre: Tensor
     axes: Tensor
     into: Tensor
 
     def __init__(self, centre: Tensor, axes: Tensor, into: Tensor):
         super().__init__()
-        self.register_buffer("owner", torch.arange(len(centre), device=centre.device))
+        self.register_buffer("block", torch.arange(len(centre), device=centre.device))
         self.register_buffer("centre", centre)
         self.register_buffer("axes", axes)
         self.register_buffer("into", into)

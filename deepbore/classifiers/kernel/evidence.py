@@ -19,15 +19,15 @@ CACHED = 2**18  # numbers up to which squared distances along each parameter are
 
 
 class Pairs(Protocol):
-    """Symmetric matrices of the same n rows, as vectors with a number for each pair of rows.
+    """Symmetric matrices of the same n rows, as vectors with a number for each pair of rows."""
 
-    Attributes:
-        diagonal: the places of the pairs of a row with itself.
-        repeats: how often a pair of two rows stands in a matrix for each time that it does in a vector.
-    """
+    @property
+    def diagonal(self) -> slice | np.ndarray:
+        """The places of the pairs of a row with itself."""
 
-    diagonal: slice | np.ndarray
-    repeats: int
+    @property
+    def repeats(self) -> int:
+        """How often a pair of two rows stands in a matrix for each time that it does in a vector."""
 
     def of(self, matrix: Array) -> Array:
         """The vector of a matrix (n x n)."""
@@ -186,7 +186,8 @@ class Evidence:
             return None
         matrix = as_tensor(self.pairs.matrix(factor))
         identity = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
-        return torch.linalg.solve_triangular(matrix, identity, upper=False).contiguous()
+        root: Tensor = torch.linalg.solve_triangular(matrix, identity, upper=False)
+        return root.contiguous()
 
     def noise(self, theta: np.ndarray) -> Array:
         """Lambda divided by the weight of each row (n)."""
@@ -212,23 +213,26 @@ class ScaledGram:
     Args:
         function: f, one of `KERNELS`.
         x: rows as coordinates, n x c.
-        owner: the parameter of each coordinate, c.
+        block: the block of each coordinate, c; each block has a length scale.
     """
 
-    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, owner: Tensor):
-        self.x, self.owner = native(x), owner.cpu().numpy()
-        self.pairs, self.d = pairs_of(self.x), int(self.owner.max()) + 1
+    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, block: Tensor):
+        self.x, self.block = native(x), block.cpu().numpy()
+        self.pairs, self.b = pairs_of(self.x), int(self.block.max()) + 1
         self.with_slope = WITH_SLOPE[function]
-        self.members = like(np.eye(self.d)[self.owner], self.x)  # c x d: which parameter's it is
+        self.members = like(np.eye(self.b)[self.block], self.x)  # c x b: which block's it is
         self.one = like(np.ones((len(x), 1)), self.x)
-        few = not isinstance(self.x, Tensor) and self.d * len(x) ** 2 / 2 <= CACHED
-        self.gaps = self.along(range(self.d)) if few else None
+        few = not isinstance(self.x, Tensor) and self.b * len(x) ** 2 / 2 <= CACHED
+        self.gaps = self._along(range(self.b)) if few else None
 
-    def along(self, parameters: Iterable[int]) -> Array:
-        """Squared distances along some of the parameters, a row for each."""
+    def along(self, blocks: np.ndarray) -> Array:
+        """Squared distances along some of the blocks, a row for each."""
+        return self._along(blocks) if self.gaps is None else self.gaps[blocks]
+
+    def _along(self, blocks: Iterable[int]) -> Array:
         x, found = self.x, []
-        for parameter in parameters:
-            columns = (x[:, column] for column in np.flatnonzero(self.owner == parameter))
+        for block in blocks:
+            columns = (x[:, column] for column in np.flatnonzero(self.block == block))
             found.append(self.pairs.of(sum((column[:, None] - column) ** 2 for column in columns)))
         return module_of(x).stack(found) if found else self.pairs.of(x @ x.T)[None][:0]
 
@@ -239,13 +243,13 @@ class ScaledGram:
         return value, lambda derivative: [amplitude * pull_back(derivative)]
 
     def unscaled(self, theta: np.ndarray) -> tuple[Array, Callable[[Array], Array]]:
-        """f(s), and the function to derivatives in the d logarithms of length scales."""
-        d = self.d
+        """f(s), and the function to derivatives in the b logarithms of length scales."""
+        b = self.b
         if self.gaps is not None:
-            gaps, shrink = self.gaps, np.exp(-2 * theta[:d])
+            gaps, shrink = self.gaps, np.exp(-2 * theta[:b])
             value, slope = self.with_slope(shrink @ gaps, np)
             return value, lambda derivative: -2 * shrink * (gaps @ (derivative * slope))
-        x = self.x * like(np.exp(-theta[:d])[self.owner], self.x)
+        x = self.x * like(np.exp(-theta[:b])[self.block], self.x)
         square = x * x
         norm = square.sum(1)
         squared = x @ x.T
@@ -267,28 +271,39 @@ class ScaledGram:
 class PartlyAdditiveGram:
     """Gram matrices of a `PartlyAdditiveKernel`.
 
-        K = a ((1 - t) f(s) + t / m sum_j f(s_j / rho^2)),    s = sum_j s_j,    s_j = (x_j - y_j)^2 / l_j^2
+        K = a ((1 - t) f(s) + t / m sum_j f(s_j / rho^2)),    s = sum_j s_j,    s_j = sum_b (x_b - y_b)^2 / l_b^2
 
-    Theta begins with m log length scales, the logit of t and log rho. A parameter with few levels in the rows has a
-    table with f at each two of them, T_j. Let H tell which level each row has (n x all levels, 0 or 1): the sum over
-    these parameters is H T H^T, where T has the T_j on its diagonal, and the derivative in T is H^T G H. For each of
-    the other parameters f is evaluated for each pair of rows.
+    Theta begins with the log length scales, the logit of t and log rho. A parameter j has one block b of coordinates,
+    and one more where its levels are described. A parameter with few levels in the rows has a table with f at each two
+    of them, T_j. Let H tell which level each row has (n x all levels, 0 or 1): the sum over these parameters is
+    H T H^T, where T has the T_j on its diagonal, and the derivative in T is H^T G H. For each of the other parameters f
+    is evaluated for each pair of rows.
 
     Args:
         function: f, one of `KERNELS`.
         x: rows as coordinates, n x c.
         owner: the parameter of each coordinate, c; each has one.
+        block: the block of each coordinate, c.
     """
 
-    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, owner: Tensor):
-        self.together = ScaledGram(function, x, owner)
+    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor, owner: Tensor, block: Tensor):
+        self.together = ScaledGram(function, x, block)
         self.pairs, self.with_slope = self.together.pairs, self.together.with_slope
-        place, parameter, members = x.cpu().numpy(), self.together.owner, on_cpu(self.together.members)
+        place, parameter, members = x.cpu().numpy(), owner.cpu().numpy(), on_cpu(self.together.members)
         groups = np.split(parameter.argsort(kind="stable"), np.bincount(parameter).cumsum()[:-1])
         level, counts = Split.of(groups).levels(place)
+        self.m = len(groups)
         self.tabled, self.direct = np.flatnonzero(counts <= FEW), np.flatnonzero(counts > FEW)
-        self.apart = self.together.along(self.direct) if self.together.gaps is None else self.together.gaps[self.direct]
-        at_once = len(self.apart) + 1 if isinstance(self.apart, Tensor) else 1 + AT_ONCE // self.apart.shape[1]
+        blocks = [np.unique(self.together.block[own]) for own in groups]
+        width = max(map(len, blocks))  # a parameter with fewer blocks has its last one again, with gaps of 0
+        self.blocks = np.array([np.pad(own, (0, width - len(own)), mode="edge") for own in blocks]).T  # width x m
+        is_own = np.array([[float(k < len(own)) for own in blocks] for k in range(width)])
+        self.apart = [
+            self.together.along(own[self.direct]) * like(counted[self.direct, None], self.together.x)
+            for own, counted in zip(self.blocks, is_own, strict=True)
+        ]
+        n_pairs = self.apart[0].shape[1]
+        at_once = 1 + len(self.direct) if isinstance(self.together.x, Tensor) else 1 + AT_ONCE // n_pairs
         self.parts = [slice(start, start + at_once) for start in range(0, len(self.direct), at_once)]
 
         begin = np.cumsum(counts[self.tabled]) - counts[self.tabled]
@@ -300,29 +315,37 @@ class PartlyAdditiveGram:
         first, second = (of[:, None] == of).nonzero()  # each two levels of one parameter
         self.table_owner = of[first]
         example = place[hot.argmax(0)] if self.n_levels else place[:0]
-        gaps = (example[first] - example[second]) ** 2 * (parameter == self.table_owner[:, None])
-        table_members = self.table_owner[:, None] == np.arange(members.shape[1])
-        arrays = (hot, first * self.n_levels + second, gaps.sum(1), table_members.astype(float))
-        self.hot, self.entries, self.gaps, self.table_members = (like(each, self.together.x) for each in arrays)
+        gaps = (example[first] - example[second]) ** 2
+        in_table = [(self.blocks[k][self.table_owner], is_own[k][self.table_owner]) for k in range(width)]
+        gap = [(gaps * (self.together.block == own[:, None])).sum(1) * counted for own, counted in in_table]
+        self.gaps = [like(each, self.together.x) for each in gap]
+        table_members = [own[:, None] == np.arange(members.shape[1]) for own, _ in in_table]
+        self.table_members = [like(each.astype(float), self.together.x) for each in table_members]
+        arrays = hot, first * self.n_levels + second
+        self.hot, self.entries = (like(each, self.together.x) for each in arrays)
 
     def __call__(self, theta: np.ndarray) -> tuple[Array, Callable[[Array], list[Array]]]:
-        m, (logit, log_ratio, log_amplitude) = len(theta) - 4, theta[-4:-1]
+        m, (logit, log_ratio, log_amplitude) = self.m, theta[-4:-1]
         share, amplitude = 1 / (1 + math.exp(-logit)), math.exp(log_amplitude)
         each = amplitude * share / m
-        squared = np.exp(-2 * (theta[:m] + log_ratio))
+        squared = np.exp(-2 * (theta[:-4] + log_ratio))
         together, pull_back_together = self.together.unscaled(theta)
         xp = module_of(together)
 
-        scale, steep = like(squared[self.direct], self.apart)[:, None], xp.empty_like(self.apart)
+        scales = [like(squared[own[self.direct]], together)[:, None] for own in self.blocks]
+        steep = [xp.empty_like(gap) for gap in self.apart]
         added = xp.zeros_like(together)
         for part in self.parts:
-            apart = self.apart[part] * scale[part]
-            value, slope = self.with_slope(apart, xp)
+            apart = [gap[part] * scale[part] for gap, scale in zip(self.apart, scales, strict=True)]
+            value, slope = self.with_slope(sum(apart[1:], apart[0]), xp)
             added += value.sum(0)
-            xp.multiply(slope, apart, out=steep[part])
+            for gap, found in zip(apart, steep, strict=True):
+                xp.multiply(slope, gap, out=found[part])
         if self.n_levels:
-            gaps = self.gaps * like(squared[self.table_owner], self.gaps)
-            table_value, table_slope = self.with_slope(gaps, xp)
+            gaps = [
+                gap * like(squared[own[self.table_owner]], gap) for gap, own in zip(self.gaps, self.blocks, strict=True)
+            ]
+            table_value, table_slope = self.with_slope(sum(gaps[1:], gaps[0]), xp)
             table = like(np.zeros((self.n_levels,) * 2), together)
             table.reshape(-1)[self.entries] = table_value
             added += self.pairs.of(self.hot @ table @ self.hot.T)
@@ -330,11 +353,14 @@ class PartlyAdditiveGram:
         gram += each * added
 
         def pull_back(derivative: Array) -> list[Array]:
-            by_scale = like(np.zeros(m), together)
-            by_scale[self.direct] = steep @ derivative
+            by_scale = like(np.zeros(self.together.b), together)
+            for found, own in zip(steep, self.blocks, strict=True):
+                by_scale[own[self.direct]] += found @ derivative
             if self.n_levels:
                 by_table = self.hot.T @ self.pairs.times(derivative, self.hot) / self.pairs.repeats
-                by_scale += (by_table.reshape(-1)[self.entries] * table_slope * gaps) @ self.table_members
+                by_slope = by_table.reshape(-1)[self.entries] * table_slope
+                for gap, own_members in zip(gaps, self.table_members, strict=True):
+                    by_scale += (by_slope * gap) @ own_members
             by_scale *= -2 * each
             by_share = amplitude * share * (1 - share) * (derivative @ (added / m - together))
             by_together = amplitude * (1 - share) * pull_back_together(derivative)

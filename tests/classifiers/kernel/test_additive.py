@@ -90,7 +90,7 @@ def test_a_rival_to_which_most_is_chance_does_not_predict():
     classifier = KernelPLS()
     classifier.bind(CUBE)
     classifier.theta.copy_(torch.tensor([-3.0, -3.0, -3.0, 0.0, -12.0]))  # explains noise by short length scales
-    for _ in range(3):
+    for _ in range(10):
         learned = classifier.learn(batch)
     rival = classifier.additive_model.learn(batch)
     assert (learned["loss"] - rival["loss"]) * len(batch) > math.log(len(batch))
