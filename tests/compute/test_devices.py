@@ -245,8 +245,8 @@ def test_the_arithmetic_of_accelerators_gives_the_same_values_and_gradients(monk
 @pytest.mark.parametrize("name", TOY_SPACES)
 def test_coordinates_move_with_their_buffers(name):
     space = TOY_SPACES[name]
+    place = Coordinates(space)
     with FakeTensorMode() as mode:
-        place = Coordinates(space)
         for key, buffer in list(place._buffers.items()):
             place._buffers[key] = mode.from_tensor(buffer).to("cuda") if buffer is not None else None
         assert place(torch.empty(5, len(space), dtype=torch.float64, device="cuda")).device.type == "cuda"

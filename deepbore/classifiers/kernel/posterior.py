@@ -82,6 +82,7 @@ class KernelPosterior(GaussianPosterior):
             return None
         assert isinstance(self._lowered_by, float)
         _, by_x = kernel_moments(native(self.x), self._lowered_by, self.model, formula, slopes=True)
+        assert by_x is not None
         return torch.from_numpy(by_x @ native(self.into).T)
 
     @property
@@ -182,7 +183,7 @@ class OfKernelMoments(torch.autograd.Function):
 
 def kernel_moments(
     x: np.ndarray, lowered_by: np.ndarray | float, model: KernelModel, formula: MomentFormula, slopes: bool
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray | None]:
     """A formula of the moments at points on the CPU (n), and its gradient (n x c), None unless `slopes`.
 
     Args:
