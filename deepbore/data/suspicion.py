@@ -106,24 +106,31 @@ def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """
     if table.by_preference:
         return
-    told = table.has_value & (table.tasks == 0)
-    rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
-    for compared, values in product(rungs, table.values.T):
-        rows = _considered(table, compared, values)
+    budgets = [None] if table.budget is None else table.budget.rungs
+    for budget, column in product(budgets, range(table.k)):
+        rows = _considered(table, budget, column)
         if len(rows) > FEWEST:
-            yield rows.cpu().numpy(), values[rows].cpu().numpy()
+            yield rows.cpu().numpy(), table.values[rows, column].cpu().numpy()
 
 
-def _considered(table: "Table", compared: Tensor, values: Tensor) -> Tensor:
-    """Of the compared rows (n booleans) all of few; of many the first ones, the best and the newest: their numbers."""
-    most = 2 * CONSIDERED
-    if len(values) <= most:
-        return compared.nonzero().squeeze(-1)
-    first = compared[:most].nonzero().squeeze(-1)[:FIRST]
-    newest = len(values) - most + compared[-most:].nonzero().squeeze(-1)[-CONSIDERED:]
-    has_others = table.budget is not None or table.statistics.task_names or table.statistics.n_withdrawn
-    of_these = values.masked_fill(~compared, math.inf) if has_others else values  # NaN where nothing was told
-    rows: Tensor = torch.cat([first, table.least(of_these, CONSIDERED), newest]).unique()
+def _considered(table: "Table", budget: float | None, column: int) -> Tensor:
+    """Of the rows that are compared all of few; of many the first ones, the best and the newest: their numbers."""
+    n, most = len(table), 2 * CONSIDERED
+
+    def compared(part: slice) -> Tensor:
+        """Which rows of a part of the table are."""
+        told = table.own_with_value(part)
+        return told if budget is None else told & (table.budgets[part] == budget)
+
+    if n <= most:
+        return compared(slice(None)).nonzero().squeeze(-1)
+    first = compared(slice(most)).nonzero().squeeze(-1)[:FIRST]
+    newest = n - most + compared(slice(n - most, n)).nonzero().squeeze(-1)[-CONSIDERED:]
+    if budget is not None or table.statistics.task_names or table.statistics.n_withdrawn:
+        best = table.least(table.values[:, column].masked_fill(~compared(slice(None)), math.inf), CONSIDERED)
+    else:
+        best = table.least_values(column, CONSIDERED)  # NaN where nothing was told
+    rows: Tensor = torch.cat([first, best, newest]).unique()
     return rows
 
 
