@@ -45,7 +45,7 @@ FIRST, ORDINARY = 10, 4  # the first values, and how many of them have not diver
 GAP = 2.8  # the ratio of distances from the best value between those that have, and those that have not
 FAR = 2.0  # the distance from the best value that is far off, over that of the worst ordinary one
 SURPRISE, LEAST_LOG = 6.0, 0.1  # standard deviations of the logarithm of a distance; the least one
-SHORTEST = 1e-3  # distance from the best value, over that of the worst ordinary one: shorter ones are alike
+SHORTEST = 0.03  # distance from the best value, over that of the worst ordinary one: shorter ones are alike
 CHANCES = np.array([0.01, 0.1, 0.5, 2.0, 10.0])  # of the variance: what is by chance in whether a value is far off
 
 
