@@ -749,10 +749,16 @@ def _completes(params: Mapping[str, Any], queued: Mapping[str, Any]) -> bool:
 
 
 def _without_defaults(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The declaration of a space without the values that a new run has tried first."""
+    """The declaration of a space without the values that a new run has tried first, and without the places of files.
+
+    Of a library, whose checksum says whether it is the same, files may have been moved.
+    """
 
     def rest(each: Any) -> Any:
-        return {name: one for name, one in each.items() if name != "default"} if isinstance(each, Mapping) else each
+        if not isinstance(each, Mapping):
+            return each
+        left_out = {"default", "features", "names"} if each.get("type") == "library" else {"default"}
+        return {name: one for name, one in each.items() if name not in left_out}
 
     return {name: rest(each) for name, each in declared.items()}
 
