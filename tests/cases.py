@@ -102,6 +102,9 @@ PARAMETERS = {
     "Library": space.Library(np.eye(40, 64, dtype=bool), names=[f"level {k}" for k in range(40)]),
     "Library, without names": space.Library(np.packbits(np.eye(50, 64, dtype=bool), axis=1)),
     "Categorical, mixed": space.Categorical([True, "auto", 3]),
+    "Categorical, described": space.Categorical(
+        ["a", "b", "c", "d", "e"], features=[[0.0, 1.0], [0.1, 1.0], [5.0, 2.0], [5.0, 2.5], [9.0, 9.0]]
+    ),
 }
 PROBLEMS = {
     "Branin": problems.Branin,

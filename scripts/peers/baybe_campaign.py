@@ -1,4 +1,4 @@
-"""A run of BayBE on a table of reactions, in its own environment: JSON from standard input, yields to standard output."""
+"""A run of BayBE on a table of reactions: JSON from standard input, yields to standard output."""
 
 import json
 import sys

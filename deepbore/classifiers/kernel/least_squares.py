@@ -40,7 +40,7 @@ from deepbore.classifiers.kernel.posterior import (
     noiseless_scenarios,
 )
 from deepbore.classifiers.link import Link
-from deepbore.compute.arrays import as_tensor, native
+from deepbore.classifiers.posterior import MomentFormula
 from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -49,7 +49,9 @@ from deepbore.validation import above, one_of, whole
 
 MOSTLY_NOISE = 0.5  # lambda as a share of the labels' variance beyond which the best label counts as luck
 ROWS = 200  # the default maximum of rows: the cost is cubic in their number
+MANY = 5  # times `rows` are learned at most, where as many trials are evaluated at the same time
 FULL_BUDGET = 100  # rows up to which all iterations are made: beyond, each costs more and changes less
+TOLERANCE = 1e-4  # relative gain of the evidence at which its ascent ends: it goes on with the next trial
 NOISE_START = -2.5  # log lambda of a second start, where most of the labels' variance is noise
 NOISE_COUNTS = 0.01  # lambda as a share of the labels' variance from which noise is averaged over
 # bounds of the logarithms
@@ -170,7 +172,9 @@ class BaseKernelPLS(Classifier):
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         """Fits the batch, as `fit` does, without a trainer."""
         # only rows with a weight: the marginal likelihood counts the others fully and would underestimate the noise
-        return self.learn_all(batch.coreset(self.rows, self.generator))
+        pending = 0 if batch.pending is None else int(batch.pending.sum())
+        rows = max(self.rows, min(pending, MANY * self.rows))  # a proposal for many workers may cost more
+        return self.learn_all(batch.coreset(rows, self.generator))
 
     @torch.no_grad()
     def learn_all(self, batch: LabelledBatch) -> dict[str, Any]:
@@ -190,7 +194,8 @@ class BaseKernelPLS(Classifier):
     def _maximise(self, evidence: Evidence, start: np.ndarray) -> OptimizeResult:
         """A local maximum of the evidence, found by L-BFGS from a start."""
         steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
-        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
+        options = {"maxiter": steps, "ftol": TOLERANCE}
+        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": options}
         return minimize(self.negative_evidence(evidence), start, **how)
 
     def _update_noiseless(self) -> None:
@@ -241,12 +246,9 @@ class BaseKernelPLS(Classifier):
     def _remember(self, x: Tensor, data: Tensor, evidence: Evidence | None = None) -> None:
         """Keeps the rows x (n x c), labels and weights (n x 2), and the matrices that predictions need."""
         self._keep(_x=x, _data=data)
-        found = native(x.new_zeros(0, 0))
-        if len(x):
-            found = (evidence or self._evidence()).root(self.theta.cpu().numpy())
-        if found is None:
+        root = (evidence or self._evidence()).root(self.theta.cpu().numpy()) if len(x) else x.new_zeros(0, 0)
+        if root is None:
             raise LinAlgError("the Gram matrix is not positive definite")
-        root = as_tensor(found).contiguous()  # root^T root = (K_t + lambda I)^-1
         information = -root.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
         self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
 
@@ -260,7 +262,10 @@ class BaseKernelPLS(Classifier):
 
     def posterior(self, points: Tensor) -> KernelPosterior:
         self.check_points(points)
-        return KernelPosterior(self._model, self.coordinates(points))
+        return KernelPosterior(self._model, self.coordinates(points), self.coordinates.into)
+
+    def gradient(self, points: Tensor, formula: MomentFormula) -> Tensor | None:
+        return self.posterior(points).gradient(formula)
 
     @property
     def _model(self) -> KernelModel:
@@ -385,7 +390,8 @@ class KernelPLS(BaseKernelPLS):
         kernel: "matern" (5/2), "rbf" or "rational_quadratic".
         length_scale: fixed for all parameters, with amplitude 1, in units of the range of a parameter; None to learn.
         regularisation: lambda > 0, fixed; None to learn it.
-        rows: the maximum number of observations to learn from.
+        rows: the maximum number of observations to learn from; as many as trials are pending, if that is more, and at
+            most five times `rows`.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors.
         noisy: whether values are known to be noisy.

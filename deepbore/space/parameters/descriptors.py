@@ -147,7 +147,7 @@ class LevelFeatures(Descriptors):
         if self.levels > MOST:
             return None
         apart = torch.cdist(self._table, self._table).fill_diagonal_(math.inf)
-        return apart.argsort(-1, stable=True)[:, : math.ceil(math.sqrt(self.levels - 1))]
+        return apart.argsort(dim=-1, stable=True)[:, : math.ceil(math.sqrt(self.levels - 1))]
 
     @cached_property
     def _table(self) -> Tensor:
@@ -253,6 +253,8 @@ def descriptors_of(given: Any, names: Sequence[Any]) -> Descriptors:
             or stand there twice.
     """
     if isinstance(given, Descriptors):
+        if given.levels != len(names):
+            raise SpaceError(f"features must have a row for each of {len(names)} choices, but have {given.levels}.")
         return given
     if isinstance(given, (str, Path)):
         given = _read(Path(given))
@@ -345,4 +347,4 @@ def _what_is_wrong(rows: Any, columns: list[str] | None, names: list[str]) -> st
 
 
 def _cell(columns: list[str] | None, names: list[str], row: int, column: int) -> str:
-    return f"{str(columns[column]) if columns else column!r} of {names[row]!r}"
+    return f"column {columns[column]!r} of {names[row]!r}" if columns else f"column {column} of {names[row]!r}"

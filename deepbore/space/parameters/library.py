@@ -1,7 +1,7 @@
 """`Library`: one of many described levels, such as a molecule, whose features are never in memory as a whole."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +41,7 @@ class Library(Parameter):
             counts; or a list. The objective gets a name. Without names it gets the number of the level, from 0.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
         default: the level that is tried first; see `SearchSpace.default`.
-        size: K; `checksum`: of features and names. Journals have both; leave them out.
+        size: K, in a journal, which has neither features nor names but their checksum; leave it out.
 
     Raises:
         SpaceError: for files that can't be read, other shapes, or names that stand there twice.
@@ -57,33 +57,36 @@ class Library(Parameter):
     when: When | None = None
     default: Any = field(default=UNSET, kw_only=True)
     size: int | None = field(default=None, kw_only=True)
-    checksum: str | None = field(default=None, kw_only=True)
 
     kind = "library"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.size is None:  # not from a journal: what is wrong is refused where it is declared
+        if not self._is_from_journal:  # what is wrong is refused where it is declared
             assert self._names.index is not None
             object.__setattr__(self, "size", self._names.size)
-            object.__setattr__(self, "checksum", self.descriptors.checksum)
-        if self.levels < 2:
-            raise SpaceError(f"a library needs at least two levels, but has {self.levels}.")
+            assert self.descriptors.width
+        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 2:
+            raise SpaceError(f"a library needs at least two levels, but has {self.size}.")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Library):
             return NotImplemented
-        return (self.size, self.checksum, self.when) == (other.size, other.checksum, other.when)
+        return self.descriptors == other.descriptors and (self.size, self.when) == (other.size, other.when)
 
     def __hash__(self) -> int:
-        return hash((self.size, self.checksum))
+        return hash(self.descriptors)
 
     def _declared(self, name: str) -> Any:
         if name == "features" and isinstance(self.features, np.ndarray):
             return self.descriptors
         if name == "names" and not isinstance(self.names, (str, Path, type(None))):
             return [*self.names[:3], ...]
-        return {"size": None, "checksum": None}.get(name, getattr(self, name))
+        return None if name == "size" else getattr(self, name)
+
+    @property
+    def _is_from_journal(self) -> bool:
+        return isinstance(self.features, Mapping)
 
     @property
     def levels(self) -> int:
@@ -104,16 +107,10 @@ class Library(Parameter):
         return self.descriptors.are_known
 
     @cached_property
-    def descriptors(self) -> "Descriptors":
-        if self.features is None and self.checksum is not None:
-            return UnknownFeatures(self.levels, self.checksum)
-        found = LibraryFeatures(self.features, self._names)
-        if self.checksum not in (None, found.checksum):
-            raise SpaceError(
-                f"a library must stay the same during a run, but features or names of {self.features!r:.100} have "
-                "changed since it was begun. Give those of then, or begin another run and `add` what is known."
-            )
-        return found
+    def descriptors(self) -> Descriptors:
+        if self._is_from_journal:
+            return UnknownFeatures(self.levels, str(self.features["checksum"]))
+        return LibraryFeatures(self.features, self._names)
 
     @cached_property
     def _names(self) -> "Names":
@@ -136,15 +133,9 @@ class Library(Parameter):
         return []
 
     def settings(self) -> dict[str, Any]:
-        """Files by their paths and names that are a list; of other features the checksum alone."""
-        is_file = isinstance(self.features, (str, Path))
-        names = self.names if self.names is None or isinstance(self.names, (str, Path)) else list(self.names)
-        return {
-            "features": str(self.features) if is_file else None,
-            "names": str(names) if isinstance(names, Path) else names,
-            "size": self.levels,
-            "checksum": self.checksum,
-        }
+        """Of features and names the checksum alone: a journal opens no other file."""
+        has_names = self.names is not None
+        return {"features": {"checksum": self.descriptors.checksum}, "names": has_names or None, "size": self.levels}
 
 
 # --- features --------------------------------------------------------------------------------------------------------
@@ -186,7 +177,7 @@ class LibraryFeatures(Descriptors):
 
     @property
     def width(self) -> int:
-        return self._some.shape[1] * (8 if self._is_packed else 1)
+        return int(self._some.shape[1]) * (8 if self._is_packed else 1)
 
     @property
     def is_tanimoto(self) -> bool:  # type: ignore[override]
@@ -240,7 +231,7 @@ class LibraryFeatures(Descriptors):
     def _sampled(self) -> list[int]:
         most = min(self._size, self.names.size)
         count = min(most, MADE if callable(self.given) else SAMPLE)
-        return np.linspace(0, most - 1, count).round().astype(int).tolist()
+        return [int(level) for level in np.linspace(0, most - 1, count).round()]
 
     @cached_property
     def _some(self) -> np.ndarray:
@@ -352,6 +343,29 @@ class ListedNames(Names):
             raise unknown(name) from None
 
 
+class SeenNames(Names):
+    """Names of a library that a journal does not have: each one counts as the next level when it is first read.
+
+    So a run can be read and shown without its library.
+    """
+
+    def __init__(self, size: int):
+        super().__init__(size)
+        self.levels: dict[str, int] = {}
+
+    def at(self, levels: Sequence[int]) -> list[Any]:
+        names = list(self.levels)
+        return [names[level] if level < len(names) else f"level {level}" for level in levels]
+
+    def read(self, text: str) -> Any:
+        return text
+
+    def _level(self, name: Any) -> int:
+        if not isinstance(name, str) or (name not in self.levels and len(self.levels) == self.size):
+            raise unknown(name)
+        return self.levels.setdefault(name, len(self.levels))
+
+
 class FileNames(Names):
     """Names in a text file, one in each line; in memory are the place and a hash of each, 24 bytes.
 
@@ -435,7 +449,7 @@ def names_of(given: Any, features: Any, size: int | None) -> Names:
     """The names of a library: in a file, in a list, or the numbers of its features.
 
     Args:
-        given: a file, a list, or None.
+        given: a file, a list, None, or of a journal True.
         features: the features.
         size: K; None if it is not known yet.
 
@@ -444,10 +458,12 @@ def names_of(given: Any, features: Any, size: int | None) -> Names:
     """
     if isinstance(given, (str, Path)):
         return FileNames(Path(given))
+    if given is True and size is not None:
+        return SeenNames(size)
     if given is not None:
         return ListedNames(given)
-    if size is not None:
-        return Names(size)
+    if isinstance(features, Mapping):
+        return Names(size or 0)
     if callable(features):
         raise SpaceError("a function makes features from names, but a library without names has none. Give names=.")
     return Names(len(mapped(features) if isinstance(features, (str, Path)) else features))
