@@ -80,7 +80,7 @@ class Library(Parameter):
     def _declared(self, name: str) -> Any:
         if name == "features" and isinstance(self.features, np.ndarray):
             return self.descriptors
-        if name == "names" and not isinstance(self.names, (str, Path, type(None))):
+        if name == "names" and not isinstance(self.names, (str, Path, bool, type(None))):
             return [*self.names[:3], ...]
         return None if name == "size" else getattr(self, name)
 
