@@ -32,6 +32,7 @@ HERE = {
     "size_limit.py",
     "cheap_fidelities.py",
     "pruned_training.py",
+    "pipeline.py",
     "accuracy_and_size.py",
     "warm_start.py",
     "earlier_tasks.py",
@@ -190,6 +191,13 @@ def test_bad_networks_are_ended_early(tmp_path):
     assert pruned
     assert spent < full == 27 * 14
     assert number(r"loss: (\S+) with", shown) < 0.4
+
+
+@pytest.mark.slow
+def test_a_pipeline_is_searched(tmp_path):
+    shown = said("pipeline.py", "--trials", 12, cwd=tmp_path)
+    assert shown.startswith("Study(12 trials")
+    assert number(r"unseen rows (\S+)", shown) > 0.9
 
 
 @pytest.mark.slow
