@@ -96,6 +96,9 @@ PARAMETERS = {
     "Ordinal, words": space.Ordinal(["small", "large"]),
     "Categorical": space.Categorical(["a", "b", "c"]),
     "Categorical, mixed": space.Categorical([True, "auto", 3]),
+    "Categorical, described": space.Categorical(
+        ["a", "b", "c", "d", "e"], features=[[0.0, 1.0], [0.1, 1.0], [5.0, 2.0], [5.0, 2.5], [9.0, 9.0]]
+    ),
 }
 PROBLEMS = {
     "Branin": problems.Branin,

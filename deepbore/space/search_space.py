@@ -361,12 +361,13 @@ class SearchSpace:
         return self.with_fixed(self.structure.without_unused({**self.fixed, **values}))
 
     def check_known(self) -> None:
-        """Raises SpaceError for choices of which a journal has kept the names alone."""
+        """Raises SpaceError for choices of which a journal has kept the names alone, or of features the checksum."""
         for name, parameter in self.parameters.items():
             if not getattr(parameter, "are_known", True):
                 raise SpaceError(
-                    f"the choices of {name!r} are objects of which a journal keeps the names alone: the run can be "
-                    "read, but not resumed. Give the space again: Study.load(journal, space=SearchSpace({...}))."
+                    f"the choices of {name!r} are objects, of which a journal keeps the names alone, or have features, "
+                    "of which it keeps a checksum: the run can be read, but not resumed. Give the space again: "
+                    "Study.load(journal, space=SearchSpace({...}))."
                 )
 
     def decode_columns(self, points: Tensor) -> dict[str, list[Any]]:

@@ -54,8 +54,10 @@ def rbf_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple
 
 def matern52_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple[Array, Array]:
     """(1 + r + r^2 / 3) exp(-r) with r^2 = 5 s, and -5/6 (1 + r) exp(-r)."""
-    r = xp.sqrt(5 * squared)
-    decay = xp.exp(-r)
+    r = 5 * squared
+    xp.sqrt(r, out=r)
+    decay = -r
+    xp.exp(decay, out=decay)
     r += 1
     value = (5 / 3) * squared
     value += r
@@ -379,18 +381,19 @@ def prior_of(
     regularisation: tuple[float, float] = LAMBDA,
     amplitude: tuple[float, float] = AMPLITUDE,
 ) -> np.ndarray:
-    """Mean and standard deviation of the logarithms of d length scales, the amplitude and lambda ((d + 2) x 2).
+    """Mean and standard deviation of the logarithms of b length scales, the amplitude and lambda ((b + 2) x 2).
 
     Args:
-        space: of d parameters.
+        space: whose coordinates are b blocks, one for each parameter, and one more for each with descriptors.
         length_scale: mean and standard deviation, for real parameters.
         regularisation: mean and standard deviation, for spaces with real parameters.
         amplitude: mean and standard deviation.
     """
-    d = len(space)
-    scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
+    parameters = list(space.parameters.values())
+    blocks = [parameters[block.parameter] for block in features.Coordinates(space).blocks]
+    scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in blocks]
     prior = np.array([*scales, amplitude, regularisation if space.continuous_columns else LEVEL_LAMBDA])
-    prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
+    prior[: len(blocks), 0] += 0.5 * math.log(len(blocks))  # distances grow with the square root of their number
     return prior
 
 
