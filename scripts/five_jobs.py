@@ -28,18 +28,19 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 MINUTES = 600  # seconds after which a command has failed
 ALONE = "import deepbore, pathlib, sys; assert pathlib.Path(deepbore.__file__).is_relative_to(sys.prefix)"
+CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 Shell = Callable[..., str]
 
 
 def environment(folder: Path) -> Path:
     """The programs of a fresh environment with the wheel."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "wheel", ROOT, "--no-deps", "--wheel-dir", folder], check=True)
+    subprocess.run([*pip, "wheel", ROOT, "--no-deps", "--wheel-dir", folder], check=True, env=CLEAN)
     venv.create(folder / "env", with_pip=False)
     programs = folder / "env" / "bin"
     (wheel,) = folder.glob("deepbore-*.whl")
     into = ["--python", programs / "python", "install", "--no-deps", "--no-index", wheel]
-    subprocess.run([*pip, *into], check=True)
+    subprocess.run([*pip, *into], check=True, env=CLEAN)
     (packages,) = (folder / "env").glob("lib/python*/site-packages")
     (packages / "lent.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return programs
@@ -87,8 +88,7 @@ JOBS = (lightning_module, lightning_cli, pipeline, yaml_run, from_optuna)
 
 def shell(programs: Path) -> Shell:
     """Function that runs a command line in the environment, and gives what it prints."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    env = kept | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    env = CLEAN | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
     def run(line: str, killed_after: Path | None = None) -> str:
         begun = {"env": env, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
