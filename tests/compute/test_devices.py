@@ -24,7 +24,7 @@ from deepbore import (
 )
 from deepbore.acquisition import LogExpectedImprovement, UpperConfidenceBound, default_acquisition
 from deepbore.candidates import Search
-from deepbore.candidates.batches import log_penalty
+from deepbore.candidates.batches import in_radii, log_penalty
 from deepbore.candidates.local import adam_ascent
 from deepbore.candidates.papers.svgd import LBFGS, Adadelta, stein_direction, tail_weights
 from deepbore.classifiers.feasibility import Feasibility
@@ -159,8 +159,8 @@ def test_the_arithmetic_of_batches_stays_on_one_device():
         made = [
             stein_direction(x, there(6, 2), there(6, 6)),
             tail_weights(there(6), 0.5),
-            log_penalty(x, there(1, 2), there(1)),
-            log_penalty(x, there(4, 2), there(4)),
+            log_penalty(in_radii(x, there(1, 2), there(1))),
+            log_penalty(in_radii(x, there(4, 2), there(4))),
             squared_distances(x, there(3, 2)),
         ]
         for stepper in (Adadelta(0.1), LBFGS(0.1)):

@@ -46,6 +46,7 @@ from deepbore.validation import above, one_of, whole
 
 MOSTLY_NOISE = 0.5  # lambda as a share of the labels' variance beyond which the best label counts as luck
 ROWS = 200  # the default maximum of rows: the cost is cubic in their number
+MANY = 5  # times `rows` are learned at most, where as many trials are evaluated at the same time
 FULL_BUDGET = 100  # rows up to which all iterations are made: beyond, each costs more and changes less
 NOISE_START = -2.5  # log lambda of a second start, where most of the labels' variance is noise
 NOISE_COUNTS = 0.01  # lambda as a share of the labels' variance from which noise is averaged over
@@ -167,7 +168,9 @@ class BaseKernelPLS(Classifier):
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         """Fits the batch, as `fit` does, without a trainer."""
         # only rows with a weight: the marginal likelihood counts the others fully and would underestimate the noise
-        return self.learn_all(batch.coreset(self.rows, self.generator))
+        pending = 0 if batch.pending is None else int(batch.pending.sum())
+        rows = max(self.rows, min(pending, MANY * self.rows))  # a proposal for many workers may cost more
+        return self.learn_all(batch.coreset(rows, self.generator))
 
     @torch.no_grad()
     def learn_all(self, batch: LabelledBatch) -> dict[str, Any]:
@@ -382,7 +385,8 @@ class KernelPLS(BaseKernelPLS):
         kernel: "matern" (5/2), "rbf" or "rational_quadratic".
         length_scale: fixed for all parameters, with amplitude 1, in units of the range of a parameter; None to learn.
         regularisation: lambda > 0, fixed; None to learn it.
-        rows: the maximum number of observations to learn from.
+        rows: the maximum number of observations to learn from; as many as trials are pending, if that is more, and at
+            most five times `rows`.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors.
         noisy: whether values are known to be noisy.
