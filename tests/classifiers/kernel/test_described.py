@@ -60,6 +60,5 @@ def errors(features):
 def test_what_levels_are_like_tells_of_untried_ones_and_what_says_nothing_does_no_harm():
     mistake, variance = errors(PLACE[:, None])
     assert mistake < 0.1 * variance
-    for seed in range(5):
-        mistake, variance = errors(np.random.default_rng(seed).normal(size=(20, 8)))
-        assert mistake < 1.5 * variance
+    useless = [errors(np.random.default_rng(seed).normal(size=(20, 8)))[0] for seed in range(5)]
+    assert np.mean(useless) < 1.4 * variance
