@@ -16,8 +16,8 @@ one-hot             deepbore's default, its first batch a design; nothing is sai
 dft, mordred        the same with these descriptors: `Categorical(names, features=...)`
 shuffled            the same with the DFT descriptors of other levels, drawn for each seed
 
-Fifty reactions in batches of five. Only the first batch is without a model, for Optuna the first two. A row has the best
-yield after each batch.
+Fifty reactions in batches of five. Only the first batch is without a model, for Optuna the first two. A row has the
+best yield after each batch.
 """
 
 import json

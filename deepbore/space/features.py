@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from deepbore.space.parameters import Parameter, Reading
+from deepbore.space.parameters.base import along
 from deepbore.space.parameters.descriptors import Descriptors
 
 
@@ -173,10 +174,15 @@ class Coordinates(InputTransform):
 
     Attributes:
         owner: column of the parameter that each of the c coordinates belongs to.
+        into: the matrix from points to coordinates (d x c), if they are linear in the points; else None.
     """
+
+    into: Tensor | None
 
     def __init__(self, space: HasParameters):
         super().__init__(space, [parameter.coordinates() for parameter in space.parameters.values()])
+        is_linear = not (self._conditional or self._described) and all(read is along for read, _ in self._functions)
+        self.register_buffer("into", (1 / self.at).diag() if is_linear else None, persistent=False)
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:

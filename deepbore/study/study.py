@@ -918,9 +918,9 @@ class Study:
         """The trials of this run whose values the other trials contradict, in the order of asking.
 
         A value is suspicious if it is much better than all others predict, until a trial beside it comes close; or if
-        it is far worse than all ordinary ones, although most trials near it are good. These trials count as failed in
-        all that the study learns and decides: no single wrong value misleads it. `best_trial` and `pareto_front` go by
-        the values as they were told. A warning names those that are too good (`SuspiciousValue`).
+        it is far worse than all ordinary ones, although the others predict an ordinary value at its place. These trials
+        count as failed in all that the study learns and decides: no single wrong value misleads it. `best_trial` and
+        `pareto_front` go by the values as they were told. A warning names those that are too good (`SuspiciousValue`).
         """
         return self.observations.trials(self.observations.suspicion.rows)
 

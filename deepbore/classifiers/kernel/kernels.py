@@ -54,8 +54,10 @@ def rbf_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple
 
 def matern52_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple[Array, Array]:
     """(1 + r + r^2 / 3) exp(-r) with r^2 = 5 s, and -5/6 (1 + r) exp(-r)."""
-    r = xp.sqrt(5 * squared)
-    decay = xp.exp(-r)
+    r = 5 * squared
+    xp.sqrt(r, out=r)
+    decay = -r
+    xp.exp(decay, out=decay)
     r += 1
     value = (5 / 3) * squared
     value += r

@@ -37,7 +37,7 @@ from deepbore.classifiers.kernel.posterior import (
     noiseless_scenarios,
 )
 from deepbore.classifiers.link import Link
-from deepbore.compute.arrays import as_tensor, native
+from deepbore.classifiers.posterior import MomentFormula
 from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -48,6 +48,7 @@ MOSTLY_NOISE = 0.5  # lambda as a share of the labels' variance beyond which the
 ROWS = 200  # the default maximum of rows: the cost is cubic in their number
 MANY = 5  # times `rows` are learned at most, where as many trials are evaluated at the same time
 FULL_BUDGET = 100  # rows up to which all iterations are made: beyond, each costs more and changes less
+TOLERANCE = 1e-4  # relative gain of the evidence at which its ascent ends: it goes on with the next trial
 NOISE_START = -2.5  # log lambda of a second start, where most of the labels' variance is noise
 NOISE_COUNTS = 0.01  # lambda as a share of the labels' variance from which noise is averaged over
 # bounds of the logarithms
@@ -190,7 +191,8 @@ class BaseKernelPLS(Classifier):
     def _maximise(self, evidence: Evidence, start: np.ndarray) -> OptimizeResult:
         """A local maximum of the evidence, found by L-BFGS from a start."""
         steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
-        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
+        options = {"maxiter": steps, "ftol": TOLERANCE}
+        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": options}
         return minimize(self.negative_evidence(evidence), start, **how)
 
     def _update_noiseless(self) -> None:
@@ -241,12 +243,9 @@ class BaseKernelPLS(Classifier):
     def _remember(self, x: Tensor, data: Tensor, evidence: Evidence | None = None) -> None:
         """Keeps the rows x (n x c), labels and weights (n x 2), and the matrices that predictions need."""
         self._keep(_x=x, _data=data)
-        found = native(x.new_zeros(0, 0))
-        if len(x):
-            found = (evidence or self._evidence()).root(self.theta.cpu().numpy())
-        if found is None:
+        root = (evidence or self._evidence()).root(self.theta.cpu().numpy()) if len(x) else x.new_zeros(0, 0)
+        if root is None:
             raise LinAlgError("the Gram matrix is not positive definite")
-        root = as_tensor(found).contiguous()  # root^T root = (K_t + lambda I)^-1
         information = -root.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
         self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
 
@@ -260,7 +259,10 @@ class BaseKernelPLS(Classifier):
 
     def posterior(self, points: Tensor) -> KernelPosterior:
         self.check_points(points)
-        return KernelPosterior(self._model, self.coordinates(points))
+        return KernelPosterior(self._model, self.coordinates(points), self.coordinates.into)
+
+    def gradient(self, points: Tensor, formula: MomentFormula) -> Tensor | None:
+        return self.posterior(points).gradient(formula)
 
     @property
     def _model(self) -> KernelModel:
