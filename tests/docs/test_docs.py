@@ -148,6 +148,7 @@ def test_pictures_are_small():
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     """Twice, as a script is: with what the first time has left."""
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(DOCS / "reactions", tmp_path / "reactions")  # the files that its reader has downloaded
     for _ in range(2):
         names = dict(GIVEN.get(page, {}))
         for code in blocks(page, "python"):
