@@ -43,11 +43,7 @@ NOISES = np.array([1e-6, 1e-4, 1e-2, 0.1, 0.5])  # of the variance
 # too bad
 FIRST, ORDINARY = 10, 4  # the first values, and how many of them have not diverged
 GAP = 2.8  # the ratio of distances from the best value between those that have, and those that have not
-FAR, BEYOND = 2.0, 10.0  # distance from the best value that is far off, over that of the worst ordinary one; very far
-NEIGHBOURS, NEAR = (
-    5,
-    0.2,
-)  # nearest rows, most of which must be near, and the distance over sqrt(d) up to which they are
+FAR = 2.0  # the distance from the best value that is far off, over that of the worst ordinary one
 SURPRISE, LEAST_LOG = 6.0, 0.1  # standard deviations of the logarithm of a distance; the least one
 SHORTEST = 1e-3  # distance from the best value, over that of the worst ordinary one: shorter ones are alike
 CHANCES = np.array([0.01, 0.1, 0.5, 2.0, 10.0])  # of the variance: what is by chance in whether a value is far off
@@ -277,10 +273,10 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     as far from the best one as the rest; and half of all values, since earlier results may be sorted. A value is far
     off if its distance from the best one is more than twice that of the worst ordinary value. It is suspicious if
 
-    - most of its five nearest neighbours are near; or it is beyond ten times that distance, and six standard deviations
-      above what the ordinary values predict for the logarithm of its distance, as no slope leads up to it;
-    - and the other values, ordinary or far off, predict that a value at its place is ordinary: within a wall they
-      predict the wall, but what happens by chance has no place.
+    - the other values, ordinary or far off, predict that one at its place is ordinary: within a wall they predict the
+      wall, but what happens by chance has no place;
+    - and the logarithm of its distance is six standard deviations above what ordinary values predict for it: no slope
+      leads up to it.
 
     Args:
         x: coordinates over sqrt(d), n x c.
@@ -294,19 +290,17 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     if worst == 0:  # values that tie say nothing of distances
         return none
     is_far = distances > FAR * worst
-    is_very_far = distances > BEYOND * worst
-    asked = np.flatnonzero(is_far)
-    asked = asked[_has_neighbours(x, asked) | is_very_far[asked]]
-    if not len(asked):
+    if not is_far.any():
         return none
     known = _around(x, is_far)
+    asked = np.flatnonzero(is_far)
     asked = asked[_expected(x, is_far, known, asked) < 0.5]
-    unclear = is_very_far[asked] & ~_has_neighbours(x, asked)
+    if not len(asked):
+        return none
     logs = np.log(np.maximum(distances / worst, SHORTEST))
     ordinary = known[~is_far[known]]
     mean, deviation = _Process(x[ordinary], logs[ordinary]).predict(x[asked])
-    surprising = logs[asked] - mean > SURPRISE * np.maximum(deviation, LEAST_LOG)
-    suspicious: np.ndarray = asked[surprising | ~unclear]
+    suspicious: np.ndarray = asked[logs[asked] - mean > SURPRISE * np.maximum(deviation, LEAST_LOG)]
     return suspicious
 
 
@@ -315,15 +309,6 @@ def _worst_ordinary(distances: np.ndarray) -> float:
     first = np.sort(distances[:FIRST])
     ends = np.flatnonzero(first[ORDINARY:] > GAP * first[ORDINARY - 1 : -1])
     return float(max(first[ORDINARY - 1 + ends[0]] if len(ends) else first[-1], np.median(distances)))
-
-
-def _has_neighbours(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Whether most of the nearest neighbours of each of these rows are near."""
-    apart = np.square(x[rows][:, None] - x).sum(-1)
-    apart[np.arange(len(rows)), rows] = math.inf
-    around = _nearest(apart, NEIGHBOURS)
-    near: np.ndarray = 2 * (around & (apart <= NEAR**2)).sum(-1) > around.sum(-1)
-    return near
 
 
 def _around(x: np.ndarray, is_far: np.ndarray) -> np.ndarray:
@@ -340,7 +325,8 @@ def _expected(x: np.ndarray, is_far: np.ndarray, known: np.ndarray, asked: np.nd
     process = _Process(x[known], is_far[known].astype(float), CHANCES)
     expected, _ = process.predict(x)
     expected[known] = process.left_out()
-    return expected[asked]
+    of_asked: np.ndarray = expected[asked]
+    return of_asked
 
 
 def _nearest(apart: np.ndarray, count: int) -> np.ndarray:

@@ -66,6 +66,14 @@ def test_true_values_are_not_suspicious(seed):
         assert not len(far_off_values(x, values))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_slopes_and_valleys_are_not_suspicious(seed):
+    for x in (places(28, seed), np.concatenate([places(12, seed), [0.3, 0.6] + 0.1 * (places(24, seed) - 0.5)])):
+        u, v = 4 * x.T - 2
+        for values in ((x.sum(-1) - 0.9) ** 2, 100 * (u**2 - v) ** 2 + (1 - u) ** 2, np.log(bowl(x) - 0.299)):
+            assert not len(far_off_values(x, values))
+
+
 def test_equal_values_are_not_suspicious():
     x = places(20)
     assert not len(too_good_values(x, np.ones(20)))
@@ -92,7 +100,7 @@ def test_values_that_diverge_by_chance_are_suspicious_however_many_they_are(shar
         suspicious = far_off_values(x, np.where(by_chance, diverged, bowl(x)))
         assert by_chance[suspicious].all()
         found, told = found + len(suspicious), told + by_chance.sum()
-    assert found > 0.6 * told
+    assert found > 0.5 * told
 
 
 def test_a_wall_stays_believed_where_runs_diverge_by_chance_as_well():
