@@ -11,7 +11,7 @@ from deepbore.errors import SettingError
 from deepbore.space import SearchSpace
 from deepbore.validation import whole
 
-SPARE = 64  # points that are ranked beyond those that are asked for
+FEWEST = 1000  # points that are kept, from which a wrapped search may choose a batch; or four times those asked for
 
 
 class LibrarySearch(Candidates):
@@ -51,7 +51,7 @@ class LibrarySearch(Candidates):
         own = search.on_own_stream()
         if not search.space.library_columns:
             return RandomSearch(self.chunk).ranked(search, q)
-        best = self._scanned(own, q + SPARE)
+        best = self._scanned(own, max(FEWEST, 4 * q))
         if len(search.space.free_columns) > 1:
             for _ in range(self.rounds):
                 best = self._changed(own, *best)

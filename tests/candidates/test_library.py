@@ -68,6 +68,24 @@ def test_two_libraries_are_refused():
         deepbore.Study({"acid": LIBRARY, "amine": LIBRARY})
 
 
+def test_a_single_hit_is_believed():
+    study = deepbore.Study({"molecule": LIBRARY}, n_initial=30)
+    for trial in study.ask(60):
+        study.tell(trial, VALUES[trial.params["molecule"]] + 1000 * (trial.id != 20))
+    study.ask()
+    assert not study.observations.suspicion
+
+
+def test_a_batch_may_be_chosen_by_another_search():
+    for search in (deepbore.ThompsonBatch, deepbore.GreedyBatch):
+        study = deepbore.Study({"molecule": LIBRARY}, n_initial=30, candidates=search(deepbore.LibrarySearch()))
+        for trial in study.ask(30):
+            study.tell(trial, VALUES[trial.params["molecule"]])
+        names = [trial.params["molecule"] for trial in study.ask(30)]
+        assert len(set(names)) == 30
+        assert VALUES[names].mean() < VALUES.mean()
+
+
 def test_a_fixed_library_leaves_the_others():
     study = deepbore.Study({"molecule": LIBRARY, "dose": deepbore.Real(0, 1)}, n_initial=5)
     for trial in study.ask(12):

@@ -203,7 +203,7 @@ class LibraryFeatures(Descriptors):
             if not bool(rows.isfinite().all()):
                 level = levels.reshape(-1)[~rows.isfinite().all(-1)][0]
                 raise SpaceError(f"features must be finite, but those of {self.names.at([int(level)])[0]!r} are not.")
-        return rows.float().reshape(*levels.shape, -1)
+        return rows.float().reshape(*levels.shape, self.width)
 
     @property
     def _is_packed(self) -> bool:
@@ -222,6 +222,8 @@ class LibraryFeatures(Descriptors):
     def _read(self, levels: list[int]) -> np.ndarray:
         if not callable(self.given):
             return np.asarray(self._array[levels])
+        if not levels and self.names.size:
+            return self._some[:0]
         made = np.asarray(self.given(self.names.at(levels)))
         if len(made) != len(levels):
             raise SpaceError(f"a function of features gives one row for each of {len(levels)} names, not {len(made)}.")

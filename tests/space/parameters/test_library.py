@@ -20,7 +20,7 @@ def files(tmp_path):
 
 
 def rows(library, levels):
-    return library.descriptors.rows(torch.tensor(levels)).numpy()
+    return library.descriptors.rows(torch.tensor(levels, dtype=torch.long)).numpy()
 
 
 def test_packed_bits_of_a_file_are_those_that_were_packed(files):
@@ -57,6 +57,7 @@ def test_a_function_makes_the_features_of_a_few_names_at_a_time():
     library = Library(features, names=NAMES)
     assert rows(library, [2])[0].argmax() == len(NAMES[2]) % 5
     assert max(asked) <= 16
+    assert rows(library, []).shape == (0, 32)
 
 
 def test_names_are_found_and_read(files):
@@ -93,6 +94,7 @@ def test_names_that_stand_there_twice_are_refused(tmp_path):
         (BITS, NAMES[:7], r"7 levels have features of the shape \(50, 40\)"),
         (BITS[0], None, "one row of numbers for each level"),
         (BITS[:1], None, "at least two levels"),
+        (BITS[:0], None, "at least two levels"),
         (lambda names: np.eye(len(names)), None, "without names has none"),
         (np.array([["a"], ["b"]]), None, "are numbers"),
     ],
