@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Self, TypeVar, get_args, get_type_hints
 
 from deepbore.errors import DeepBoreError, SettingError
+from deepbore.names import ARGUMENTS, meant
 
 P = TypeVar("P")
 ROOMS = frozenset(  # of a run's parts
@@ -31,8 +32,13 @@ class Component:
         part = super().__new__(cls)
         try:
             bound = inspect.signature(cls.__init__).bind_partial(part, *args, **kwargs)
-        except TypeError:  # `__init__` raises the clearer error
-            return part
+        except TypeError:
+            known = list(inspect.signature(cls.__init__).parameters)[1:]
+            if unknown := kwargs.keys() - set(known):
+                ours = {name: here for name, here in ARGUMENTS.items() if here.rstrip("=") in known}
+                said = meant(min(unknown), known, ours)
+                raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {said}") from None
+            return part  # `__init__` raises the clearer error
         vars(part)["_arguments"] = dict(list(bound.arguments.items())[1:])
         return part
 

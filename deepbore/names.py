@@ -75,6 +75,13 @@ ARGUMENTS = {  # of functions and classes
     "condition": "when=",
     "conditions": "when=",
     "default_value": "default=",
+    # of pruners
+    "n_warmup_steps": "warmup_steps=",
+    "n_min_trials": "startup_trials=",
+    "min_resource": "low=",
+    "reduction_factor": "factor=",
+    "grace_period": "low=",
+    "wrapped_pruner": "pruner=",
 }
 ATTRIBUTES = {  # of the package, and of what it gives
     # Optuna
@@ -106,6 +113,13 @@ ATTRIBUTES = {  # of the package, and of what it gives
     "GridSampler": 'strategy="grid"',
     "QMCSampler": 'strategy="sobol"',
     "HyperbandPruner": "SuccessiveHalvingPruner, or Budget",
+    "ASHAScheduler": "SuccessiveHalvingPruner, or Budget",
+    "MedianStoppingRule": "MedianPruner",
+    "ThresholdPruner": "a Pruner of your own, one method",
+    "PercentilePruner": "MedianPruner, or a Pruner of your own, one method",
+    "NopPruner": "pruner=None",
+    "visualization": "plots",
+    "Choice": "Categorical([...])",
     # Ax
     "AxClient": "Study(space)",
     "create_experiment": "Study(space)",

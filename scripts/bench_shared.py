@@ -1,4 +1,4 @@
-"""What a shared study costs: memory and start of a worker, statements per trial, and how busy workers are.
+"""Costs of a shared study (memory and start of a worker, statements per trial, how busy workers are) and of a server.
 
     python scripts/bench_shared.py docs/results/shared_costs.json                                 # all of it
     python scripts/bench_shared.py docs/results/shared_costs.json --workers 100 --seconds 30      # the last alone
@@ -31,10 +31,12 @@ from sqlalchemy import event
 
 import deepbore
 from deepbore.integrations.shared import Leader
+from deepbore.study.server import StudyServer
 from deepbore.worker.shared import open_storage, work
 from harness import postgres
 
 SPACE = deepbore.SearchSpace({f"x{k}": deepbore.Real(0, 1) for k in range(6)})
+PARTS = ("worker", "statements", "clients", "busy")
 PROCESSES = 4
 START = """
 import re, sys, time
@@ -87,6 +89,31 @@ def statements(url: str, folder: Path, trials: int = 50) -> dict[str, float]:
     return {who: round(each / trials, 1) for who, each in counts.items()}
 
 
+def clients(count: int = 1000, known: int = 200) -> dict[str, float]:
+    """Processor seconds in which so many clients of a `StudyServer` get a trial each, and of one `ask` for each.
+
+    The second is measured for a tenth of them.
+    """
+    studies = [deepbore.Study(SPACE, seed=0) for _ in range(2)]
+    for study in studies:
+        for trial in study.ask(known):
+            study.tell(trial, value(trial.params))
+        study.tell(trial := study.ask_one(), value(trial.params))  # the first proposal takes longer
+    server = StudyServer(studies[0], window=0.5)
+    threads = [threading.Thread(target=server.ask) for _ in range(count)]
+    began = time.process_time()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    together = time.process_time() - began
+    began = time.process_time()
+    for _ in range(count // 10):
+        studies[1].ask_one()
+    each = 10 * (time.process_time() - began)
+    return {"clients": count, "trials": known, "together": round(together, 2), "one_by_one": round(each, 1)}
+
+
 def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) -> dict[str, float]:
     """The share of time in which so many workers evaluate, and what the leader's process takes."""
 
@@ -114,8 +141,10 @@ def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) ->
     began = time.process_time()
     leader(url, folder, "busy", poll=0.5).run(n_workers * rounds, progress=False)
     taken = time.process_time() - began
+    theirs = 0.0
     for child in children:
-        os.waitpid(child, 0)
+        usage = os.wait4(child, 0)[2]
+        theirs += usage.ru_utime + usage.ru_stime
     spans = [tuple(map(float, line.split())) for line in (folder / "spans").read_text().splitlines()]
     first, last = min(begin for begin, _ in spans), max(begin for begin, _ in spans)
     evaluated = sum(min(end, last) - begin for begin, end in spans)
@@ -125,6 +154,8 @@ def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) ->
         "trials": len(spans),
         "busy": round(evaluated / (n_workers * (last - first)), 3),
         "leader_processor_seconds_per_trial": round(taken / len(spans), 3),
+        "workers_processor_seconds_per_trial": round(theirs / len(spans), 3),
+        "load": round(os.getloadavg()[1], 1),
     }
 
 
@@ -144,7 +175,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--rounds", type=int, default=4, help="trials of each worker")
-    parser.add_argument("--only", nargs="+", choices=("worker", "statements", "busy"))
+    parser.add_argument("--only", nargs="+", choices=PARTS)
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
     known = json.loads(given.path.read_text()) if given.path.exists() else {}
@@ -155,9 +186,11 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     logging.getLogger("deepbore").setLevel(logging.ERROR)
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    for name in given.only or ("worker", "statements", "busy"):
+    for name in given.only or PARTS:
         with postgres.server() as url, tempfile.TemporaryDirectory() as folder:
-            if name == "worker":
+            if name == "clients":
+                known[name] = clients()
+            elif name == "worker":
                 known[name] = of_a_worker(url)
             elif name == "statements":
                 known[name] = statements(url, Path(folder))

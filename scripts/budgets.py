@@ -150,23 +150,39 @@ def clock() -> float:
     return sum(os.times()[:4])
 
 
-def show(path: Path) -> None:
-    """Medians over the seeds, as a table in Markdown; what was never reached is infinite."""
+NAMES = {  # of the methods, as docs/outcomes.md has them
+    "deepbore": "deepbore with `Budget`",
+    "deepbore-halving": "deepbore with `SuccessiveHalvingPruner`",
+    "deepbore-median": "deepbore with `MedianPruner`",
+    "deepbore-in-full": "deepbore, full trainings",
+    "random-asha": "random ASHA: deepbore's promotions, a Sobol sequence",
+    "optuna-random-halving": "random search with Optuna's SuccessiveHalvingPruner",
+    "smac-multi-fidelity": "SMAC3, multi-fidelity (Hyperband)",
+    "optuna-tpe-rungs": "TPE of the highest rung with enough results, ASHA's promotions (as in BOHB)",
+    "optuna-tpe-hyperband": "Optuna's TPE with HyperbandPruner",
+    "optuna-tpe-halving": "Optuna's TPE with SuccessiveHalvingPruner",
+    "optuna-tpe-median": "Optuna's TPE with MedianPruner",
+    "optuna-tpe-in-full": "Optuna's TPE, full trainings",
+}
+
+
+def tables(path: Path) -> str:
+    """Medians over the seeds, as two tables in Markdown: of the tables of curves, and of live networks."""
     by = defaultdict(list)
     for row in longest(path, "trainings", "problem", "method", "seed"):
         by[row["problem"], row["method"]].append(row)
-    marks = [mark for mark in MARKS if any(str(mark) in row["regret"] for rows in by.values() for row in rows)]
-    print(
-        "| problem | method | runs | epochs to the best 1 % | best 5 % | "
-        + "".join(f"after {mark} | " for mark in marks)
-        + "seconds |"
-    )
-    print("|---" * (6 + len(marks)) + "|")
-    for (problem, method), rows in sorted(by.items()):
-        until = [median(row.get("until", {}).get(goal) for row in rows) for goal in GOALS]
-        regret = [median(row["regret"].get(str(mark)) for row in rows) for mark in marks]
-        cells = [problem, method, str(len(rows))] + [f"{each:.0f}" for each in until] + [f"{r:.3f}" for r in regret]
-        print("| " + " | ".join(cells) + f" | {median(row['seconds'] for row in rows):.0f} |")
+    curves = [name for name in PROBLEMS if name != "live" and any(problem == name for problem, _ in by)]
+    lines = ["| epochs until the best 5 %, 1 % | " + " | ".join(name.replace("_", " ") for name in curves) + " |"]
+    lines += ["|---" * (1 + len(curves)) + "|"]
+    for method, name in NAMES.items():
+        cells = [[median(row["until"][goal] for row in by[each, method]) for goal in ("5 %", "1 %")] for each in curves]
+        shown = [", ".join("–" if math.isinf(epochs) else f"{epochs:.0f}" for epochs in pair) for pair in cells]
+        lines.append(f"| {name} | " + " | ".join(shown) + " |")
+    lines += ["", "| loss after 5, 10 full trainings | live digits |", "|---|---|"]
+    for method, name in NAMES.items():
+        losses = [median(row["regret"].get(mark) for row in by["live", method]) for mark in ("5", "10")]
+        lines.append(f"| {name} | " + ", ".join(f"{loss:.3f}".lstrip("0") for loss in losses) + " |")
+    return "\n".join(lines)
 
 
 def median(values: Any) -> float:
@@ -185,7 +201,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
     if given.show:
-        show(given.output)
+        print(tables(given.output))
         return
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)

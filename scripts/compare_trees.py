@@ -30,6 +30,8 @@ BRANCHES = ["branches/12x2-3", "branches/12x2-6", "branches/6x3-0", "branches/6x
 LEARNERS = ["levels/knn-cancer", "training/svm-diabetes"]
 NOISY = ["noisy/branin-normal", "noisy/hartmann3-student", "noisy/hartmann6-loud", "noisy/hartmann6-cauchy"]
 GROUPS = {
+    "functions": "--suite functions --seeds 20 --trials 60",
+    "two tables": "--problems hpolib/slice_localization nasbench201/cifar10 --seeds 20 --trials 60",
     "functions, batches of 8": "--suite functions --seeds 3 --trials 64 --workers 8",
     "branches, batches of 8": f"--problems {' '.join(BRANCHES)} --seeds 2 --trials 64 --workers 8",
     "bbob": "--suite bbob --dimensions 5 --instances 1 --seeds 1 --trials 60",

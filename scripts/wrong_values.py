@@ -9,6 +9,8 @@ none                all values are true
 just below          trial 5 has the optimum minus a hundredth of that range
 at 1, at 20         as -10, of trial 1 or trial 20
 diverged .15, .30   this share of the trials has the optimum plus 30 times that range, at random
+three times .30     as that, plus 3 times that range
+failed .15, .30     this share has failed, at random: what cannot be less, since as many evaluations are lost
 
 A row has the regret of the true trials after 40 evaluations, and the trials that were suspicious at the end.
 """
@@ -38,10 +40,16 @@ PROBLEMS: dict[str, Problem] = {
     "cifar10": NASBench201("cifar10"),
 }
 WRONG = {"-10": 5, "-1e6": 5, "just below": 5, "at 1": 1, "at 20": 20}  # the trial
-SHARES = {"diverged .15": 0.15, "diverged .30": 0.3}
+LUCK = {  # the share of trials, and the multiple of the range
+    "diverged .15": (0.15, 30.0),
+    "diverged .30": (0.3, 30.0),
+    "three times .30": (0.3, 3.0),
+    "failed .15": (0.15, np.nan),
+    "failed .30": (0.3, np.nan),
+}
 FLOOR = 1e-6  # of the range: smaller regrets count as equal
 DESIGN, N, SEEDS = 10, 40, range(10)
-WANTED = grid(seed=SEEDS, method=["none", *WRONG, *SHARES], problem=PROBLEMS)
+WANTED = grid(seed=SEEDS, method=["none", *WRONG, *LUCK], problem=PROBLEMS)
 
 
 def run(problem: str, method: str, seed: int) -> Row:
@@ -54,8 +62,9 @@ def run(problem: str, method: str, seed: int) -> Row:
     study, regrets = Study(function.space, seed=seed, directions=function.directions), []
     for n in range(N):
         (trial,) = study.ask()
-        if rng.random() < SHARES.get(method, 0):
-            study.tell(trial, function.optimum + sign * 30 * extent)
+        share, multiple = LUCK.get(method, (0.0, 0.0))
+        if rng.random() < share:
+            study.tell(trial, function.optimum + sign * multiple * extent)
         elif n == WRONG.get(method):
             study.tell(trial, function.optimum + sign * told.get(method, told["-10"]))
         else:
@@ -74,7 +83,7 @@ def run(problem: str, method: str, seed: int) -> Row:
 def show(kept: list[Row]) -> None:
     """The geometric mean, over seeds, of the regret as a multiple of that without wrong values."""
     share = {(row["problem"], row["method"], row["seed"]): max(row["share"], FLOOR) for row in kept}
-    methods = [method for method in ("none", *WRONG, *SHARES) if any(row["method"] == method for row in kept)]
+    methods = [method for method in ("none", *WRONG, *LUCK) if any(row["method"] == method for row in kept)]
     print("| | " + " | ".join(methods) + " |")
     print("|---|" + "---|" * len(methods))
     for problem in PROBLEMS:

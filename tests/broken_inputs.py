@@ -157,8 +157,8 @@ class Backwards(Grades):
 class Glaring(Line):
     kind = "glaring"
 
-    def features(self):
-        return [replace(reading, read=bright) for reading in super().features()]
+    def readings(self):
+        return [replace(reading, read=bright) for reading in super().readings()]
 
 
 def bright(column, at):
@@ -200,7 +200,7 @@ PARAMETERS = [
     (FliesOff, moves, "moved must stay within"),
     (StaysThere, moves, "a move must go to another level, but 50 of 50 stay"),
     (ReadsNothing, plain_data, r"must give the parameter ReadsNothing.*, but gives Line"),
-    (Glaring, space_of, r"features must be in \[-1, 1\], but are in \[0"),
+    (Glaring, space_of, r"readings must be in \[-1, 1\], but are in \[0"),
 ]
 
 # --- problems --------------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def private_names(tree: ast.AST) -> tuple[set[str], set[str]]:
     """The attributes with one underscore that a file sets or defines, and those that it reads."""
     own, read = set(), set()
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             own.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             own.add(node.id)

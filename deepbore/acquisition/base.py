@@ -7,7 +7,7 @@ from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import UNCERTAIN, Posterior
+from deepbore.classifiers.posterior import UNCERTAIN, MomentFormula, Posterior
 from deepbore.component import Component
 from deepbore.errors import SettingError
 
@@ -37,6 +37,10 @@ class Acquisition(Component, ABC):
             posterior: of the scores at the points.
             best: the incumbent label, which improvement is measured against, or those of a front.
         """
+
+    def formula(self, best: Tensor | float) -> MomentFormula | None:
+        """The values as a formula of the posterior's moments, if they are one and it is known; else None."""
+        return None
 
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         """Log density that batches are sampled from, up to a constant (n): see `Link.log_probability`.

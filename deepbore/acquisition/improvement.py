@@ -47,6 +47,10 @@ class LogExpectedImprovement(Acquisition):
             return each.logsumexp(-1) - math.log(each.shape[-1])
         return posterior.of_moments(improvement_over(best))
 
+    def formula(self, best: Tensor | float) -> MomentFormula | None:
+        is_own = type(self).__call__ is LogExpectedImprovement.__call__  # rather than a subclass's
+        return improvement_over(best) if is_own else None
+
     def log_density(self, posterior: Posterior, best: Tensor | float) -> Tensor:
         return self(posterior, best)
 

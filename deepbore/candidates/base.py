@@ -174,6 +174,12 @@ class Search:
             return self.log_density(points)
         return self.acquisition(self.classifier.posterior(points.to(self.device)), self.incumbent)
 
+    def gradient(self, points: Tensor) -> Tensor:
+        """Points (n x d) -> gradients of `value` (n x d)."""
+        formula = self.acquisition.formula(self.incumbent) if self.feasibility is None else None
+        found = self.classifier.gradient(points, formula) if formula is not None else None
+        return torch_gradient(self.value, points) if found is None else found
+
     def log_density(self, points: Tensor) -> Tensor:
         """Points (n x d) -> the acquisition as a log density (n), with gradients as in `value`.
 
@@ -290,6 +296,14 @@ class WrappedSearch(Candidates):
         required(base=base)
         of_kind(Candidates, base=base)
         self.base = base
+
+
+def torch_gradient(value: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
+    """The gradients of the values (n) of points (n x d) by torch (n x d)."""
+    with torch.enable_grad():
+        at = points.detach().requires_grad_(True)
+        (gradient,) = torch.autograd.grad(value(at).sum(), at)
+    return gradient
 
 
 def sorted_by_value(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

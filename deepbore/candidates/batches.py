@@ -19,13 +19,16 @@ TINY = 1e-12
 class GreedyBatch(WrappedSearch):
     """A batch by local penalisation: each point maximises the acquisition times a penalty near earlier points.
 
-        x_j = argmax a(x) prod_{i < j} (1 - exp(-|x - x_i|^2 / (2 r_i^2))),    r_i = reach * distance of x_i to the data
+        x_j = argmax a(x) min_{i < j} (1 - exp(-|x - x_i|^2 / (2 r_i^2))),    r_i = reach * distance of x_i to the data
 
     where a is the acquisition as a positive density (`Acquisition.log_density`). This is the local penalisation of
     Gonzalez et al. (Batch Bayesian optimization via local penalization, 2016) with another radius, which needs neither
     a Gaussian process nor a Lipschitz constant, so it works with every classifier. The radius is large far from the
     data and small near them. Pending points are penalised too, so q calls for one point are as diverse as one call for
     q points.
+
+    Only the nearest earlier point counts, where theirs is the product over all: in many dimensions all distances are
+    alike, so the product over hundreds of points, far from each of them, outweighs the acquisition.
 
     Distances are those of kernels (`deepbore.space.features.Coordinates`). For a single point without pending ones the
     ranking of the base is unchanged. Several ranks share the search and the densities, and choose the same points.
@@ -62,11 +65,13 @@ class GreedyBatch(WrappedSearch):
         place = Coordinates(search.space).to(pool.device)
         x, known, taken = place(pool), place(known_points(search)), place(pending)
         near, parts = self._radius(taken, known), x.split(PART)  # in parts: pool and taken grow with the batch
-        value = search.log_densities(pool) + torch.cat([log_penalty(part, taken, near).sum(-1) for part in parts])
+        density, nearest = search.log_densities(pool), torch.full_like(x[:, 0], math.inf)
+        if len(taken):
+            nearest = torch.cat([in_radii(part, taken, near).amin(-1) for part in parts])
         radius, rows = torch.cat([self._radius(part, known) for part in parts]), []
         for _ in range(min(q, len(pool))):
-            rows.append(value.argmax(keepdim=True))
-            value = value + log_penalty(x, x[rows[-1]], radius[rows[-1]])[:, 0]
+            rows.append((density + log_penalty(nearest)).argmax(keepdim=True))
+            nearest = torch.minimum(nearest, in_radii(x, x[rows[-1]], radius[rows[-1]])[:, 0])
         return torch.cat(rows)
 
     def _radius(self, x: Tensor, known: Tensor) -> Tensor:
@@ -76,10 +81,15 @@ class GreedyBatch(WrappedSearch):
         return self.reach * squared_distances(x, known).min(-1).values.sqrt()
 
 
-def log_penalty(x: Tensor, centres: Tensor, radius: Tensor) -> Tensor:
-    """log(1 - exp(-|x - c|^2 / (2 r^2))), -inf at the centre itself: x (k x c), p centres and radii -> k x p."""
+def in_radii(x: Tensor, centres: Tensor, radius: Tensor) -> Tensor:
+    """|x - c|^2 / (2 r^2): x (k x c), p centres and radii -> k x p."""
     squared = (x[:, None] - centres).square().sum(-1) if len(centres) == 1 else squared_distances(x, centres)
-    return (-torch.expm1(-squared / (2 * radius.square().clamp(min=TINY)))).log()
+    return squared / (2 * radius.square().clamp(min=TINY))
+
+
+def log_penalty(distance: Tensor) -> Tensor:
+    """log(1 - exp(-u)) of u = `in_radii`: -inf at the centre itself, 0 far away."""
+    return (-torch.expm1(-distance)).log()
 
 
 def pending_points(search: Search) -> Tensor:

@@ -41,12 +41,12 @@ TINY = 1e-12  # epsilon of Adam: a step in a direction without gradient is 0
 
 
 def adam_ascent(
-    value: Callable[[Tensor], Tensor], starts: Tensor, columns: Sequence[int], upper: Tensor, steps: int
+    gradient: Callable[[Tensor], Tensor], starts: Tensor, columns: Sequence[int], upper: Tensor, steps: int
 ) -> Tensor:
     """Points after gradient ascent by Adam on some of their columns, each with its own step sizes (k x d).
 
     Args:
-        value: points (k x d) -> values (k), with gradients.
+        gradient: points (k x d) -> gradients of their values (k x d).
         starts: k x d.
         columns: those that move.
         upper: upper bounds of the columns, d; the lower bounds are 0.
@@ -61,14 +61,13 @@ def adam_ascent(
     first, second = torch.zeros_like(points), torch.zeros_like(points)
     moves = torch.zeros_like(points[0]).index_fill(0, torch.tensor(columns, device=points.device), 1.0)
     for step in range(1, steps + 1):
-        points.requires_grad_(True)
-        (gradient,) = torch.autograd.grad(value(points).sum(), points)
-        first = (1 - NEW) * first + NEW * gradient
-        second = (1 - NEW_SQUARE) * second + NEW_SQUARE * gradient.square()
+        slope = gradient(points)
+        first = (1 - NEW) * first + NEW * slope
+        second = (1 - NEW_SQUARE) * second + NEW_SQUARE * slope.square()
         mean, square = first / (1 - (1 - NEW) ** step), second / (1 - (1 - NEW_SQUARE) ** step)
         move = RATE * (1 - (step - 1) / steps) * moves * (mean / (square.sqrt() + TINY))
-        points = torch.minimum((points.detach() + move).clamp(min=0), upper)
-    return points.detach()
+        points = torch.minimum((points + move).clamp(min=0), upper)
+    return points
 
 
 def lbfgs_ascent(
@@ -186,12 +185,18 @@ class LocalSearch(Candidates):
             """Coordinates in [0, 1] along each axis (n x d) -> points of the space (n x d)."""
             return torch.minimum((centre + (2 * units - 1) * REACH @ axes.mT).clamp(min=0), upper)
 
+        def gradient(units: Tensor) -> Tensor:
+            """Gradients of the values of the points (n x d)."""
+            points = placed(units)
+            inside = (points > 0) & (points < upper)
+            return (inside * own.gradient(points)) @ axes * (2 * REACH)
+
         n, d = own.share(samples), len(upper)
         spread = torch.rand(n, 1, dtype=upper.dtype, generator=own.stream, device=own.device)
         drawn = torch.randn(n, d, dtype=upper.dtype, generator=own.stream, device=own.device)
         units = (0.5 + spread * drawn / 2).clamp(0, 1)
         best = units[own.values(placed(units)).topk(min(n, own.share(self.climbers))).indices]
-        tops = adam_ascent(lambda units: own.value(placed(units)), best, range(d), torch.ones_like(upper), self.steps)
+        tops = adam_ascent(gradient, best, range(d), torch.ones_like(upper), self.steps)
         starts = centre.expand(len(tops) + n, d)
         return own.best_first(own.space.project_to_feasible(starts, placed(torch.cat([tops, units]))))
 
@@ -208,7 +213,7 @@ class LocalSearch(Candidates):
         if self.climbers:
             starts = own.ranks.part(points[: max(self.climbers, q)])
             parts = starts.split(CLIMBING)
-            tops = torch.cat([adam_ascent(own.value, part, columns, upper, self.steps) for part in parts])
+            tops = torch.cat([adam_ascent(own.gradient, part, columns, upper, self.steps) for part in parts])
             points, values = self._joined(own, starts, tops, points, values)
         if self.iterations and self._refines(own):
             starts = own.ranks.part(points[: own.ranks.world])  # one for each rank

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from deepbore.classifiers.link import Link
-from deepbore.classifiers.posterior import Posterior
+from deepbore.classifiers.posterior import MomentFormula, Posterior
 from deepbore.component import Component
 from deepbore.compute.devices import one_thread
 from deepbore.compute.numerics import LinAlgError
@@ -120,6 +120,13 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
         """The posterior distribution of the scores at points (n x d)."""
 
     # --- predicting --------------------------------------------------------------------------------------------------
+
+    def gradient(self, points: Tensor, formula: MomentFormula) -> Tensor | None:
+        """The gradients of a formula of the posterior's moments in the points (n x d).
+
+        None, as in most classifiers, where only torch finds them.
+        """
+        return None
 
     def probability(self, points: Tensor) -> Tensor:
         """Points (n x d) -> expected probability of class 1, or expected label (n); see `Posterior.probability`."""

@@ -137,12 +137,18 @@ ROOMS = {
     "loop.candidates": "candidates",
     "evaluator": "evaluators",
 }
+NO_PROBLEM = (
+    " What is optimised is a function of yours with its space, as in problem: {function: my_module.objective, space: "
+    "{lr: {type: real, low: 0, high: 1}}}, or --problem CLASS."
+)
 _KEY = re.compile(r'Parser key "([\w.]+)"')
 _CLASS = re.compile(r"(?:Expected a dot import path string|Given value): ([\w.]+)\s*$", re.MULTILINE)
 _OPTION = re.compile(r"[Uu]nrecognized arguments: --([\w.]+)")
 _INSIDE = "Problem with given class_path '"
 _NO_SETTING = re.compile(r"Option '([\w.]+)' is not accepted")
 _NO_CLASS = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'|No ([\w.]+) attribute (\w+)")  # of lazy_loader
+_REQUIRED = re.compile(r"the following arguments are required: ([\w, ]+)")
+_MADE = re.compile(r"class_path='(?:[\w.]+\.)?(\w+)'")
 _STRANGER = re.compile(r"Import path ([\w.]+) does not correspond to a subclass of (\w+)")
 _KIND = re.compile(r"Expected a (.+?)\. Got value: (.*)|Subtypes: \[(.+)\][\s\S]*?Given value: (.*)")
 
@@ -155,6 +161,9 @@ def explained(message: str, options: Collection[str]) -> str:
         options: the names of all options.
     """
     key, given, option = _KEY.search(message), _CLASS.search(message), _OPTION.search(message)
+    if key and (lacking := _REQUIRED.search(message)) and (made := _MADE.search(message)):
+        said = f"{key[1]}: {made[1]} needs {lacking[1].replace(', ', ' and ')}."
+        return said + (NO_PROBLEM if made[1] == "FunctionProblem" else "")
     if option:
         return f"there is no option --{option[1]}.{_like(option[1], options, '--')}"
     if key and _INSIDE in message:
@@ -166,10 +175,9 @@ def explained(message: str, options: Collection[str]) -> str:
     room = f"deepbore.{ROOMS[key[1]]}"
     names: list[str] = import_module(room).__all__
     name = given[1].rpartition(".")[2]
-    if name in names:
-        return message
     meant = _like(name, names) or f" Of {room} there are {', '.join(n for n in names if n[0].isupper())}."
-    return f"{key[1]}: there is no class {given[1]}.{meant} A class of your own needs its module: my_module.{name}."
+    said = f"{key[1]}: there is no class {given[1]}.{meant} A class of your own needs its module: my_module.{name}."
+    return message if name in names else said
 
 
 def _explained_inside(key: str, message: str) -> str | None:
@@ -219,7 +227,8 @@ class LoopSettings(Options):
     """How a run goes.
 
     Args:
-        n_trials: evaluations, those of a resumed run included, earlier results not; None to let the trainer decide.
+        n_trials: evaluations in all, those of a resumed run included, earlier results not; None to let the trainer
+            decide.
         strategy: what proposes, in place of model, acquisition and candidates; default: see `deepbore.strategies`. By
             name without any model: random, sobol or grid.
         stop_when: rules that end the run, each as class_path and init_args: deepbore.study.NoImprovement, ...
@@ -304,6 +313,7 @@ class RunCLI(LightningCLI):
         loop: how the run goes, with the options of the study from the other groups of the configuration.
         run: the run directory.
         warm_start: CSV file of earlier results, or None.
+        warm_start_defaults: values of parameters that files of earlier results have no column for, by name.
         earlier_tasks: CSV files of earlier tasks, by the name of the task.
     """
 
@@ -343,6 +353,12 @@ class RunCLI(LightningCLI):
         parser.add_argument("--run", type=str | None, default=None, help="directory that keeps the run")
         parser.add_argument("--warm_start", type=str | None, default=None, help="CSV file of earlier results")
         parser.add_argument(
+            "--warm_start_defaults",
+            type=dict[str, Any] | None,
+            default=None,
+            help="values of parameters that files of earlier results have no column for, by name",
+        )
+        parser.add_argument(
             "--earlier_tasks", type=dict[str, str] | None, default=None, help="CSV files of earlier tasks by their name"
         )
         parser.add_class_arguments(LoopSettings, "loop", skip=ELSEWHERE | OF_THE_COMMAND)
@@ -353,7 +369,8 @@ class RunCLI(LightningCLI):
             default=None,
             help="class of an evaluator, in place of the evaluation settings; its objective is the problem",
         )
-        parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}})
+        own = {"class_path": "deepbore.problems.FunctionProblem"}  # where problem has a function and no class
+        parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}, "problem": own})
 
     def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
         """Parses the command line; imports the benchmarks if that fails, since `--problem Branin` names no module."""
@@ -380,16 +397,18 @@ class RunCLI(LightningCLI):
         super().instantiate_classes()
         made = self.config_init
         self.labels: Labelling | None = self.datamodule.labels
+        names, directions = self.problem.objectives, self.problem.directions
         is_short = made.loop.strategy is not None or made.loop.noisy
         self.loop: LoopSettings = replace(
             made.loop,
-            directions=self.problem.directions,
+            directions=dict(zip(names, directions, strict=True)) if names else directions,
             classifier=None if is_short and _is_default(self.model) else self.model,
             labels=self.labels,
             stop_when=made.loop.stop_when or [],
             progress=self.shows_progress,
         )
         self.warm_start: str | None = made.warm_start
+        self.warm_start_defaults: dict[str, Any] = made.warm_start_defaults or {}
         self.earlier_tasks: dict[str, str] = made.earlier_tasks or {}
         self._evaluation: Evaluation = made.evaluation
         if self.loop.workers != 1:

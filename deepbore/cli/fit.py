@@ -238,8 +238,15 @@ def _files(cli: RunCLI) -> list[tuple[str, str | None]]:
 
 def _read(cli: RunCLI, path: str, task: str | None) -> list[EarlierResults]:
     """The results in a file, one entry for each task."""
-    objectives, has_budget = len(cli.problem.directions), cli.loop.budget is not None
-    return read_csv(path, cli.problem.space, objectives=objectives, task=task, has_budget=has_budget)
+    return read_csv(
+        path,
+        cli.problem.space,
+        objectives=len(cli.problem.directions),
+        names=cli.problem.objectives,
+        task=task,
+        has_budget=cli.loop.budget is not None,
+        defaults=cli.warm_start_defaults,
+    )
 
 
 def _optimize(cli: RunCLI, study: Study, evaluator: Evaluator) -> None:

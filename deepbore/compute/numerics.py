@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # torch's types lack it
 
-__all__ = ["LinAlgError", "largest", "mean_ranks", "rank_correlation", "smallest", "up_to"]
+__all__ = ["LinAlgError", "largest", "mean_ranks", "places", "rank_correlation", "smallest", "up_to"]
 
 BLOCK = 64  # numbers whose extreme is found first
 MANY = 100_000  # numbers from which blocks are faster than `topk`
@@ -29,9 +29,14 @@ def largest(values: Tensor, k: int) -> Tensor:
 
 def up_to(values: Tensor, most: float) -> Tensor:
     """Indices of the values (n) that are <= most, ascending."""
-    if values.device.type != "cpu":
-        return (values <= most).nonzero().squeeze(-1)
-    return torch.from_numpy(np.flatnonzero(values.numpy() <= most))
+    return places(values <= most)
+
+
+def places(mask: Tensor) -> Tensor:
+    """Indices of what is true (n booleans), ascending; on a CPU NumPy finds few among many much faster."""
+    if mask.device.type != "cpu":
+        return mask.nonzero().squeeze(-1)
+    return torch.from_numpy(np.flatnonzero(mask.numpy()))
 
 
 def _first(values: Tensor, k: int, last: float) -> Tensor:
@@ -44,10 +49,15 @@ def _first(values: Tensor, k: int, last: float) -> Tensor:
     firsts = _firsts(blocks, last)
     if bool((unknown := firsts.isnan()).any()):
         firsts[unknown] = _firsts(blocks[unknown].nan_to_num(last, math.inf, -math.inf), last)
-    offsets, rest = (torch.arange(*ends, device=values.device) for ends in ((BLOCK,), (whole, n)))
-    chosen = _first(firsts, k, last)
-    places = torch.cat([(chosen[:, None] * BLOCK + offsets).flatten(), rest])
-    return places[_first(values[places], k, last)]
+    chosen, rest = _first(firsts, k, last), torch.arange(whole, n, device=values.device)
+    inside, limit = blocks[chosen], firsts[chosen[-1]]
+    among = places(
+        (inside <= limit if last > 0 else inside >= limit).flatten()
+    )  # k of them at least, unless NaN counts
+    if len(among) < k or not bool(limit.isfinite()):
+        among = torch.arange(inside.numel(), device=values.device)
+    among = torch.cat([chosen[among // BLOCK] * BLOCK + among % BLOCK, rest])
+    return among[_first(values[among], k, last)]
 
 
 def _firsts(blocks: Tensor, last: float) -> Tensor:

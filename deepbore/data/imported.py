@@ -5,7 +5,7 @@ import logging
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -364,8 +364,15 @@ CONSTRAINT = re.compile(r"constraint_\d+_*")
 
 
 def own_column(name: str, parameters: Iterable[str]) -> str:
-    """The name of a column of ours, such as "id"; "id_" where a parameter has that name."""
+    """The name of a column of ours, such as "id"; "id_" where a parameter, or an objective, has that name."""
     return free_name(name, parameters)
+
+
+def value_columns(k: int, names: Sequence[str], parameters: Sequence[str], value: str = VALUE) -> list[list[str]]:
+    """The names that the columns of k values may have, the usual ones first: their own, if any; value_0, ..."""
+    general = [value] if k == 1 else [f"{value}_{j}" for j in range(k)]
+    several = [list(names), general] if names and value == VALUE else [general]
+    return [[own_column(name, parameters) for name in each] for each in several]
 
 
 @dataclass(frozen=True)
@@ -397,8 +404,10 @@ def read_csv(
     *,
     objectives: int = 1,
     task: str | None = None,
+    names: Sequence[str] = (),
     has_budget: bool = False,
     drops: bool = False,
+    defaults: Mapping[str, Any] | None = None,
 ) -> list[EarlierResults]:
     """The results in a CSV file, task by task.
 
@@ -411,19 +420,27 @@ def read_csv(
         value: name of the column of values, an empty one, or NaN, is a failed trial; of k values those of value_0, ...
             Where a parameter has a name that `to_frame` gives a column of its own, that column is value_, budget_, ...
         objectives: k.
+        names: of the objectives, k, whose columns have these names, or those that values without names have.
         task: name of the task of rows that name none; None for this run.
         has_budget: whether the results are for a study with budgets.
         drops: whether rows outside the space are left out, in place of an error.
+        defaults: name -> value of parameters that may have no column.
 
     Raises:
+        PointError: for defaults of no parameter.
         TableError: naming line and column, for a cell that does not belong there, or for a file that is no such table.
     """
     if objectives == 1 and value in space.names and value != VALUE:
         raise TableError(f"{value!r} is a parameter, so the values need another column. Name it with value=.")
-    names = [value] if objectives == 1 else [f"{value}_{j}" for j in range(objectives)]
-    values = [own_column(name, space.names) for name in names]
-    table = _TextTable.read(path, space.names, values)
-    read = {name: _natives(space.parameters[name], table.columns[name]) for name in space.names}
+    defaults = checked_defaults(defaults or {}, space)
+    table = _TextTable.read(path, space.names, value_columns(objectives, names, space.names, value), defaults)
+    values, taken = table.values, [*space.names, *table.values]
+    read: dict[str, tuple[list[Any], dict[int, str], set[int]]] = {
+        name: _natives(space.parameters[name], table.columns[name])
+        if name in table.columns
+        else ([defaults[name]] * len(table.lines), {}, set())
+        for name in space.names
+    }
     columns = {name: natives for name, (natives, _, _) in read.items()}
     free = SearchSpace(space.parameters)  # constraints have nothing to say of what stands in the place of wrong cells
     active = dict(zip(space.names, free.active(free.encode_columns(columns)).T.tolist(), strict=True))
@@ -445,12 +462,12 @@ def read_csv(
             log.warning("%d of %d rows of %s are outside the space, and left out", len(left_out), len(rows), path)
     elif space.constraints:
         _refuse_forbidden(space, table, columns)
-    budgets = table.single(own_column("budget", space.names))
+    budgets = table.single(own_column("budget", taken))
     told = table.single(*values) if objectives == 1 else table.numbers(values)
     constraints = table.numbers(table.constraints) if table.constraints else None
-    noise = table.single(own_column("noise", space.names))
+    noise = table.single(own_column("noise", taken))
     everything = EarlierResults(columns, told or [], constraints, budgets, noise, task)
-    tasks = table.tasks(own_column("task", space.names), task)
+    tasks = table.tasks(own_column("task", taken), task)
     rows_of = {name: [row for row, each in enumerate(tasks) if each == name] for name in dict.fromkeys(tasks)}
     rows_of = {name: [row for row in rows if row not in left_out] for name, rows in rows_of.items()}
     results = [everything.take(rows, name) for name, rows in rows_of.items()]
@@ -485,10 +502,18 @@ class _TextTable:
     path: str
     columns: dict[str, list[str]]
     lines: list[int]
+    values: list[str]  # names of columns
     constraints: list[str]  # names of columns, in the order of the constraints
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], parameters: Sequence[str], values: Sequence[str]) -> "_TextTable":
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        parameters: Sequence[str],
+        ways: Sequence[list[str]],
+        defaults: Collection[str] = (),
+    ) -> "_TextTable":
+        """The table; of the ways in which the columns of values may be called the first that it has."""
         try:
             rows = list(_rows(path))
         except (OSError, TypeError, ValueError, csv.Error) as error:
@@ -499,16 +524,18 @@ class _TextTable:
         for line, row in body:
             if len(row) != len(header):
                 raise TableError(f"line {line} of {path} must have {len(header)} cells as the header, not {len(row)}.")
-        names, status = [*parameters, *values], own_column("status", parameters)
+        values = next((names for names in ways if set(names) <= set(header)), ways[0])
+        taken = [*parameters, *values]
+        status, names = own_column("status", taken), [each for each in taken if each in header or each not in defaults]
         constraints = [name for name in header if CONSTRAINT.fullmatch(name) and name not in names]
         constraints.sort(key=lambda name: int(name.rstrip("_").rpartition("_")[2]))
-        ours = [own_column(name, parameters) for name in OURS]
+        ours = [own_column(name, taken) for name in OURS]
         optional = [*constraints, *(name for name in ours if name in header and name not in names)]
         at = {name: _place(path, header, name) for name in [*names, *optional]}
         if status in header and status not in names:
             body = [(line, row) for line, row in body if row[header.index(status)] not in NOT_TOLD]
         columns = {name: [row[place] for _, row in body] for name, place in at.items()}
-        return cls(str(path), columns, [line for line, _ in body], constraints)
+        return cls(str(path), columns, [line for line, _ in body], values, constraints)
 
     def numbers(self, names: Sequence[str]) -> list[list[float]]:
         """Some columns, row by row; NaN where there is nothing."""
@@ -598,14 +625,20 @@ def as_params(given: Any, space: SearchSpace) -> dict[str, Any]:
     return dict(given)
 
 
+def checked_defaults(defaults: Mapping[str, Any], space: SearchSpace) -> Mapping[str, Any]:
+    """Values by names of parameters. Raises PointError for anything else."""
+    if not isinstance(defaults, Mapping) or not defaults.keys() <= space.parameters.keys():
+        raise PointError(f"defaults are values by names among {space.names}, but got {defaults!r:.200}.")
+    return defaults
+
+
 def with_defaults(columns: Any, defaults: Mapping[str, Any], space: SearchSpace) -> dict[str, Any]:
     """Columns, or one configuration, with a value for each parameter that they lack.
 
     Raises:
         PointError: for a default of no parameter, or of one that they have.
     """
-    if not isinstance(defaults, Mapping) or not defaults.keys() <= space.parameters.keys():
-        raise PointError(f"defaults are values by names among {space.names}, but got {defaults!r:.200}.")
+    checked_defaults(defaults, space)
     if not hasattr(columns, "keys"):
         return columns  # type: ignore[no-any-return]  # refused where it is read
     known = {name: columns[name] for name in columns.keys()}  # noqa: SIM118  # of a DataFrame
@@ -627,13 +660,18 @@ def differing_budgets(budgets: np.ndarray) -> str | None:
     return f"results of several budgets ({listed}), but the study has none, so cheap ones would count as full ones."
 
 
-def as_frame(table: Table) -> "pd.DataFrame":
+def as_frame(table: Table, objectives: Sequence[str] = ()) -> "pd.DataFrame":
     """One row a trial, with id, parameters, value and status.
 
-    Several values are called value_0, value_1, ... Where some trial has them, there are also constraint_0, ...,
-    budget, task, noise, reason, former_value (that of a trial that was corrected or withdrawn since; of several values
-    former_value_0, ...), reports (a dict: step -> value), began and ended (UTC), seconds, and a column attribute_NAME
-    for each attribute. Where a parameter has such a name, ours ends in an underscore.
+    Values have the names of the objectives; several without names are called value_0, value_1, ... Where some trial has
+    them, there are also constraint_0, ..., budget, task, noise, reason, former_value (that of a trial that was
+    corrected or withdrawn since; of several values former_value_0, ...), reports (a dict: step -> value), began and
+    ended (UTC), seconds, and a column attribute_NAME for each attribute. Where a parameter has such a name, or an
+    objective, ours ends in an underscore.
+
+    Args:
+        table: of the trials.
+        objectives: names of the values; empty where they have none.
 
     Raises:
         MissingPackage: without pandas.
@@ -644,12 +682,13 @@ def as_frame(table: Table) -> "pd.DataFrame":
         raise MissingPackage("to_frame needs pandas: pip install 'deepbore[frames]'.") from None
     names = table.space.names
     k = table.k
-    values = [own_column(name, names) for name in (["value"] if k == 1 else [f"value_{j}" for j in range(k)])]
-    id_, status = own_column("id", names), own_column("status", names)
+    values = value_columns(k, objectives, names)[0]
+    taken = [*names, *values]
+    id_, status = own_column("id", taken), own_column("status", taken)
     rows = []
     for trial in table.trials():
         told = dict(zip(values, trial.values or [None] * k, strict=True))
-        rest = {own_column(name, names): each for name, each in _rest(trial).items()}
+        rest = {own_column(name, taken): each for name, each in _rest(trial).items()}
         rows.append(
             {id_: trial.id, **table.space.plain(trial.params), **told, status: trial.status.name.lower(), **rest}
         )

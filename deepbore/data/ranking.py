@@ -270,7 +270,7 @@ class Ranking:
         table = self.table
         value, c = table.values[:, column], table.constraints.shape[1]
         if not c and not table.statistics.task_names:
-            return table.least(value, k)
+            return table.least_values(column, k)
         own, feasible = table.tasks == task, table.feasible
         rows = table.least(value.masked_fill(~(own & feasible), math.inf), k)
         if not c or len(rows) == k:

@@ -47,7 +47,7 @@ from deepbore.data.ranking import best_trial
 from deepbore.data.reports import Reports
 from deepbore.data.times import Span, times_of, times_path
 from deepbore.data.trial import LARGEST, Budget, Direction, Status, Trial, checked_directions, sign_of
-from deepbore.errors import JournalError, TrialError
+from deepbore.errors import JournalError, SpaceError, TrialError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -667,6 +667,9 @@ def replay(journal: Journal, space: "SearchSpace | None" = None) -> History:
 
     path, state = journal.path, Replay.of(journal.path, journal.read())
     with declaring(path):
+        for name, each in _parameters(state.header).items():
+            if isinstance(each.get("features", {}), str):  # of YAML: a journal opens no other file
+                raise SpaceError(f"parameter {name!r}: a journal has no features, only their checksum.")
         kept = SearchSpace.from_dict(state.header["space"])
     if space is not None and (other := _other_space(space.to_dict(), kept.to_dict())):
         raise JournalError(
@@ -757,12 +760,20 @@ def _without_defaults(declared: Mapping[str, Any]) -> dict[str, Any]:
     return {name: rest(each) for name, each in declared.items()}
 
 
+def _without_features(declared: Any) -> Any:
+    """The declaration of a parameter without what its levels are like."""
+    return {name: each for name, each in declared.items() if name != "features"} if isinstance(declared, dict) else {}
+
+
 def _other_space(wanted: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
     """What differs between the declarations of two spaces, in words."""
     wanted, kept = _without_defaults(wanted), _without_defaults(kept)
     words = [f"{name!r} is new in the space" for name in wanted if name not in kept]
     words += [f"{name!r} is no longer in the space" for name in kept if name not in wanted]
     both = [name for name in wanted if name in kept and wanted[name] != kept[name]]
+    described = [name for name in both if _without_features(wanted[name]) == _without_features(kept[name])]
+    words += [f"the features of {name!r} are others (by their checksum), or only one has some" for name in described]
+    both = [name for name in both if name not in described]
     words += [f"{name!r} in the space is {wanted[name]}, was {kept[name]}" for name in both]
     if not words and list(wanted) != list(kept):
         words = [f"the order of the space is {list(wanted)}, was {list(kept)}"]

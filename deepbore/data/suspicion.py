@@ -1,7 +1,7 @@
 """Suspicious values: outcomes that the other trials contradict, so that one wrong value does not mislead a run.
 
 A value better than all others (a bug, a 0 that stands for NaN) would set the scale of all labels, and one far worse
-than its neighbours (a run that has diverged by chance) would hide the good region around it. Both are found by the
+than its place explains (a run that has diverged by chance) would hide the good region around it. Both are found by the
 values around them, as a function of the observations alone. Until other trials confirm them they count as failures.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 from torch import Tensor
 
 from deepbore.data.array_ranking import threshold
@@ -41,13 +41,12 @@ SCALES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])  # length scales
 NOISES = np.array([1e-6, 1e-4, 1e-2, 0.1, 0.5])  # of the variance
 
 # too bad
-FIRST, ORDINARY = 10, 6  # the first values, and how many of them have not diverged
-GAP = 4.0  # the ratio of distances from the best value between those that have, and those that have not
-FAR = (
-    2.5  # the distance from the best value, in units of that of the worst ordinary one, beyond which a value is far off
-)
-NEIGHBOURS = 5  # nearest rows, most of which must be good and near
-NEAR, BEYOND = 0.2, 10  # distance over sqrt(d) up to which they are; distance from the best value beyond which all are
+FIRST, ORDINARY = 10, 4  # the first values, and how many of them have not diverged
+GAP = 2.8  # the ratio of distances from the best value between those that have, and those that have not
+FAR = 2.0  # the distance from the best value that is far off, over that of the worst ordinary one
+SURPRISE, LEAST_LOG = 6.0, 0.1  # standard deviations of the logarithm of a distance; the least one
+SHORTEST = 1e-3  # distance from the best value, over that of the worst ordinary one: shorter ones are alike
+CHANCES = np.array([0.01, 0.1, 0.5, 2.0, 10.0])  # of the variance: what is by chance in whether a value is far off
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Suspicion:
 
     Attributes:
         too_good: rows whose value is better than the others predict, best first.
-        too_bad: rows whose value is far worse than those around it, ascending.
+        too_bad: rows whose value is far worse than their place explains, ascending.
         doubtful: rows whose value is believed, but a trial beside it is wanted.
     """
 
@@ -103,24 +102,31 @@ def _groups(table: "Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """
     if table.by_preference:
         return
-    told = table.has_value & (table.tasks == 0)
-    rungs = [told] if table.budget is None else [told & (table.budgets == rung) for rung in table.budget.rungs]
-    for compared, values in product(rungs, table.values.T):
-        rows = _considered(table, compared, values)
+    budgets = [None] if table.budget is None else table.budget.rungs
+    for budget, column in product(budgets, range(table.k)):
+        rows = _considered(table, budget, column)
         if len(rows) > FEWEST:
-            yield rows.cpu().numpy(), values[rows].cpu().numpy()
+            yield rows.cpu().numpy(), table.values[rows, column].cpu().numpy()
 
 
-def _considered(table: "Table", compared: Tensor, values: Tensor) -> Tensor:
-    """Of the compared rows (n booleans) all of few; of many the first ones, the best and the newest: their numbers."""
-    most = 2 * CONSIDERED
-    if len(values) <= most:
-        return compared.nonzero().squeeze(-1)
-    first = compared[:most].nonzero().squeeze(-1)[:FIRST]
-    newest = len(values) - most + compared[-most:].nonzero().squeeze(-1)[-CONSIDERED:]
-    has_others = table.budget is not None or table.statistics.task_names or table.statistics.n_withdrawn
-    of_these = values.masked_fill(~compared, math.inf) if has_others else values  # NaN where nothing was told
-    rows: Tensor = torch.cat([first, table.least(of_these, CONSIDERED), newest]).unique()
+def _considered(table: "Table", budget: float | None, column: int) -> Tensor:
+    """Of the rows that are compared all of few; of many the first ones, the best and the newest: their numbers."""
+    n, most = len(table), 2 * CONSIDERED
+
+    def compared(part: slice) -> Tensor:
+        """Which rows of a part of the table are."""
+        told = table.own_with_value(part)
+        return told if budget is None else told & (table.budgets[part] == budget)
+
+    if n <= most:
+        return compared(slice(None)).nonzero().squeeze(-1)
+    first = compared(slice(most)).nonzero().squeeze(-1)[:FIRST]
+    newest = n - most + compared(slice(n - most, n)).nonzero().squeeze(-1)[-CONSIDERED:]
+    if budget is not None or table.statistics.task_names or table.statistics.n_withdrawn:
+        best = table.least(table.values[:, column].masked_fill(~compared(slice(None)), math.inf), CONSIDERED)
+    else:
+        best = table.least_values(column, CONSIDERED)  # NaN where nothing was told
+    rows: Tensor = torch.cat([first, best, newest]).unique()
     return rows
 
 
@@ -181,12 +187,13 @@ class _Claim:
         self.label = ((tau / 2 - value / 2) / scale + TAIL) / (1 + TAIL)
         apart = np.square(x - at).sum(-1)
         near = np.argsort(apart, kind="stable")[:NEAREST]
-        self.labels, self.apart, self.x = labels[near], apart[near], x[near]
+        self.labels, self.apart, self.x, self.at = labels[near], apart[near], x[near], at[None]
 
     @cached_property
     def prediction(self) -> tuple[float, float]:
         """The label that the others predict, and its standard deviation."""
-        return _predicted(self.apart, self.x, self.labels)
+        mean, deviation = _Process(self.x, self.labels).predict(self.at)
+        return float(mean[0]), float(deviation[0])
 
     def is_confirmed(self, count: int) -> bool:
         """Whether one of the rows beside it, or else of so many nearest ones, has half of its label."""
@@ -209,32 +216,45 @@ class _Claim:
         return self.has_scale and not self.is_confirmed(1) and bool(self.label - self.prediction[0] > CLAIM)
 
 
-def _predicted(apart: np.ndarray, x: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """The label of a new row, and its standard deviation, by the Gaussian process of the greatest evidence.
+class _Process:
+    """The Gaussian process of the greatest evidence for the values at some places.
 
     Its kernel is a Matern 5/2 with one length scale. That, and the share of noise, are chosen from a grid; the variance
     has its most likely value.
 
     Args:
-        apart: squared distances from the new row, n.
         x: coordinates over sqrt(d), n x c.
-        labels: n.
+        values: n.
+        noises: those that are tried, as shares of the variance.
     """
-    n, mean = len(labels), labels.mean()
-    squared = np.square(x[:, None] - x).sum(-1)
-    y, best = labels - mean, (-math.inf, float(mean), math.inf)
-    for length in SCALES:
-        gram, cross = _matern(squared / length**2), _matern(apart / length**2)
-        for noise in NOISES:
-            root = np.linalg.cholesky(gram + (noise + 1e-9) * np.eye(n))
-            white = solve_triangular(root, np.stack([y, cross], axis=-1), lower=True, check_finite=False)
-            variance = max(float(white[:, 0] @ white[:, 0]) / n, 1e-12)
-            evidence = -0.5 * n * math.log(variance) - float(np.log(root.diagonal()).sum())
-            if evidence > best[0]:
-                predicted = float(mean + white[:, 0] @ white[:, 1])
-                unknown = max(1 + noise - float(white[:, 1] @ white[:, 1]), 0.0)
-                best = evidence, predicted, math.sqrt(variance * unknown)
-    return best[1], best[2]
+
+    def __init__(self, x: np.ndarray, values: np.ndarray, noises: np.ndarray = NOISES):
+        n, evidence = len(values), -math.inf
+        self.x, self.values, self.mean = x, values, values.mean()
+        squared = np.square(x[:, None] - x).sum(-1)
+        for length in SCALES:
+            gram = _matern(squared / length**2)
+            for noise in noises:
+                root = np.linalg.cholesky(gram + (noise + 1e-9) * np.eye(n))
+                white = solve_triangular(root, values - self.mean, lower=True, check_finite=False)
+                variance = max(float(white @ white) / n, 1e-12)
+                found = -0.5 * n * math.log(variance) - float(np.log(root.diagonal()).sum())
+                if found > evidence:
+                    evidence, self.root, self.white = found, root, white
+                    self.length, self.noise, self.variance = length, noise, variance
+
+    def predict(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The values at new places (m x c), and their standard deviations, noise included: m each."""
+        cross = _matern(np.square(self.x[:, None] - x).sum(-1) / self.length**2)
+        white = solve_triangular(self.root, cross, lower=True, check_finite=False)
+        unknown = (1 + self.noise - np.square(white).sum(0)).clip(0)
+        return self.mean + self.white @ white, np.sqrt(self.variance * unknown)
+
+    def left_out(self) -> np.ndarray:
+        """Each value as the others predict it, n (Rasmussen & Williams, 2006, eq. 5.12)."""
+        inverse = cho_solve((self.root, True), np.eye(len(self.values)), check_finite=False)
+        predicted: np.ndarray = self.values - inverse @ (self.values - self.mean) / inverse.diagonal()
+        return predicted
 
 
 def _matern(squared: np.ndarray) -> np.ndarray:
@@ -247,34 +267,66 @@ def _matern(squared: np.ndarray) -> np.ndarray:
 
 
 def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Numbers of values (n) that are far worse than all ordinary ones, though most of their neighbours are good.
+    """Numbers of values (n) that are far worse than all ordinary ones, by chance and not because of their place.
 
-    The ordinary values are the first ten, since later ones are closer together, without up to four that are four times
+    The ordinary values are the first ten, since later ones are closer together, without up to six that are 2.8 times
     as far from the best one as the rest; and half of all values, since earlier results may be sorted. A value is far
-    off if its distance from the best one is more than 2.5 times that of the worst ordinary value. It is suspicious if
-    most of its five nearest neighbours are at most the median and near; beyond ten times that distance they need not be
-    near. Neighbours that are as far as the fifth count, too.
+    off if its distance from the best one is more than twice that of the worst ordinary value. It is suspicious if
+
+    - the other values, ordinary or far off, predict that one at its place is ordinary: within a wall they predict the
+      wall, but what happens by chance has no place;
+    - and the logarithm of its distance is six standard deviations above what ordinary values predict for it: no slope
+      leads up to it.
 
     Args:
         x: coordinates over sqrt(d), n x c.
         values: to minimise, n, in the order of their rows.
     """
+    none = np.empty(0, dtype=int)
     if len(values) <= FEWEST:
-        return np.empty(0, dtype=int)
+        return none
     distances = values / 2 - values.min() / 2  # of halves, which do not overflow
-    ordinary = np.sort(distances[:FIRST])
-    ends = np.flatnonzero(ordinary[ORDINARY:] > GAP * ordinary[ORDINARY - 1 : -1])
-    worst = max(ordinary[ORDINARY - 1 + ends[0]] if len(ends) else ordinary[-1], np.median(distances))
+    worst = _worst_ordinary(distances)
     if worst == 0:  # values that tie say nothing of distances
-        return np.empty(0, dtype=int)
-    far = np.flatnonzero(distances > FAR * worst)
-    is_good = values <= threshold(np.sort(values), 0.5)
-    apart = np.square(x[far][:, None] - x).sum(-1)
-    apart[np.arange(len(far)), far] = math.inf
-    is_near = (apart <= NEAR**2) | (distances[far] > BEYOND * worst)[:, None]
-    around = _nearest(apart, NEIGHBOURS)
-    suspicious: np.ndarray = far[2 * (around & is_near & is_good).sum(-1) > around.sum(-1)]
+        return none
+    is_far = distances > FAR * worst
+    if not is_far.any():
+        return none
+    known = _around(x, is_far)
+    asked = np.flatnonzero(is_far)
+    asked = asked[_expected(x, is_far, known, asked) < 0.5]
+    if not len(asked):
+        return none
+    logs = np.log(np.maximum(distances / worst, SHORTEST))
+    ordinary = known[~is_far[known]]
+    mean, deviation = _Process(x[ordinary], logs[ordinary]).predict(x[asked])
+    suspicious: np.ndarray = asked[logs[asked] - mean > SURPRISE * np.maximum(deviation, LEAST_LOG)]
     return suspicious
+
+
+def _worst_ordinary(distances: np.ndarray) -> float:
+    """The distance from the best value of the worst one that is ordinary (see `far_off_values`)."""
+    first = np.sort(distances[:FIRST])
+    ends = np.flatnonzero(first[ORDINARY:] > GAP * first[ORDINARY - 1 : -1])
+    return float(max(first[ORDINARY - 1 + ends[0]] if len(ends) else first[-1], np.median(distances)))
+
+
+def _around(x: np.ndarray, is_far: np.ndarray) -> np.ndarray:
+    """Numbers of rows by which far ones are judged: the newest fifty of them, and the ordinary ones around them."""
+    far, ordinary = np.flatnonzero(is_far)[-NEAREST // 2 :], np.flatnonzero(~is_far)
+    if len(ordinary) > NEAREST // 2:
+        apart = np.square(x[ordinary][:, None] - x[far]).sum(-1).min(-1)
+        ordinary = ordinary[np.argsort(apart, kind="stable")[: NEAREST // 2]]
+    return np.union1d(far, ordinary)
+
+
+def _expected(x: np.ndarray, is_far: np.ndarray, known: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """How likely a value at the place of each asked row is far off, as the other known rows predict it."""
+    process = _Process(x[known], is_far[known].astype(float), CHANCES)
+    expected, _ = process.predict(x)
+    expected[known] = process.left_out()
+    of_asked: np.ndarray = expected[asked]
+    return of_asked
 
 
 def _nearest(apart: np.ndarray, count: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from deepbore.space import SearchSpace
 
 ROOM = 16  # rows at the beginning
 LONGEST_IDENTITY = 64  # bytes that are kept as they are; of longer ones a digest without known collisions
+MANY, KEPT = 100_000, 1000  # rows from which those with the least values are kept, and how many of them
 Effect = Callable[[], None]  # a change in memory: assignments that may be done twice
 
 
@@ -245,6 +246,7 @@ class Table:
         self.revision = 0
         self.reports = Reports(self.signs[0])
         self.times: dict[int, tuple[float, float]] = {}
+        self._least: dict[int, tuple[int, int, Tensor]] = {}  # of a column: revision, entries of `finished`, and rows
 
     def __len__(self) -> int:
         """n, pending and failed rows included."""
@@ -309,10 +311,17 @@ class Table:
     @property
     def has_value(self) -> Tensor:
         """Which rows have a value (n booleans): complete ones, and pruned ones that were given a likely one."""
-        complete = self.status == Status.COMPLETE
+        return self._has_value(slice(None))
+
+    def own_with_value(self, part: slice) -> Tensor:
+        """Which rows of a part of the table are of this run and have a value (booleans)."""
+        return self._has_value(part) & (self.tasks[part] == 0)
+
+    def _has_value(self, part: slice) -> Tensor:
+        complete = self.status[part] == Status.COMPLETE
         if not self.statistics.n_pruned:
             return complete
-        return complete | ((self.status == Status.PRUNED) & ~self.values[:, 0].isnan())
+        return complete | ((self.status[part] == Status.PRUNED) & ~self.values[part, 0].isnan())
 
     @property
     def feasible(self) -> Tensor:
@@ -322,7 +331,8 @@ class Table:
     @property
     def pending(self) -> Tensor:
         """Which trials were asked for and not told (n booleans)."""
-        return self.status == Status.PENDING
+        none = torch.zeros(len(self), dtype=torch.bool, device=self.points.device)
+        return none.index_fill_(0, self.pending_rows, True)
 
     @property
     def finished_rows(self) -> Tensor:
@@ -418,6 +428,23 @@ class Table:
         """Rows of the k least finite keys (n), or fewer, the least first."""
         rows = smallest(key, min(k, len(key)))
         return rows[key[rows] < math.inf]
+
+    def least_values(self, column: int, k: int) -> Tensor:
+        """Rows of the k least values of a column, or fewer, the least first.
+
+        Of many rows they are kept, and brought up to date by those that are new.
+        """
+        key = self.values[:, column]
+        if len(self) < MANY:
+            return self.least(key, k)
+        revision, entries, rows = self._least.get(column, (self.revision, 0, self.no_rows))
+        if revision != self.revision or len(rows) < k or rows.device != key.device:
+            rows = self.least(key, max(k, KEPT))
+        elif entries < len(self.finished):
+            rows = torch.cat([rows, self.told_since(entries)])
+            rows = rows[self.least(key[rows], KEPT)]
+        self._least[column] = self.revision, len(self.finished), rows
+        return rows[:k]
 
     def distinct(self, rows: Tensor) -> Tensor:
         """Of some rows (m) the first with each configuration, in their order."""
@@ -716,7 +743,7 @@ class Table:
             counted: statistics that the rows do not tell.
         """
         part = copy(self)
-        part._columns = self._columns.take(rows)
+        part._columns, part._least = self._columns.take(rows), {}
         part.tasks.zero_()
         part.first_rows.copy_(first_among(rows, part.first_rows))
         part.statistics = RunStatistics.of_rows(part.status.cpu().numpy(), **counted)
@@ -745,7 +772,7 @@ class Table:
     def _copy(self) -> "Table":
         """The same rows, in columns of their own."""
         part = copy(self)
-        part._columns = self._columns.take(torch.arange(len(self), device=self.points.device))
+        part._columns, part._least = self._columns.take(torch.arange(len(self), device=self.points.device)), {}
         return part
 
 

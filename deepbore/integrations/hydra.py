@@ -40,7 +40,7 @@ class Sweep:
 
     Args:
         sweeper: Hydra's sweeper, with its config, launcher and context.
-        n_trials: total number of jobs.
+        n_trials: how many jobs, in all.
         batch_size: jobs launched at once.
         direction: "minimize" or "maximize".
         seed: of everything random.

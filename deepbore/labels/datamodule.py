@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from deepbore.compute.distributed import Ranks
-from deepbore.compute.numerics import up_to
+from deepbore.compute.numerics import places, up_to
 from deepbore.data.observations import Observations, Status
 from deepbore.labels.base import Labelling, Labels, WrappedLabels
 from deepbore.labels.constraints import BORDER
@@ -69,7 +69,9 @@ class LabelledBatch:
     @cached_property
     def ignored(self) -> Tensor:
         """Numbers of the rows that are not learned, ascending: pending ones, and those of negligible weight."""
-        return up_to(self.weight if self.pending is None else self.weight.masked_fill(self.pending, 0.0), NEGLIGIBLE)
+        if self.pending is None or bool((self.weight[places(self.pending)] <= NEGLIGIBLE).all()):  # as it mostly is
+            return up_to(self.weight, NEGLIGIBLE)
+        return up_to(self.weight.masked_fill(self.pending, 0.0), NEGLIGIBLE)
 
     @property
     def learned(self) -> Tensor:

@@ -2,7 +2,10 @@
 
 import math
 
+import torch
 from torch import Tensor
+
+BLOCK = 2**15  # values that are graded at once, so that they stay in the cache
 
 
 def graded_by_value(values: Tensor, best: float | Tensor, tau: float | Tensor, tail: float = 0.0) -> Tensor:
@@ -22,8 +25,24 @@ def graded_by_value(values: Tensor, best: float | Tensor, tau: float | Tensor, t
         best: y_min; of n x k values that of each column.
         tau: the threshold, > best; as best.
         tail: c >= 0, the thresholds beyond tau as a share of those up to it.
+
+    Returns:
+        The grades, as values; in single precision if there are many.
     """
-    scaled = (tau - values).div_(tau - best).nan_to_num_(nan=-math.inf)  # in place: a million rows take 3 ms less
+    if len(values) <= BLOCK:
+        return _graded(_scaled(values, best, tau), tail)
+    grades = torch.empty_like(values, dtype=torch.float)
+    for part, found in zip(values.split(BLOCK), grades.split(BLOCK), strict=True):
+        found.copy_(_graded(_scaled(part, best, tau).float(), tail))
+    return grades
+
+
+def _scaled(values: Tensor, best: float | Tensor, tau: float | Tensor) -> Tensor:
+    """(tau - y) / (tau - y_min), minus infinity for NaN."""
+    return (tau - values).div_(tau - best).nan_to_num_(nan=-math.inf)
+
+
+def _graded(scaled: Tensor, tail: float) -> Tensor:
     reached = scaled.clamp(0, 1)
     if not tail:
         return reached

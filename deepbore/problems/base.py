@@ -28,6 +28,7 @@ class Problem(ABC):
     Attributes:
         space: where to search.
         directions: "minimize" or "maximize", one for each objective value, k >= 1.
+        objectives: names of the values, k; empty where they have none.
         optimum: the best possible value of the only objective, in the user's sign; None if unknown. With constraints it
             is the best value of a feasible configuration.
         constraints: number of black-box constraints of an outcome, as far as it is declared.
@@ -47,6 +48,7 @@ class Problem(ABC):
 
     space: SearchSpace
     directions: tuple[Direction, ...] = ("minimize",)
+    objectives: tuple[str, ...] = ()
     optimum: float | None = None
     constraints: int = 0
     numbered: bool = False
@@ -150,10 +152,9 @@ class VectorProblem(Problem):
 class FunctionProblem(Problem):
     """Your own function as a problem.
 
-    In a configuration file:
+    In a configuration file, where it needs no class_path:
 
-        class_path: deepbore.problems.FunctionProblem
-        init_args:
+        problem:
           function: my_module.objective
           space:
             lr: {type: real, low: 1.0e-5, high: 0.1, log: true}
@@ -165,6 +166,8 @@ class FunctionProblem(Problem):
         space: the space, or its declaration as `SearchSpace.from_dict` takes it.
         direction: "minimize" or "maximize".
         optimum: best possible value, finite; None if unknown.
+        directions: of several objectives one each, in place of direction; {"loss": "minimize", "size": "minimize"}
+            names them.
 
     Raises:
         SettingError: for a function that cannot be imported or called, or another setting that breaks these rules.
@@ -182,6 +185,7 @@ class FunctionProblem(Problem):
         space: dict[str, Any] | SearchSpace,
         direction: Direction = "minimize",
         optimum: float | None = None,
+        directions: Sequence[Direction] | dict[str, Direction] | None = None,
     ):
         if optimum is not None and not math.isfinite(optimum):
             raise SettingError(f"optimum must be finite, but got {optimum}. Use None where it is unknown.")
@@ -189,7 +193,12 @@ class FunctionProblem(Problem):
         if not callable(self.function):
             raise SettingError(f"function must be callable, but got {function!r}. Give a function of a configuration.")
         self.space = space if isinstance(space, SearchSpace) else SearchSpace.from_dict(space)
-        self.directions = (as_direction(direction),)
+        if directions is None:
+            self.directions = (as_direction(direction),)
+        else:
+            several = directions.values() if isinstance(directions, dict) else directions
+            self.directions = tuple(as_direction(each) for each in several)
+            self.objectives = tuple(directions) if isinstance(directions, dict) else ()
         self.optimum = optimum
 
     def __call__(self, params: Params, trial: Trial | None = None) -> float | Outcome:

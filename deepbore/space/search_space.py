@@ -273,6 +273,11 @@ class SearchSpace:
         return self.structure.continuous_columns
 
     @property
+    def library_columns(self) -> tuple[int, ...]:
+        """Columns of libraries (`Library`) that are not fixed."""
+        return self.structure.library_columns
+
+    @property
     def moving_columns(self) -> tuple[int, ...]:
         """Columns of parameters that gradients move, continuous ones and the finest grids, and that are not fixed."""
         return self.structure.moving_columns
@@ -361,12 +366,13 @@ class SearchSpace:
         return self.with_fixed(self.structure.without_unused({**self.fixed, **values}))
 
     def check_known(self) -> None:
-        """Raises SpaceError for choices of which a journal has kept the names alone."""
+        """Raises SpaceError for choices of which a journal has kept the names alone, or of features the checksum."""
         for name, parameter in self.parameters.items():
             if not getattr(parameter, "are_known", True):
                 raise SpaceError(
-                    f"the choices of {name!r} are objects of which a journal keeps the names alone: the run can be "
-                    "read, but not resumed. Give the space again: Study.load(journal, space=SearchSpace({...}))."
+                    f"the choices of {name!r} are objects, of which a journal keeps the names alone, or have features, "
+                    "of which it keeps a checksum: the run can be read, but not resumed. Give the space again: "
+                    "Study.load(journal, space=SearchSpace({...}))."
                 )
 
     def decode_columns(self, points: Tensor) -> dict[str, list[Any]]:

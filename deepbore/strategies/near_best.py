@@ -73,7 +73,7 @@ class NearBest(Strategy):
             return False
         if not space.is_continuous or space.is_fixed:
             return False
-        return n_known(batch, view.values) >= n_good(len(space))
+        return knows(batch, view.values, n_good(len(space)))
 
     def fit(self, view: View) -> bool:
         """Trains all models on the near rows; whether the one with the largest evidence explains their labels."""
@@ -165,9 +165,14 @@ def n_good(d: int) -> int:
     return GOOD + GOOD_PER_PARAMETER * d
 
 
-def n_known(batch: LabelledBatch, values: Tensor) -> int:
-    """The number of rows to learn from that have a value (n, NaN for failures)."""
-    return int(values.isnan().logical_not_().index_fill_(0, batch.ignored, False).sum())
+def knows(batch: LabelledBatch, values: Tensor, least: int) -> bool:
+    """Whether so many rows to learn from have a value (n, NaN for failures). The first of many rows mostly tell."""
+    for part in (slice(2 * least), slice(None)):
+        known = values[part].isnan().logical_not_()
+        ignored = batch.ignored if part.stop is None else batch.ignored[batch.ignored < part.stop]
+        if int(known.index_fill_(0, ignored[ignored < len(known)], False).sum()) >= least:
+            return True
+    return False
 
 
 def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBatch]:
@@ -211,21 +216,21 @@ class LocalAxes(nn.Module):
         into: the transpose of its inverse, d x d.
     """
 
-    owner: Tensor
+    block: Tensor
     centre: Tensor
     axes: Tensor
-    _into: Tensor
+    into: Tensor
 
     def __init__(self, centre: Tensor, axes: Tensor, into: Tensor):
         super().__init__()
-        self.register_buffer("owner", torch.arange(len(centre), device=centre.device))
+        self.register_buffer("block", torch.arange(len(centre), device=centre.device))
         self.register_buffer("centre", centre)
         self.register_buffer("axes", axes)
-        self.register_buffer("_into", into)
+        self.register_buffer("into", into)
 
     def forward(self, points: Tensor) -> Tensor:
         """Points (n x d) -> u (n x d)."""
-        u: Tensor = (points - self.centre) @ self._into
+        u: Tensor = (points - self.centre) @ self.into
         return u
 
     @classmethod
@@ -266,7 +271,7 @@ class LocalAxes(nn.Module):
             steepness: the sum of g g^T over gradients g at points, d x d.
         """
         turn = torch.linalg.eigh(self.axes.mT @ steepness.to(self.axes) @ self.axes).eigenvectors.flip(-1)
-        return type(self)(self.centre, self.axes @ turn, self._into @ turn)
+        return type(self)(self.centre, self.axes @ turn, self.into @ turn)
 
     @classmethod
     def _scaled(cls, centre: Tensor, variance: Tensor, directions: Tensor) -> Self:

@@ -251,7 +251,8 @@ class BoldModel(KernelPLS):
         """
         assert self.space is not None
         self._prior = prior_of(self.space, self.length_scale_prior, self.lambda_prior, self.amplitude_prior)
-        self._prior[own] = self.length_scale_prior[0] + math.log(count) / 2, OWN_DEVIATION
+        blocks = [place for place, block in enumerate(self.coordinates.blocks) if block.parameter in own]
+        self._prior[blocks] = self.length_scale_prior[0] + math.log(count) / 2, OWN_DEVIATION
 
     def is_wanted(self, points: Tensor) -> Tensor:
         """Which points have a wanted value (n booleans)."""

@@ -25,8 +25,8 @@ def minimize(
     Args:
         objective: configuration (a dict) -> value, or an evaluator of it: see `Study.optimize`.
         space: the search space, or a dict of its parameters.
-        n_trials: how many evaluations, >= 1, those of a run that is loaded included; None for no limit, where something
-            else ends the run.
+        n_trials: how many evaluations in all, >= 1: those of a run that is loaded count, so that a script may be run
+            again. (`Study.optimize` counts those that are added.) None for no limit, where something else ends the run.
         options: what the study is made of, and how it runs: see `StudyOptions` and `RunOptions`.
 
     Raises:
@@ -54,7 +54,7 @@ def maximize(
     Args:
         objective: as all that follow, see `minimize`.
         space: the search space.
-        n_trials: how many evaluations.
+        n_trials: how many evaluations, in all.
         options: what the study is made of, and how it runs.
     """
     return _optimized(objective, space, n_trials, _with_direction("maximize", options))

@@ -719,17 +719,19 @@ class Study:
         *,
         task: str | None = None,
         outside: Outside = "raise",
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
         """Adds earlier results from a CSV file: a column for each parameter and one for the values, empty for failures.
 
-        What `to_frame` writes beside these is read, too: value_0, ... of several objectives, constraint_0, ..., budget,
-        noise and task. Pending trials are left out.
+        What `to_frame` writes beside these is read, too: several objectives by their names, or as value_0, ...,
+        constraint_0, ..., budget, noise and task. Pending trials are left out.
 
         Args:
             path: the file, in UTF-8.
             value: name of the column of values.
             task: name of the task of those rows that name none, as in `add`.
             outside: what becomes of rows outside the space, as in `add`.
+            defaults: name -> value of parameters that have no column in the file.
 
         Raises:
             TableError: naming line and column, for an unexpected column or entry.
@@ -739,6 +741,8 @@ class Study:
         with_budget = observations.budget is not None
         about: dict[str, Any] = {
             "objectives": observations.k,
+            "names": observations.objectives,
+            "defaults": defaults,
             "task": task,
             "has_budget": with_budget,
             "drops": dropped(outside),
@@ -771,8 +775,9 @@ class Study:
             objective: configuration -> value, or an evaluator of it, such as `ProcessEvaluator(train, workers=8)`.
                 If it raises an exception, or returns no finite number, the trial has failed, with a warning. With a
                 budget the function takes the trial, too.
-            n_trials: how many evaluations; a finite space may be exhausted before. None for no limit, where something
-                else ends the run. 0 only finishes pending trials.
+            n_trials: how many evaluations more, whatever the study has; `minimize`, with a journal, and `deepbore fit`
+                count in all. A finite space may be exhausted before. None for no limit, where something else ends the
+                run. 0 only finishes pending trials.
             trainer: a Trainer of your own, with its devices, loggers and callbacks; default: one without any.
             options: how the run goes: see `RunOptions`.
 
@@ -913,9 +918,9 @@ class Study:
         """The trials of this run whose values the other trials contradict, in the order of asking.
 
         A value is suspicious if it is much better than all others predict, until a trial beside it comes close; or if
-        it is far worse than all ordinary ones, although most trials near it are good. These trials count as failed in
-        all that the study learns and decides: no single wrong value misleads it. `best_trial` and `pareto_front` go by
-        the values as they were told. A warning names those that are too good (`SuspiciousValue`).
+        it is far worse than all ordinary ones, although the others predict an ordinary value at its place. These trials
+        count as failed in all that the study learns and decides: no single wrong value misleads it. `best_trial` and
+        `pareto_front` go by the values as they were told. A warning names those that are too good (`SuspiciousValue`).
         """
         return self.observations.trials(self.observations.suspicion.rows)
 
@@ -972,7 +977,7 @@ class Study:
         Raises:
             MissingPackage: without pandas.
         """
-        return as_frame(self.observations.table)
+        return as_frame(self.observations.table, self.observations.objectives)
 
     @property
     def observations(self) -> Observations:

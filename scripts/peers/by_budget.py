@@ -52,8 +52,8 @@ def pruned(account: Any, pruner: Pruner, **settings: Any) -> Iterator[None]:
         yield
 
 
-def optuna(account: Any, seed: int, pruner: str) -> Iterator[None]:
-    """Optuna's TPE, with a pruner that hears of every epoch."""
+def optuna(account: Any, seed: int, pruner: str, by_chance: bool = False) -> Iterator[None]:
+    """Optuna's TPE, or random sampling, with a pruner that hears of every epoch."""
     import optuna
 
     from peers.optuna_samplers import suggest
@@ -65,7 +65,8 @@ def optuna(account: Any, seed: int, pruner: str) -> Iterator[None]:
         "halving": lambda: optuna.pruners.SuccessiveHalvingPruner(1, 3, 0),
         "none": optuna.pruners.NopPruner,
     }
-    sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
+    samplers = optuna.samplers
+    sampler = samplers.RandomSampler(seed) if by_chance else samplers.TPESampler(seed=seed, multivariate=True)
     study = optuna.create_study(sampler=sampler, pruner=pruners[pruner]())
     states = optuna.trial.TrialState
     while True:
@@ -165,6 +166,7 @@ METHODS: dict[str, Method] = {
     "optuna-tpe-hyperband": lambda account, seed: optuna(account, seed, "hyperband"),
     "optuna-tpe-median": lambda account, seed: optuna(account, seed, "median"),
     "optuna-tpe-halving": lambda account, seed: optuna(account, seed, "halving"),
+    "optuna-random-halving": lambda account, seed: optuna(account, seed, "halving", by_chance=True),
     "optuna-tpe-rungs": tpe_by_rungs,
     "optuna-tpe-in-full": lambda account, seed: optuna(account, seed, "none"),
     "smac-multi-fidelity": smac,

@@ -22,7 +22,7 @@ from deepbore.candidates import (
     SVGDCandidates,
     ThompsonBatch,
 )
-from deepbore.candidates.batches import KNOWN, known_points, log_penalty
+from deepbore.candidates.batches import KNOWN, in_radii, known_points, log_penalty
 from deepbore.candidates.selection import first_new_rows
 from deepbore.classifiers import MLPClassifier
 from deepbore.classifiers.link import Link
@@ -86,11 +86,10 @@ def by_hand(points, known, pending, q, reach):
     for _ in range(q):
         score = {}
         for x, a in value.items():
-            score[x] = a
-            for centre in taken:
-                radius = reach * min(abs(centre - other) for other in known)
-                hole = 1 - math.exp(-((x - centre) ** 2) / (2 * radius**2))
-                score[x] += math.log(hole) if hole > 0 else -math.inf
+            radius = {centre: reach * min(abs(centre - other) for other in known) for centre in taken}
+            holes = [1 - math.exp(-((x - centre) ** 2) / (2 * radius[centre] ** 2)) for centre in taken]
+            hole = min(holes, default=1.0)
+            score[x] = a + math.log(hole) if hole > 0 else -math.inf
         best = max((x for x in score if x not in taken), key=score.__getitem__)
         taken.append(best)
         chosen.append(best)
@@ -139,11 +138,26 @@ def test_nothing_known_still_spreads():
 
 def test_the_penalty_is_nothing_far_and_all_at_the_centre():
     x = torch.tensor([[0.0], [0.1], [5.0]], dtype=torch.float64)
-    penalty = log_penalty(x, x[:2], torch.tensor([0.1, 0.0], dtype=torch.float64))
+    penalty = log_penalty(in_radii(x, x[:2], torch.tensor([0.1, 0.0], dtype=torch.float64)))
     assert penalty[0, 0] == -math.inf
     assert penalty[1, 0] == pytest.approx(math.log(1 - math.exp(-0.5)))
     assert penalty[1, 1] == -math.inf
     assert penalty[2].tolist() == pytest.approx([0, 0])
+
+
+def test_hundreds_of_pending_points_do_not_outweigh_the_acquisition():
+    space = SearchSpace({f"x{k}": Real(0, 1) for k in range(20)})
+    study = Study(space, seed=0)
+
+    def bowl(trial):
+        return sum((x - 0.7) ** 2 for x in trial.params.values())
+
+    for trial in study.ask(200):
+        study.tell(trial, bowl(trial))
+    early = study.ask(300)
+    late = study.ask(10)  # while those are pending
+    values = [sum(map(bowl, several)) / len(several) for several in (study.trials[:200], early, late)]
+    assert max(values[1:]) < 0.5 * values[0]
 
 
 def test_known_points_are_the_best_and_the_newest_of_many():

@@ -280,3 +280,28 @@ def test_a_space_without_parameters_is_said_in_one_line(at_home, capsys):
 def test_a_rule_that_is_no_list_is_told_to_name_a_class(at_home, capsys):
     assert fit("--loop.stop_when.trials", "3") == 2
     assert "It has none: name a class." in capsys.readouterr().err
+
+
+def test_objectives_have_names_and_files_defaults(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    (tmp_path / "trades.py").write_text("def both(params):\n    return {'loss': params['x'], 'size': -params['x']}\n")
+    (tmp_path / "earlier.csv").write_text("x,loss,size\n0.5,0.5,-0.5\n")
+    (tmp_path / "trades.yaml").write_text(
+        """
+problem:
+  function: trades.both
+  space: {x: {type: real, low: 0, high: 1}, k: {type: integer, low: 1, high: 9}}
+  directions: {loss: minimize, size: minimize}
+loop: {n_trials: 2}
+warm_start: earlier.csv
+warm_start_defaults: {k: 4}
+run: trades
+"""
+    )
+    assert main(["fit", "--config", "trades.yaml"]) == 0
+    study = Study.load("trades/journal.jsonl")
+    assert study.objectives == ("loss", "size")
+    assert study.trials[0].params == {"x": 0.5, "k": 4}
+    assert study.to_frame()["size"].tolist() == [-trial.params["x"] for trial in study.trials]
+    assert main(["fit", "--resume", "trades", "--loop.n_trials", "3"]) == 0

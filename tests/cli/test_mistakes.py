@@ -17,7 +17,10 @@ FITS = [  # what stands in the configuration, what is given beside it, what is s
     (BRANIN, ["--trainer.accelerator=gpu9"], "invalid accelerator name"),
     (BRANIN + "lopp: {n_trials: 3}", [], "Option 'lopp.n_trials' is not accepted"),
     ("- a", [], "Unexpected config"),
-    ("loop: {n_trials: 3}", [], "the following arguments are required: problem"),
+    ("loop: {n_trials: 3}", [], "problem: FunctionProblem needs function and space. What is optimised is a"),
+    ("problem: {function: my_module.f}", [], "FunctionProblem needs space. What is optimised"),
+    ("problem: {class_path: deepbore.problems.Hartmann}", [], "problem: Hartmann needs dim."),
+    ("problem: {funktion: my_module.f}", [], "FunctionProblem has no setting funktion. Did you mean function?"),
 ]
 
 TUNE = ["tune", "--space", "space.yaml"]

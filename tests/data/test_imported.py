@@ -402,3 +402,38 @@ def test_a_frame_of_a_conditional_space_comes_back_row_by_row():
     for _, row in frame.iterrows():
         again.add(row[BRANCHES.names], row["value"])
     assert [trial.params for trial in again.trials] == [trial.params for trial in study.trials]
+
+
+def test_objectives_have_columns_of_their_names(tmp_path):
+    directions = {"loss": "minimize", "size": "maximize", "status": "minimize"}
+    space = {"x": Real(0, 1), "loss": Real(0, 1)}  # of the same name as an objective
+    study = Study(space, directions=directions)
+    for trial in study.ask(3):
+        study.tell(trial, Outcome({"loss": trial.params["x"], "size": 2, "status": 5}, constraints=[-1]))
+    frame = study.to_frame()
+    assert frame[["loss_", "size", "status"]].to_numpy().tolist() == [[*trial.values] for trial in study.trials]
+    assert set(frame["status_"]) == {"complete"}
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    general = {"loss_": "value_0", "size": "value_1", "status": "value_2", "status_": "status"}
+    frame.rename(columns=general).to_csv(tmp_path / "general.csv", index=False)
+    for name in ("own.csv", "general.csv"):
+        other = Study(space, directions=directions)
+        other.add_csv(tmp_path / name)
+        assert [each.values for each in other.trials] == [each.values for each in study.trials]
+        assert [each.constraints for each in other.trials] == [(-1,)] * 3
+    one = Study({"x": Real(0, 1)}, directions={"accuracy": "maximize"})
+    one.add({"x": [0.1]}, [0.9])
+    assert one.to_frame()["accuracy"].tolist() == [0.9]
+
+
+def test_a_file_without_a_column_for_a_parameter_has_its_default(tmp_path):
+    path = written(tmp_path, "x,value\n0.5,1\n-0.5,\n")
+    study = Study(PLANE)
+    with pytest.raises(TableError, match="must have one column 'k'"):
+        study.add_csv(path)
+    study.add_csv(path, defaults={"k": 3, "x": 9})  # x has a column
+    assert [trial.params for trial in study.trials] == [{"x": 0.5, "k": 3}, {"x": -0.5, "k": 3}]
+    for wrong, says in (({"k": 99}, "parameter 'k'"), ({"m": 1}, "defaults are values by names"), (3, "but got 3")):
+        with pytest.raises(PointError, match=says):
+            study.add_csv(path, defaults=wrong)
+    assert len(study.trials) == 2

@@ -66,6 +66,14 @@ def test_true_values_are_not_suspicious(seed):
         assert not len(far_off_values(x, values))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_slopes_and_valleys_are_not_suspicious(seed):
+    for x in (places(28, seed), np.concatenate([places(12, seed), [0.3, 0.6] + 0.1 * (places(24, seed) - 0.5)])):
+        u, v = 4 * x.T - 2
+        for values in ((x.sum(-1) - 0.9) ** 2, 100 * (u**2 - v) ** 2 + (1 - u) ** 2, np.log(bowl(x) - 0.299)):
+            assert not len(far_off_values(x, values))
+
+
 def test_equal_values_are_not_suspicious():
     x = places(20)
     assert not len(too_good_values(x, np.ones(20)))
@@ -80,6 +88,30 @@ def test_values_far_worse_than_good_neighbours_are_suspicious_and_walls_are_not(
     assert {18, 30} <= set(far_off_values(x, values).tolist())
     values = np.where(x[:, 0] > 0.5, diverged, bowl(x))  # a wall
     assert not len(far_off_values(x, values))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
+@pytest.mark.parametrize("diverged", [4.0, 30.0, 1e30])
+def test_values_that_diverge_by_chance_are_suspicious_however_many_they_are(share, diverged):
+    found = told = 0
+    for seed in range(10):
+        x = np.concatenate([places(12, seed), [0.3, 0.6] + 0.1 * (places(24, seed + 50) - 0.5)])
+        by_chance = np.random.default_rng(seed).random(36) < share
+        suspicious = far_off_values(x, np.where(by_chance, diverged, bowl(x)))
+        assert by_chance[suspicious].all()
+        found, told = found + len(suspicious), told + by_chance.sum()
+    assert found > 0.5 * told
+
+
+def test_a_wall_stays_believed_where_runs_diverge_by_chance_as_well():
+    caught = []
+    for seed in range(10):
+        x = np.concatenate([places(20, seed), [0.3, 0.6] + 0.2 * (places(20, seed + 50) - 0.5)])
+        wall, by_chance = x[:, 0] > 0.6, np.random.default_rng(seed).random(40) < 0.1
+        suspicious = far_off_values(x, np.where(wall | by_chance, 30.0, bowl(x)))
+        assert wall[suspicious].sum() <= 1  # at its edge
+        caught += np.isin(np.flatnonzero(by_chance & ~wall), suspicious).tolist()
+    assert np.mean(caught) > 0.6
 
 
 def test_each_objective_and_each_budget_is_looked_at_by_itself():

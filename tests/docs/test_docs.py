@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -227,6 +228,19 @@ def test_every_extra_is_explained():
 def test_every_example_is_shown():
     shown = set(re.findall(r'--8<-- "examples/(\S+)"', PAGES["examples.md"].read_text()))
     assert shown == {str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").rglob("*.*")}
+
+
+def test_code_of_a_page_that_is_that_of_an_example_is_the_same():
+    """GitHub shows no snippets, so the guide has the code itself."""
+    shown = [block for block in BLOCK.finditer(PAGES["guide.md"].read_text()) if block["language"] == "python"]
+    assert len(shown) == 6
+    for block in shown:
+        path, _, section = block["reason"].removeprefix("this is ").partition(":")
+        text = (ROOT / path).read_text()
+        if section:
+            marks = rf"# --8<-- \[start:{section}\]\n(.*?)^ *# --8<-- \[end:{section}\]"
+            text = textwrap.dedent(re.search(marks, text, re.DOTALL | re.MULTILINE)[1]).strip("\n") + "\n"
+        assert block["code"] == text
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,13 +1,15 @@
-"""A real Ray cluster on this machine: trials, a worker that dies, and a driver that goes on."""
+"""A real Ray cluster on this machine: trials, a worker that dies, a driver that goes on, and a shutdown."""
 
 import os
 import signal
+import threading
+import time
 from functools import partial
 
 import pytest
 
 from deepbore import ExecutorEvaluator, Real, SearchSpace, Study, minimize
-from deepbore.errors import SettingError
+from deepbore.errors import EvaluatorError, SettingError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 from deepbore.integrations.ray import RayExecutor  # noqa: E402  # it needs Ray
@@ -56,3 +58,34 @@ def test_trials_run_on_a_cluster_whose_workers_die_and_another_driver_continues(
 def test_a_number_of_workers_is_needed():
     with pytest.raises(SettingError):
         RayExecutor(workers=0)
+
+
+def sleeps_after(params, folder):
+    """Returns at once in the first calls, and hangs in the later ones."""
+    for number in range(2):
+        try:
+            os.close(os.open(f"{folder}/{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        return params["x"]
+    time.sleep(100)
+    return params["x"]
+
+
+@pytest.mark.usefixtures("_cluster")
+@pytest.mark.timeout(120)
+def test_a_shutdown_of_ray_ends_the_run_and_no_trial_fails(tmp_path):
+    evaluator = ExecutorEvaluator(partial(sleeps_after, folder=str(tmp_path)), RayExecutor(workers=2))
+    study, ends = Study(LINE, seed=0), threading.Timer(0, ray.shutdown)
+
+    def shut_down(study, trial):
+        if trial.id == 1:
+            ends.interval = 1
+            ends.start()
+
+    with pytest.raises(EvaluatorError, match="Ray was shut down"):
+        study.optimize(evaluator, 10, callbacks=[shut_down])
+    ends.join()
+    assert [trial.status.name for trial in study.trials].count("COMPLETE") == 2
+    assert {trial.status.name for trial in study.trials} == {"COMPLETE", "PENDING"}
+    assert not ray.is_initialized()  # no other cluster was started in its place

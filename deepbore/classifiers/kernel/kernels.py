@@ -54,8 +54,10 @@ def rbf_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple
 
 def matern52_with_slope(squared: Array, xp: ModuleType, slopes: bool = True) -> tuple[Array, Array]:
     """(1 + r + r^2 / 3) exp(-r) with r^2 = 5 s, and -5/6 (1 + r) exp(-r)."""
-    r = xp.sqrt(5 * squared)
-    decay = xp.exp(-r)
+    r = 5 * squared
+    xp.sqrt(r, out=r)
+    decay = -r
+    xp.exp(decay, out=decay)
     r += 1
     value = (5 / 3) * squared
     value += r
@@ -367,6 +369,65 @@ def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return squared
 
 
+class MinMax:
+    """The MinMax kernel sum_j min(x_j, y_j) / sum_j max(x_j, y_j) of bits or counts to m known rows y.
+
+    Of bits it is the Tanimoto similarity, how many both have divided by how many either has. Two rows of zeros are
+    equal, 1. As min(x, y) = sum_k [x >= k] [y >= k], it is a product of matrices for each k up to the largest count.
+
+    Args:
+        known: y, m x f whole numbers.
+
+    Example:
+        >>> MinMax(torch.tensor([[1.0, 1.0, 0.0], [2.0, 0.0, 1.0]]))(torch.tensor([[1.0, 0.0, 0.0]]))
+        tensor([[0.5000, 0.3333]])
+
+    References:
+        Ralaivola, Swamidass, Saigo & Baldi, Graph kernels for chemical informatics, Neural Networks 2005.
+    """
+
+    def __init__(self, known: Tensor):
+        self.total = known.sum(-1)
+        self.steps: list[tuple[int, Tensor, Tensor]] = []
+        for least in range(1, int(known.max()) + 1 if known.numel() else 1):
+            columns = (known >= least).any(0).nonzero().squeeze(-1)
+            self.steps.append((least, columns, (known[:, columns] >= least).to(known).T.contiguous()))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """n x f -> n x m."""
+        both = x.new_zeros(len(x), len(self.total))
+        for least, columns, reached in self.steps:
+            both += (x[:, columns] >= least).to(x) @ reached
+        either = x.sum(-1, keepdim=True) + self.total - both
+        return torch.where(either > 0, both / either.clamp(min=1), 1.0)
+
+
+class LibraryKernel:
+    """k(x, y) = MinMax(features of x and y) k_others(x, y), where k_others has the amplitude.
+
+    Args:
+        features: which coordinates are features of the library, c booleans.
+        others: the kernel of the other coordinates.
+    """
+
+    def __init__(self, features: Tensor, others: ScaledKernel):
+        self.features, self.others = features, others
+        self._known: tuple[Tensor, MinMax] | None = None  # of the latest y
+
+    @property
+    def amplitude(self) -> Tensor:
+        return self.others.amplitude
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """n x c and m x c -> n x m."""
+        if self._known is None or self._known[0] is not y:
+            self._known = y, MinMax(y[:, self.features].float())
+        alike = self._known[1](x[:, self.features].float()).to(x)
+        if bool(self.features.all()):
+            return alike.mul_(self.amplitude)
+        return alike * self.others(x[:, ~self.features], y[:, ~self.features])
+
+
 # mean and standard deviation of the logarithm
 LENGTH_SCALE, LEVEL_LENGTH_SCALE, AMPLITUDE = (-0.8, 1.0), (-0.1, 1.0), (0.0, 2.0)
 ALIKE = 0.75  # prior correlation of the logarithms of two length scales in high-dimensional spaces
@@ -379,18 +440,19 @@ def prior_of(
     regularisation: tuple[float, float] = LAMBDA,
     amplitude: tuple[float, float] = AMPLITUDE,
 ) -> np.ndarray:
-    """Mean and standard deviation of the logarithms of d length scales, the amplitude and lambda ((d + 2) x 2).
+    """Mean and standard deviation of the logarithms of b length scales, the amplitude and lambda ((b + 2) x 2).
 
     Args:
-        space: of d parameters.
+        space: whose coordinates are b blocks, one for each parameter, and one more for each with descriptors.
         length_scale: mean and standard deviation, for real parameters.
         regularisation: mean and standard deviation, for spaces with real parameters.
         amplitude: mean and standard deviation.
     """
-    d = len(space)
-    scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in space.parameters.values()]
+    parameters = list(space.parameters.values())
+    blocks = [parameters[block.parameter] for block in features.Coordinates(space).blocks]
+    scales = [length_scale if p.is_continuous else LEVEL_LENGTH_SCALE for p in blocks]
     prior = np.array([*scales, amplitude, regularisation if space.continuous_columns else LEVEL_LAMBDA])
-    prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
+    prior[: len(blocks), 0] += 0.5 * math.log(len(blocks))  # distances grow with the square root of their number
     return prior
 
 

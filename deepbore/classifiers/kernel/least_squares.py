@@ -14,6 +14,7 @@ from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.kernel.evidence import (
     Evidence,
     Gram,
+    LibraryGram,
     PartlyAdditiveGram,
     ScaledGram,
 )
@@ -23,6 +24,8 @@ from deepbore.classifiers.kernel.kernels import (
     LAMBDA,
     LENGTH_SCALE,
     Kernel,
+    LibraryKernel,
+    MinMax,
     PartlyAdditiveKernel,
     ScaledKernel,
     correlated,
@@ -37,7 +40,7 @@ from deepbore.classifiers.kernel.posterior import (
     noiseless_scenarios,
 )
 from deepbore.classifiers.link import Link
-from deepbore.compute.arrays import as_tensor, native
+from deepbore.classifiers.posterior import MomentFormula
 from deepbore.compute.numerics import LinAlgError
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -46,7 +49,9 @@ from deepbore.validation import above, one_of, whole
 
 MOSTLY_NOISE = 0.5  # lambda as a share of the labels' variance beyond which the best label counts as luck
 ROWS = 200  # the default maximum of rows: the cost is cubic in their number
+MANY = 5  # times `rows` are learned at most, where as many trials are evaluated at the same time
 FULL_BUDGET = 100  # rows up to which all iterations are made: beyond, each costs more and changes less
+TOLERANCE = 1e-4  # relative gain of the evidence at which its ascent ends: it goes on with the next trial
 NOISE_START = -2.5  # log lambda of a second start, where most of the labels' variance is noise
 NOISE_COUNTS = 0.01  # lambda as a share of the labels' variance from which noise is averaged over
 # bounds of the logarithms
@@ -97,7 +102,7 @@ class BaseKernelPLS(Classifier):
         self._noiseless: NoiselessRows | None = None
         self._known: KernelModel | None = None
 
-    theta: Tensor  # logarithms of d length scales, the amplitude and lambda
+    theta: Tensor  # logarithms of the length scale of each block of coordinates, the amplitude and lambda
     _x: Tensor  # rows as coordinates, n x c
     _data: Tensor  # their labels and weights, n x 2
     _may_be_best: Tensor  # which of them may be the incumbent, n booleans
@@ -120,13 +125,13 @@ class BaseKernelPLS(Classifier):
 
     def _start(self, space: SearchSpace) -> np.ndarray:
         """The first theta, the prior mean; sets the prior and the bounds."""
-        d = len(space)
+        scales = len(self.coordinates.blocks)
         self._prior = prior_of(space, self.length_scale_prior, self.lambda_prior, self.amplitude_prior)
         self._prior_precision = self._precision(space)
-        self._bounds = [self.length_scale_bounds] * d + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
+        self._bounds = [self.length_scale_bounds] * scales + [AMPLITUDE_BOUNDS, LAMBDA_BOUNDS]
         start = self._prior[:, 0].copy()
         if self.length_scale is not None:
-            start[:-1] = [math.log(self.length_scale)] * d + [0.0]
+            start[:-1] = [math.log(self.length_scale)] * scales + [0.0]
             self._bounds[:-1] = [(fixed, fixed) for fixed in start[:-1]]
         if self.regularisation is not None:
             start[-1] = math.log(self.regularisation)
@@ -134,9 +139,9 @@ class BaseKernelPLS(Classifier):
         return start
 
     def _precision(self, space: SearchSpace) -> np.ndarray:
-        """The prior precision of theta in units of its standard deviations, (d + 2) x (d + 2)."""
-        d = len(space)
-        return correlated(d) if self.alike and space.is_high_dimensional else np.eye(d + 2)
+        """The prior precision of theta in units of its standard deviations."""
+        scales = len(self.coordinates.blocks)
+        return correlated(scales) if self.alike and space.is_high_dimensional else np.eye(scales + 2)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -167,7 +172,9 @@ class BaseKernelPLS(Classifier):
     def learn(self, batch: LabelledBatch) -> dict[str, Any]:
         """Fits the batch, as `fit` does, without a trainer."""
         # only rows with a weight: the marginal likelihood counts the others fully and would underestimate the noise
-        return self.learn_all(batch.coreset(self.rows, self.generator))
+        pending = 0 if batch.pending is None else int(batch.pending.sum())
+        rows = max(self.rows, min(pending, MANY * self.rows))  # a proposal for many workers may cost more
+        return self.learn_all(batch.coreset(rows, self.generator))
 
     @torch.no_grad()
     def learn_all(self, batch: LabelledBatch) -> dict[str, Any]:
@@ -187,7 +194,8 @@ class BaseKernelPLS(Classifier):
     def _maximise(self, evidence: Evidence, start: np.ndarray) -> OptimizeResult:
         """A local maximum of the evidence, found by L-BFGS from a start."""
         steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
-        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": steps}}
+        options = {"maxiter": steps, "ftol": TOLERANCE}
+        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": options}
         return minimize(self.negative_evidence(evidence), start, **how)
 
     def _update_noiseless(self) -> None:
@@ -222,14 +230,14 @@ class BaseKernelPLS(Classifier):
 
     def _gram(self) -> Gram:
         """Gram matrices of the rows by `_kernel`, with derivatives; a subclass with another kernel overrides both."""
-        return ScaledGram(self.function, self._x, self.coordinates.owner)
+        return ScaledGram(self.function, self._x, self.coordinates.block)
 
     def _covariance(self, theta: Tensor) -> Tensor:
         """K_t + lambda I of the rows, lambda divided by the weight of each row (n x n)."""
         return self._kernel(theta)(self._x, self._x) + torch.diag(self._noise(theta) + JITTER)
 
     def _kernel(self, theta: Tensor) -> Kernel:
-        return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.owner], theta[-2].exp())
+        return ScaledKernel(self.function, (-theta[:-2]).exp()[self.coordinates.block], theta[-2].exp())
 
     def _noise(self, theta: Tensor) -> Tensor:
         """Lambda divided by the weight of each row (n)."""
@@ -238,12 +246,9 @@ class BaseKernelPLS(Classifier):
     def _remember(self, x: Tensor, data: Tensor, evidence: Evidence | None = None) -> None:
         """Keeps the rows x (n x c), labels and weights (n x 2), and the matrices that predictions need."""
         self._keep(_x=x, _data=data)
-        found = native(x.new_zeros(0, 0))
-        if len(x):
-            found = (evidence or self._evidence()).root(self.theta.cpu().numpy())
-        if found is None:
+        root = (evidence or self._evidence()).root(self.theta.cpu().numpy()) if len(x) else x.new_zeros(0, 0)
+        if root is None:
             raise LinAlgError("the Gram matrix is not positive definite")
-        root = as_tensor(found).contiguous()  # root^T root = (K_t + lambda I)^-1
         information = -root.diagonal().log().sum() - self._noise(self.theta).log().sum() / 2
         self._keep(_root=root, _coefficients=root.mT @ (root @ data[:, 0]), _information=information)
 
@@ -257,7 +262,10 @@ class BaseKernelPLS(Classifier):
 
     def posterior(self, points: Tensor) -> KernelPosterior:
         self.check_points(points)
-        return KernelPosterior(self._model, self.coordinates(points))
+        return KernelPosterior(self._model, self.coordinates(points), self.coordinates.into)
+
+    def gradient(self, points: Tensor, formula: MomentFormula) -> Tensor | None:
+        return self.posterior(points).gradient(formula)
 
     @property
     def _model(self) -> KernelModel:
@@ -296,23 +304,23 @@ class PartlyAdditivePLS(BaseKernelPLS):
     """
 
     def _start(self, space: SearchSpace) -> np.ndarray:
-        d, start = len(space), super()._start(space)
+        scales, start = len(self.coordinates.blocks), super()._start(space)
         owner = self.coordinates.owner
         self.groups = tuple((owner == parameter).nonzero().squeeze(-1) for parameter in owner.unique())
-        self._prior = np.insert(self._prior, d, ADDED_PRIOR, axis=0)
-        self._prior_precision = np.eye(d + 4)
-        self._bounds[d:d] = ADDED_BOUNDS
-        return np.insert(start, d, self._prior[d : d + 2, 0])
+        self._prior = np.insert(self._prior, scales, ADDED_PRIOR, axis=0)
+        self._prior_precision = np.eye(scales + 4)
+        self._bounds[scales:scales] = ADDED_BOUNDS
+        return np.insert(start, scales, self._prior[scales : scales + 2, 0])
 
     def _gram(self) -> Gram:
-        return PartlyAdditiveGram(self.function, self._x, self.coordinates.owner)
+        return PartlyAdditiveGram(self.function, self._x, self.coordinates.owner, self.coordinates.block)
 
     def restart_from(self, theta: Tensor) -> None:
         """Sets theta to that of a kernel without an additive part, with the prior means of share and ratio."""
         self.theta.copy_(torch.cat([theta[:-2], theta.new_tensor(ADDED_PRIOR)[:, 0], theta[-2:]]))
 
     def _kernel(self, theta: Tensor) -> Kernel:
-        together = ScaledKernel(self.function, (-theta[:-4]).exp()[self.coordinates.owner], theta[-2].exp())
+        together = ScaledKernel(self.function, (-theta[:-4]).exp()[self.coordinates.block], theta[-2].exp())
         groups = tuple(own.to(theta.device) for own in self.groups)
         return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), groups)
 
@@ -382,7 +390,8 @@ class KernelPLS(BaseKernelPLS):
         kernel: "matern" (5/2), "rbf" or "rational_quadratic".
         length_scale: fixed for all parameters, with amplitude 1, in units of the range of a parameter; None to learn.
         regularisation: lambda > 0, fixed; None to learn it.
-        rows: the maximum number of observations to learn from.
+        rows: the maximum number of observations to learn from; as many as trials are pending, if that is more, and at
+            most five times `rows`.
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors.
         noisy: whether values are known to be noisy.
@@ -501,3 +510,100 @@ class KernelPLS(BaseKernelPLS):
         for key in [key for key in state_dict if key.startswith(f"{prefix}rival.")]:  # the name of version 0.2
             state_dict[f"{prefix}additive_model.{key.removeprefix(f'{prefix}rival.')}"] = state_dict.pop(key)
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+LIBRARY_ROWS = 5000  # the default maximum of rows of a library
+TUNED = 500  # rows by which its hyperparameters are learned
+
+
+class LibraryPLS(BaseKernelPLS):
+    """`KernelPLS` for a library (`deepbore.Library`): levels are compared by their features.
+
+    Bits and counts have the kernel `MinMax`, which for bits is the Tanimoto similarity; numbers have the Matern kernel
+    with one length scale for all. Other parameters beside the library have a kernel of their own, which multiplies it.
+
+    Amplitude, lambda and length scales maximise the marginal likelihood of up to 500 rows. Then all rows are learned,
+    by one Cholesky factor: a second for 3000 rows. Beyond `rows` it learns from a coreset.
+
+    Args:
+        rows: the maximum number of rows to learn from.
+        iterations: of L-BFGS on the marginal likelihood, for each iteration of the run.
+        prior: whether amplitude, lambda and length scales have priors.
+
+    Raises:
+        SettingError: for a number outside its range.
+
+    Example:
+        >>> import deepbore
+        >>> bits = np.random.default_rng(0).random((200, 64)) < 0.2
+        >>> study = deepbore.Study({"molecule": deepbore.Library(bits)}, classifier=LibraryPLS(rows=1000))
+        >>> study.add({"molecule": [3, 5, 7]}, [0.2, 0.1, 0.3])
+        >>> len(study.ask(20))
+        20
+
+    References:
+        Tripp, Bacallado, Singh & Hernandez-Lobato, Tanimoto random features for scalable molecular machine learning,
+        NeurIPS 2023 (both kernels).
+    """
+
+    _features: Tensor  # which coordinates are bits or counts of the library, c booleans
+
+    def __init__(self, rows: int = LIBRARY_ROWS, iterations: int = 30, prior: bool = True):
+        super().__init__(rows=rows, iterations=iterations, prior=prior)
+        whole(1, rows=rows)
+
+    def build(self, space: SearchSpace, outputs: int) -> None:
+        super().build(space, outputs)
+        self._keep(_points=torch.zeros(0, len(space), dtype=torch.float64))
+
+    def _start(self, space: SearchSpace) -> np.ndarray:
+        start = super()._start(space)
+        features = torch.zeros(self.coordinates.size, dtype=torch.bool)
+        for number, block in enumerate(self.coordinates.blocks):
+            if block.descriptors is not None and block.descriptors.is_tanimoto:
+                features[list(block.inputs)] = True
+                start[number], self._bounds[number] = 0.0, (0.0, 0.0)  # its length scale changes nothing
+        self.is_tanimoto = bool(features.any())
+        self._keep(_features=features)
+        return start
+
+    @torch.no_grad()
+    def learn_all(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Fits all rows of a batch."""
+        labels = torch.stack([batch.z.double().mean(-1), batch.weight.double()], dim=-1)
+        x = self.coordinates(batch.points)
+        some = torch.linspace(0, len(batch) - 1, min(TUNED, len(batch)), device=x.device).round().long()
+        self._keep(_x=x[some], _data=labels[some])
+        how = {"jac": True, "method": "L-BFGS-B", "bounds": self._bounds, "options": {"maxiter": self.iterations}}
+        found = minimize(self.negative_evidence(self._evidence()), self.theta.cpu().numpy(), **how)
+        self.theta.copy_(torch.tensor(found.x))
+        self._keep(_points=batch.points, _may_be_best=batch.may_be_best)
+        self._remember(x, labels)
+        return {"loss": float(found.fun) / len(some), "rows": float(len(batch))}
+
+    def _gram(self) -> Gram:
+        if not self.is_tanimoto:
+            return super()._gram()
+        features = self._x[:, self._features].float()
+        others = None
+        if not bool(self._features.all()):
+            others = ScaledGram(self.function, self._x[:, ~self._features], self.coordinates.block[~self._features])
+        return LibraryGram(MinMax(features)(features).double(), others, len(self.theta) - 2)
+
+    def _kernel(self, theta: Tensor) -> Kernel:
+        if not self.is_tanimoto:
+            return super()._kernel(theta)
+        scale = (-theta[:-2]).exp()[self.coordinates.block[~self._features]]
+        return LibraryKernel(self._features, ScaledKernel(self.function, scale, theta[-2].exp()))
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """The fitted rows, as points: their features would be large."""
+        return {"points": self._points, "data": self._data, "may_be_best": self._may_be_best}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Restores the rows of a checkpoint."""
+        points = state["points"].to(self.theta)
+        self._keep(_points=points, _may_be_best=state["may_be_best"].to(self.theta.device))
+        self._remember(self.coordinates(points), state["data"].to(self.theta))

@@ -53,10 +53,11 @@ class KernelPosterior(GaussianPosterior):
     Args:
         model: the fitted model.
         x: the points as coordinates, n x c.
+        into: the matrix of the coordinates, if they are linear in the points (d x c); else None.
     """
 
-    def __init__(self, model: KernelModel, x: Tensor):
-        self.model, self.x, self.link = model, x, Link.IDENTITY
+    def __init__(self, model: KernelModel, x: Tensor, into: Tensor | None = None):
+        self.model, self.x, self.into, self.link = model, x, into, Link.IDENTITY
         self._lowered_by: Tensor | float = 0.0
 
     @cached_property
@@ -70,10 +71,24 @@ class KernelPosterior(GaussianPosterior):
         return self._k @ self.model.coefficients - self._lowered_by
 
     def of_moments(self, formula: MomentFormula) -> Tensor:
-        if not isinstance(self.model.kernel, LearnedKernel) or not is_native(self.x):
+        if not self._is_by_hand:
             return super().of_moments(formula)
         value: Tensor = OfKernelMoments.apply(self.x, self._lowered_by, self.model, formula)
         return value
+
+    def gradient(self, formula: MomentFormula) -> Tensor | None:
+        """The gradients of a formula of the moments in the points (n x d); None where only torch finds them."""
+        if self.into is None or not self._is_by_hand or self.noiseless is not None:
+            return None
+        assert isinstance(self._lowered_by, float)
+        _, by_x = kernel_moments(native(self.x), self._lowered_by, self.model, formula, slopes=True)
+        assert by_x is not None
+        return torch.from_numpy(by_x @ native(self.into).T)
+
+    @property
+    def _is_by_hand(self) -> bool:
+        """Whether NumPy computes, with derivatives by hand."""
+        return isinstance(self.model.kernel, LearnedKernel) and is_native(self.x)
 
     @cached_property
     def std(self) -> Tensor:
@@ -108,7 +123,7 @@ class KernelPosterior(GaussianPosterior):
     def lowered(self, by: Tensor) -> "KernelPosterior":
         """The same posterior with its mean reduced by `by` (n)."""
         lowered = copy(self)
-        lowered._lowered_by = self._lowered_by + by
+        lowered._lowered_by, lowered.into = self._lowered_by + by, None
         return lowered
 
     @property
@@ -152,31 +167,44 @@ class Deviation(torch.autograd.Function):
 
 
 class OfKernelMoments(torch.autograd.Function):
-    """A formula of the moments at points x (n x c), on the CPU: value and gradient at once, in NumPy."""
+    """`kernel_moments` as a function of torch: value and gradient at once."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, lowered_by: Tensor | float, model: KernelModel, formula: MomentFormula) -> Tensor:
-        kernel, slopes = model.kernel, ctx.needs_input_grad[0]
-        assert isinstance(kernel, LearnedKernel)
-        rows, coefficients = native(model.x), native(model.coefficients)
-        k, pull_back = kernel.with_pull_back(native(x), rows) if slopes else (kernel.by_hand(native(x), rows), None)
-        std, std_pull_back = deviation_by_hand(k, native(model.root), float(kernel.amplitude), LEAST)
         by = lowered_by if isinstance(lowered_by, float) else native(lowered_by)
-        value, by_mean, by_std = formula(k @ coefficients - by, std)
-        if pull_back is not None:
-            ctx.gradient = torch.from_numpy(pull_back(by_mean[:, None] * coefficients + std_pull_back(by_std)))
+        value, ctx.gradient = kernel_moments(native(x), by, model, formula, ctx.needs_input_grad[0])
         return torch.from_numpy(value)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, derivative: Tensor) -> tuple[Tensor, None, None, None]:
-        return derivative[:, None] * ctx.gradient, None, None, None
+        return derivative[:, None] * torch.from_numpy(ctx.gradient), None, None, None
+
+
+def kernel_moments(
+    x: np.ndarray, lowered_by: np.ndarray | float, model: KernelModel, formula: MomentFormula, slopes: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """A formula of the moments at points on the CPU (n), and its gradient (n x c), None unless `slopes`.
+
+    Args:
+        x: the points as coordinates, n x c.
+        lowered_by: what the mean is reduced by.
+        model: the fitted model, with a `LearnedKernel`.
+        formula: of means and standard deviations.
+        slopes: whether the gradient is wanted.
+    """
+    kernel, rows, coefficients = model.kernel, native(model.x), native(model.coefficients)
+    assert isinstance(kernel, LearnedKernel)
+    k, pull_back = kernel.with_pull_back(x, rows) if slopes else (kernel.by_hand(x, rows), None)
+    std, std_pull_back = deviation_by_hand(k, native(model.root), float(kernel.amplitude), LEAST)
+    value, by_mean, by_std = formula(k @ coefficients - lowered_by, std)
+    return value, pull_back and pull_back(by_mean[:, None] * coefficients + std_pull_back(by_std))
 
 
 def deviation_by_hand(k: Array, root: Array, amplitude: Array, least: float) -> tuple[Array, Callable[[Array], Array]]:
     """`deviation`, and a function from a derivative in it to that in k: d std / dk = -R^T R k / std."""
     explained = times_transposed(k, root)
-    variance = amplitude - (explained * explained).sum(1)
+    variance = amplitude - module_of(k).einsum("ij,ij->i", explained, explained)
     std = variance.clip(least) ** 0.5
     return std, lambda by: (-by / std * (variance >= least))[:, None] * (explained @ root)
 

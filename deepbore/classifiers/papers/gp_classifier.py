@@ -74,7 +74,7 @@ class GPClassifier(TrainedClassifier):
 
         self.coordinates = Coordinates(space)
         self.register_buffer("design", self.coordinates(space.sobol(self.inducing, seed=0)), persistent=False)
-        self.gp = VariationalGP(self.coordinates.owner, self.design)
+        self.gp = VariationalGP(self.coordinates.block, self.design)
 
     design: Tensor  # inducing points in place of missing observations, M x c
 

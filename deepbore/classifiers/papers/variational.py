@@ -22,20 +22,20 @@ class VariationalGP(ApproximateGP):
     (Hensman, Matthews & Ghahramani, Scalable variational Gaussian process classification, 2015.)
 
     Args:
-        owner: the parameter of each of the c coordinates: all coordinates of a parameter share a length scale.
+        block: the block of each of the c coordinates: all coordinates of a block share a length scale.
         inducing: M points as coordinates, M x c.
     """
 
-    def __init__(self, owner: Tensor, inducing: Tensor):
+    def __init__(self, block: Tensor, inducing: Tensor):
         distribution = NaturalVariationalDistribution(len(inducing))
         super().__init__(VariationalStrategy(self, inducing, distribution, learn_inducing_locations=False))
         self.variational_strategy.variational_params_initialized.fill_(1)  # at the prior; GPyTorch would add noise
-        d = int(owner.max()) + 1
+        d = int(block.max()) + 1
         prior = torch.tensor([LENGTH_SCALE] * d + [AMPLITUDE, MEAN])
         prior[:d, 0] += 0.5 * math.log(d)  # distances grow with the square root of d
         self.theta = nn.Parameter(prior[:, 0].clone())
         self.register_buffer("prior", prior, persistent=False)
-        self.register_buffer("owner", owner, persistent=False)
+        self.register_buffer("block", block, persistent=False)
         self.kernel = MaternKernel(nu=2.5)
         self.kernel.initialize(lengthscale=1.0).requires_grad_(False)
         self.quadrature = GaussHermiteQuadrature1D()
@@ -43,7 +43,7 @@ class VariationalGP(ApproximateGP):
 
     def forward(self, x: Tensor) -> MultivariateNormal:
         """The prior at coordinates n x c."""
-        scaled = x * (-self.theta[:-2]).exp()[self.owner]
+        scaled = x * (-self.theta[:-2]).exp()[self.block]
         return MultivariateNormal(self.theta[-1].expand(len(x)), self.kernel(scaled) * self.theta[-2].exp())
 
     def marginals(self, x: Tensor) -> MultivariateNormal:

@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from types import FunctionType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +18,7 @@ from torch import Tensor
 from deepbore.errors import PointError, SpaceError
 from deepbore.names import meant
 from deepbore.space.condition import Condition, When, as_plain_data, as_when, conditions_of
+from deepbore.space.parameters.descriptors import Descriptors
 from deepbore.space.parameters.scale import Scale
 
 FEW_LEVELS = 32  # numbers with at most this many levels get a thermometer code
@@ -85,6 +88,9 @@ class Parameter(ABC):
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
+        if isinstance(former := vars(cls).get("features"), FunctionType):
+            warnings.warn(f"{cls.__name__}.features is now {cls.__name__}.readings.", DeprecationWarning, stacklevel=2)
+            cls.readings = former  # type: ignore[method-assign]
         if "kind" not in vars(cls):
             return
         known = KINDS.get(cls.kind, cls)
@@ -187,6 +193,11 @@ class Parameter(ABC):
         return True
 
     @property
+    def is_library(self) -> bool:
+        """Whether it has so many described levels that a proposal scores all of them, a few at a time."""
+        return False
+
+    @property
     def scale(self) -> Scale | None:
         """Scale of numeric values; None if the values are choices."""
         return None
@@ -284,7 +295,7 @@ class Parameter(ABC):
 
     # --- inputs of models --------------------------------------------------------------------------------------------
 
-    def features(self) -> list[Reading]:
+    def readings(self) -> list[Reading]:
         """Inputs of a network, each in [-1, 1].
 
         One number for a continuous parameter and for numbers with more than 32 levels; else a thermometer code, one bit
@@ -295,9 +306,16 @@ class Parameter(ABC):
         place = self.from_level(torch.arange(self.levels, dtype=torch.float64))
         return [Reading(reached, threshold) for threshold in ((place[:-1] + place[1:]) / 2).tolist()]
 
+    features = readings  # the former name
+
     def coordinates(self) -> list[Reading]:
         """Inputs of a kernel: coordinates in which the values span a length of 1."""
         return [Reading(along, self.upper)]
+
+    @property
+    def descriptors(self) -> Descriptors | None:
+        """What its levels are like, further inputs of all models; None if nothing is said of them."""
+        return None
 
     # --- plain data --------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
 from deepbore.space.parameters.base import NOTHING, UNSET, Parameter, Reading, chosen, equal, number
+from deepbore.space.parameters.descriptors import Descriptors, descriptors_of
 from deepbore.space.parameters.scale import SLACK, as_scalar
 
 Scalar = str | int | float | bool | None
@@ -34,7 +35,7 @@ class _Choice(Parameter):
 
     Attributes:
         names: one for each choice.
-        are_known: whether the choices are at hand; a journal keeps only the names of some.
+        are_known: whether the choices, and their features, are at hand; a journal keeps only the names of some.
     """
 
     choices: Sequence[Any] | Mapping[str, Any]
@@ -177,7 +178,7 @@ class _Choice(Parameter):
     def settings(self) -> dict[str, Any]:
         """The choices, by name where a name is not the choice itself: as JSON carries them, or their kind."""
         listed = list(self.names)
-        if self.is_plain and self.are_known:
+        if all(each is name for each, name in zip(self._given, listed, strict=True)):
             return {"choices": listed}
         return {"choices": {name: _as_json(each) for name, each in zip(listed, self._given, strict=True)}}
 
@@ -206,7 +207,9 @@ class Ordinal(_Choice):
 class Categorical(_Choice):
     """One of several choices without an order, such as `["relu", "tanh"]`.
 
-    A network sees it one-hot; for a kernel any two choices have a distance of 1.
+    A network sees it one-hot; for a kernel any two choices have a distance of 1. With `features` all models see beside
+    it what the choices are like: descriptors of ligands, embeddings, fingerprints. A kernel learns from the outcomes
+    how much they matter, and candidates move to similar choices first. See `LevelFeatures` for what is made of them.
 
     Choices may be any objects: estimators, lists, members of an enum, paths, classes, functions. The objective gets the
     object; conditions, journals, tables and pictures have its name, and where a choice is given either will do. Give
@@ -217,25 +220,79 @@ class Categorical(_Choice):
         choices: at least two, different: strings, finite numbers, booleans, None, or any objects; or name -> choice.
         when: the condition under which it is active, or several: a `Condition`, a dict {parent: values}, or a list.
         default: the choice that is tried first; see `SearchSpace.default`.
+        features: what the choices are like, finite numbers: K x f in the order of the choices; name -> f numbers; a
+            data frame with the names as its index; or a file, a .npy with K x f numbers or a .csv with names in its
+            first column and a first line. A journal keeps their checksum.
 
     Raises:
-        SpaceError: for fewer than two choices, equal ones, or choices that can't be told apart by name.
+        SpaceError: for fewer than two choices, equal ones, or choices that can't be told apart by name; for features
+            that are missing, no finite numbers, or the same for all choices.
 
     Example:
         >>> Categorical(["relu", "tanh"]).decode(torch.tensor([1.0]))
         ['tanh']
+        >>> Categorical(["DMF", "MeOH", "toluene"], features={"DMF": [36.7], "MeOH": [32.7], "toluene": [2.4]})
+        Categorical(['DMF', 'MeOH', 'toluene'], features=<1 features of 3 levels>)
         >>> layers = Categorical({"one": [64], "two": [64, 64]})
         >>> layers.decode(torch.tensor([1.0])), layers.encode(["two", [64]])
         ([[64, 64]], tensor([1., 0.], dtype=torch.float64))
     """
 
+    features: Any = field(default=None, kw_only=True)  # type: ignore[assignment]
+
     kind = "categorical"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features is not None:
+            found = descriptors_of(self.features, self.names)
+            object.__setattr__(self, "features", found)
+            object.__setattr__(self, "are_known", self.are_known and found.are_known)
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and self.features == getattr(other, "features", None)
+
+    __hash__ = _Choice.__hash__
 
     @property
     def is_ordered(self) -> bool:
         return False
 
-    def features(self) -> list[Reading]:
+    @property
+    def descriptors(self) -> Descriptors | None:
+        found: Descriptors | None = self.features
+        return found
+
+    @property
+    def _nearest(self) -> Tensor | None:
+        return None if self.features is None else self.features.nearest
+
+    def moved(self, column: Tensor, u: Tensor, v: Tensor, steps: Tensor) -> Tensor:
+        """With probability 1/2 one of the levels most like it; else, or without features, any other one."""
+        other = super().moved(column, u, v, steps)
+        if self._nearest is None:
+            return other
+        nearest = self._nearest.to(column.device)
+        level, which = self.to_level(column).long(), (u * nearest.shape[1]).long().clamp(max=nearest.shape[1] - 1)
+        return torch.where(v < 0.5, nearest[level, which].to(column), other)
+
+    def likelier_back(self, column: Tensor, moved: Tensor) -> Tensor:
+        if self._nearest is None:
+            return super().likelier_back(column, moved)
+        start, end = self.to_level(column).long(), self.to_level(moved).long()
+        nearest = self._nearest.to(column.device)
+
+        def probability(start: Tensor, end: Tensor) -> Tensor:
+            is_near = (nearest[start] == end[..., None]).any(-1).to(column)
+            return 0.5 * is_near / nearest.shape[1] + 0.5 / (self.levels - 1)
+
+        return (probability(end, start) / probability(start, end)).log()
+
+    def settings(self) -> dict[str, Any]:
+        checksum = {} if self.features is None else {"features": {"checksum": self.features.checksum}}
+        return {**super().settings(), **checksum}
+
+    def readings(self) -> list[Reading]:
         return [Reading(equal, float(level)) for level in range(self.levels)]
 
     def coordinates(self) -> list[Reading]:

@@ -184,7 +184,7 @@ class TrustRegion(db.LocalSearch):
         moved, chance = torch.rand(2, self.samples, len(centre), generator=search.stream, device=low.device)
         points = torch.where(chance < min(1, 20 / len(centre)), low + (high - low) * moved, centre)
         points, values = search.best_first(search.space.snap(points))
-        tops = adam_ascent(search.value, points[: self.climbers], search.space.continuous_columns, upper, self.steps)
+        tops = adam_ascent(search.gradient, points[: self.climbers], search.space.continuous_columns, upper, self.steps)
         tops, their_values = search.best_first(search.space.snap(torch.minimum(torch.maximum(tops, low), high)))
         return sorted_by_value(torch.cat([tops, points]), torch.cat([their_values, values]))[0]
 

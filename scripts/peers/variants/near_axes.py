@@ -9,7 +9,7 @@ from torch import Tensor
 
 import deepbore as db
 from deepbore.strategies import ModelStrategy, NearBest, Turns, View
-from deepbore.strategies.near_best import LocalAxes, n_good, n_known
+from deepbore.strategies.near_best import LocalAxes, knows, n_good
 from peers.variants.settings import Settings
 
 
@@ -24,7 +24,7 @@ class Late(Principal):
     """As it was before: in principal axes, from twice as many rows on as these are found from."""
 
     def applies(self, view: View) -> bool:
-        return super().applies(view) and n_known(view.batch, view.values) >= 2 * n_good(len(view.space))
+        return super().applies(view) and knows(view.batch, view.values, 2 * n_good(len(view.space)))
 
 
 class Free(NearBest):

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from deepbore import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 from deepbore.classifiers.kernel import evidence
-from deepbore.classifiers.kernel.evidence import FAILED, FEW, AutogradGram, Evidence, inverse_root
+from deepbore.classifiers.kernel.evidence import FAILED, FEW, AutogradGram, Evidence, pairs_of
 from deepbore.classifiers.kernel.kernels import Split
 from deepbore.classifiers.kernel.least_squares import BaseKernelPLS, PartlyAdditivePLS
 from deepbore.labels import LabelledBatch
@@ -74,6 +74,9 @@ def test_the_gradient_by_hand_is_that_of_autograd_in_numpy_and_in_torch(space, m
         with monkeypatch.context() as patch:
             patch.setattr(evidence, "native", lambda tensor: tensor)
             assert agree(one.negative_evidence()(theta), expected)
+        with monkeypatch.context() as patch:
+            patch.setattr(evidence, "CACHED", 0)  # by products of matrices, as for many rows or parameters
+            assert agree(one.negative_evidence()(theta), expected)
 
 
 @settings(max_examples=25, deadline=None)
@@ -112,21 +115,49 @@ def test_a_matrix_without_a_factor_has_no_evidence(torch_too, monkeypatch):
 
     def indefinite(theta):
         matrix = evidence.native(torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64))
-        return matrix, lambda derivative: []
+        return pairs_of(matrix).of(matrix), lambda derivative: []
 
     value, gradient = Evidence(indefinite, torch.ones(2).double(), torch.ones(2).double())(np.array([0.0, -9.0]))
     assert value == FAILED
     assert not gradient.any()
 
 
-@pytest.mark.parametrize("n", [0, 1, 7])
-def test_a_root_of_the_inverse_reads_the_upper_triangle(n):
-    a = torch.randn(n, n, generator=torch.Generator().manual_seed(n)).double()
-    matrix = a @ a.mT + torch.eye(n)
-    damaged = matrix.triu() + torch.full((n, n), torch.nan).double().tril(-1).nan_to_num(3.0)
-    for given_as in (damaged.numpy().copy(), damaged.clone()):
-        root = torch.as_tensor(inverse_root(given_as))
-        assert torch.allclose(root.mT @ root, torch.linalg.inv(matrix))
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+@pytest.mark.parametrize("in_torch", [False, True])
+def test_pairs_compute_with_a_matrix(n, in_torch):
+    stream = np.random.default_rng(n)
+    a, x = stream.normal(size=(n, n)), stream.normal(size=(n, 3))
+    k, z = a @ a.T + np.eye(n), x[:, 0].copy()
+    given, rows, labels = (torch.from_numpy(each) if in_torch else each for each in (k, x, z))
+    pairs = pairs_of(rows)
+    vector = pairs.of(given)
+    lower = np.tril(np.asarray(pairs.matrix(vector)))
+    assert np.array_equal(lower, np.tril(k))
+    assert np.array_equal(vector[pairs.diagonal], k.diagonal())
+    assert len(vector) == (n * n if in_torch else n * (n + 1) // 2)
+    assert np.allclose(pairs.times(vector, rows), k @ x)
+    factor = pairs.factor(vector)
+    assert np.allclose(np.tril(np.asarray(pairs.matrix(factor))), np.linalg.cholesky(k))
+    a = pairs.solve(factor, labels)
+    assert np.allclose(a, np.linalg.solve(k, z))
+    residual = np.linalg.inv(k) - np.outer(a, a)
+    assert np.allclose(np.tril(np.asarray(pairs.matrix(pairs.residual(factor, a)))), np.tril(residual))
+
+
+@pytest.mark.parametrize("in_torch", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_root_of_the_inverse_is_that_of_the_latest_or_of_any_theta(many, in_torch, monkeypatch):
+    if in_torch:
+        monkeypatch.setattr(evidence, "native", lambda tensor: tensor)
+    if many:
+        monkeypatch.setattr(evidence, "CACHED", 0)
+    one = fitted(BaseKernelPLS, SPACES["continuous"], prior=False)
+    tried, theta = one._evidence(), one.theta.numpy()
+    expected = torch.linalg.inv(one._covariance(one.theta))
+    for before in (theta, theta + 0.1):
+        tried(before)
+        root = torch.as_tensor(tried.root(theta))
+        assert torch.allclose(root.mT @ root, expected, rtol=1e-6)
         assert torch.equal(root, root.tril())
 
 

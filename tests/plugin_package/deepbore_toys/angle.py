@@ -52,7 +52,7 @@ class Angle(Parameter):
     def moved(self, column: Tensor, u: Tensor, v: Tensor, steps: Tensor) -> Tensor:
         return (column + steps) % 1.0  # round the circle, where other parameters are reflected
 
-    def features(self) -> list[Reading]:
+    def readings(self) -> list[Reading]:
         return [Reading(cosine, 1.0), Reading(sine, 1.0)]
 
     def coordinates(self) -> list[Reading]:

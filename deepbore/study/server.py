@@ -1,0 +1,190 @@
+"""`StudyServer` and `AsyncStudyServer`: one study for many clients, whose asks at the same time are one `ask(q)`."""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from threading import Lock
+from typing import Any, SupportsFloat, TypeVar
+
+from deepbore.data.outcome import Outcome
+from deepbore.data.trial import Trial
+from deepbore.errors import SettingError, SpaceExhausted
+from deepbore.study.study import Study
+from deepbore.validation import required, seconds, within
+
+T = TypeVar("T")
+
+
+class Calls:
+    """The calls of all clients, made by one thread in their order; asks that wait are one.
+
+    Args:
+        study: the study, or a function that makes it.
+        window: seconds that an ask waits for others.
+    """
+
+    def __init__(self, study: Study | Callable[[], Study], window: float | timedelta):
+        required(window=window)
+        self.window = float(seconds(window) or 0)
+        within(0, math.inf, window=self.window)
+        made = study if isinstance(study, Study) else study()
+        if not isinstance(made, Study):
+            raise SettingError(f"study must be a Study, or a function that makes one, but got {made!r:.100}.")
+        self.study = made
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="deepbore-server")
+        self._asks: list[Future[Trial]] = []
+        self._lock = Lock()
+
+    def call(self, method: Callable[..., T], *args: Any, **named: Any) -> "Future[T]":
+        """The result of a call, which is made after those before it."""
+        return self._thread.submit(method, *args, **named)
+
+    def ask(self) -> "Future[Trial]":
+        """A trial of the next `ask(q)`."""
+        future: Future[Trial] = Future()
+        with self._lock:
+            self._asks.append(future)
+            if len(self._asks) == 1:
+                self._thread.submit(self._answer)
+        return future
+
+    def _answer(self) -> None:
+        time.sleep(self.window)
+        with self._lock:
+            asks, self._asks = self._asks, []
+        self._ask([each for each in asks if each.set_running_or_notify_cancel()])  # a client may have gone
+
+    def _ask(self, asks: "list[Future[Trial]]") -> None:
+        """Asks the study once; where a finite space has not so many configurations left, the first ones get them."""
+        if not asks:
+            return
+        try:
+            trials = self.study.ask(len(asks))
+        except SpaceExhausted as error:
+            if len(asks) == 1:
+                asks[0].set_exception(error)
+            else:
+                self._ask(asks[: len(asks) // 2])
+                self._ask(asks[len(asks) // 2 :])
+        except BaseException as error:
+            for each in asks:
+                each.set_exception(error)
+        else:
+            for each, trial in zip(asks, trials, strict=True):
+                each.set_result(trial)
+
+
+class StudyServer:
+    """A study for many threads that ask for one trial each: those that ask at the same time cost one `ask(q)`.
+
+    A batch takes hardly longer than one proposal. Results that are told before an ask are learned from. Actors of Ray
+    and dask, which are coroutines, have `AsyncStudyServer`.
+
+    Args:
+        study: the study, or a function that makes it, such as `partial(Study, space, journal="run.jsonl")`.
+        window: seconds, or a `timedelta`, that an ask waits for others.
+
+    Raises:
+        SettingError: for anything but a study, or a negative window.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> from deepbore import Real, Study
+        >>> server = StudyServer(Study({"x": Real(-1, 1)}, seed=0))
+        >>> def client(_):
+        ...     trial = server.ask()
+        ...     server.tell(trial, trial.params["x"] ** 2)
+        >>> with ThreadPoolExecutor(8) as threads:
+        ...     _ = list(threads.map(client, range(8)))
+        >>> len(server.study.trials)
+        8
+    """
+
+    def __init__(self, study: Study | Callable[[], Study], window: float | timedelta = 0.01):
+        self._calls = Calls(study, window)
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self._calls.study
+
+    def ask(self) -> Trial:
+        """The next trial of this client: `Study.ask_one`.
+
+        Raises:
+            SpaceExhausted: if a finite space has no configuration left.
+        """
+        return self._calls.ask().result()
+
+    def tell(self, trial: Trial | int, value: Any = None, **outcome: Any) -> None:
+        """Gives a trial its outcome: `Study.tell`."""
+        self._calls.call(self.study.tell, trial, value, **outcome).result()
+
+    def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
+        """Takes the value of a running trial at a step, and says whether it should continue: `Study.report`."""
+        return self._calls.call(self.study.report, trial, value, step).result()
+
+    def withdraw(self, trial: Trial | int, reason: str | None = None) -> None:
+        """Gives up a trial, as that of a client that has died: `Study.withdraw`."""
+        self._calls.call(self.study.withdraw, trial, reason).result()
+
+    def best_trial(self) -> Trial | None:
+        """The best trial so far: `Study.best_trial`."""
+        return self._calls.call(lambda: self.study.best_trial).result()
+
+
+class AsyncStudyServer:
+    """`StudyServer` with coroutines, for the event loop of an actor of Ray or dask, or of a web server.
+
+    Args:
+        study: the study, or a function that makes it where the actor lives.
+        window: seconds, or a `timedelta`, that an ask waits for others.
+
+    Raises:
+        SettingError: for anything but a study, or a negative window.
+
+    Example:
+        >>> import asyncio
+        >>> from deepbore import Real, Study
+        >>> async def clients():
+        ...     server = AsyncStudyServer(Study({"x": Real(-1, 1)}, seed=0))
+        ...     trials = await asyncio.gather(*(server.ask() for _ in range(4)))
+        ...     for trial in trials:
+        ...         await server.tell(trial, trial.params["x"] ** 2)
+        ...     return await server.best_trial()
+        >>> asyncio.run(clients()).value < 0.5
+        True
+    """
+
+    def __init__(self, study: Study | Callable[[], Study], window: float | timedelta = 0.01):
+        self._calls = Calls(study, window)
+
+    async def ask(self) -> Trial:
+        """The next trial of this client: `Study.ask_one`.
+
+        Raises:
+            SpaceExhausted: if a finite space has no configuration left.
+        """
+        return await asyncio.wrap_future(self._calls.ask())
+
+    async def tell(self, trial: Trial | int, value: Any = None, **outcome: Any) -> None:
+        """Gives a trial its outcome: `Study.tell`."""
+        await self._called(self._calls.study.tell, trial, value, **outcome)
+
+    async def report(self, trial: Trial | int, value: SupportsFloat | Outcome, step: float) -> bool:
+        """Takes the value of a running trial at a step, and says whether it should continue: `Study.report`."""
+        return await self._called(self._calls.study.report, trial, value, step)
+
+    async def withdraw(self, trial: Trial | int, reason: str | None = None) -> None:
+        """Gives up a trial, as that of a client that has died: `Study.withdraw`."""
+        await self._called(self._calls.study.withdraw, trial, reason)
+
+    async def best_trial(self) -> Trial | None:
+        """The best trial so far: `Study.best_trial`."""
+        return await self._called(lambda: self._calls.study.best_trial)
+
+    async def _called(self, method: Callable[..., T], *args: Any, **named: Any) -> T:
+        return await asyncio.wrap_future(self._calls.call(method, *args, **named))
