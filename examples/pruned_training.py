@@ -1,9 +1,10 @@
 """Training on handwritten digits with Lightning, ended early where it is worse than the others after as many epochs.
 
-    python examples/pruned_training.py --trials 30
+    python examples/pruned_training.py --trials 30 --workers 2
 
-The callback reports the validation loss of each epoch to the trial, and ends the training if the study's pruner says
-so; beside it, EarlyStopping ends a training that has converged, whose value counts.
+Each worker is a process with a training of its own. The callback reports the validation loss of each epoch to the
+trial, and ends the training if the study's pruner says so; beside it, EarlyStopping ends a training that has converged,
+whose value counts.
 """
 
 import argparse
@@ -68,9 +69,10 @@ def objective(params: dict, trial: deepbore.Trial) -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=30)
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     pruner = deepbore.MedianPruner()
-    study = deepbore.minimize(objective, SPACE, given.trials, pruner=pruner, seed=0).study
+    study = deepbore.minimize(objective, SPACE, given.trials, pruner=pruner, workers=given.workers, seed=0).study
     spent = sum(len(trial.reports) for trial in study.trials)
     print(f"{study}: {spent} epochs; all of them in full would take {27 * len(study.trials)}")
     print(f"smallest loss: {study.best_trial.value:.3f} with {study.best_trial.params}")

@@ -7,7 +7,8 @@
 
 Rows go to docs/results/benchmark/SUITE.jsonl, or to --out, as soon as a run is done. What is there for at least as many
 evaluations is not run again, so an interrupted benchmark goes on where it stopped. One process a core, one thread each;
-a run that fails, or takes longer than --limit, is reported, and the exit code is 1 at the end. A row:
+a run that fails, or takes longer than --limit, is reported, and the exit code is 1 at the end. Problems that
+docs/results/held_out.json holds out are run once for their release, by one commit. A row:
 
     problem, method, seed, workers
     n             evaluations; fewer were made only if a finite space had no more
@@ -29,8 +30,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import deepbore
 from deepbore.problems.suites import SUITES, suite as suite_of
-from harness import running
+from harness import held_out, running
 from harness.files import append, key, left
 from harness.job import Job
 from harness.working import work
@@ -104,6 +106,10 @@ def main() -> int:
         Job(problem, method, seed, *how)
         for seed, problem, method in itertools.product(seeds, dict.fromkeys(problems), given.methods)
     ]
+    try:
+        held_out.register(problems, deepbore.__version__)
+    except held_out.LookedError as error:
+        raise SystemExit(f"benchmark.py: {error}") from None
     try:
         failures = work(
             left(every, known(every, given.out)),

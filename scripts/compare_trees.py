@@ -5,8 +5,8 @@
 
 Each group runs `scripts/benchmark.py` of one tree and then of the other, one process with one thread. A run is the same
 where its whole curve of best values is, to the digits that a row keeps. The rest is told by `ratio`: the regret at the
-end in the second tree by that in the first, the geometric mean, with a 95 % interval by Student's t over the means of
-the problems. `cpu` is the ratio of processor time in ask and tell.
+end in the second tree by that in the first, as is typical of the problems, with the interval of the signed-rank test
+where there are six or more, and by `mean`, the geometric mean. `cpu` is the ratio of processor time in ask and tell.
 """
 
 import argparse
@@ -19,9 +19,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
 from reporting import facts, regrets, rows
+from reporting.intervals import Typical
 
 ROOT = Path(__file__).parent.parent
 MIXED = [f"bbob-mixint/f{function:02d}/i01/d05" for function in (1, 8, 15, 22)]
@@ -74,8 +74,10 @@ def compared(before: list[rows.Run], after: list[rows.Run]) -> dict[str, object]
     means = np.array([np.mean(each) for each in ratios.values()])
     found: dict[str, object] = {"problems": len(means), "runs": len(before), "same": same}
     if differ:
-        interval = stats.ttest_1samp(means, 0).confidence_interval(0.95)
-        found |= {"ratio": round(math.exp(means.mean()), 3), "interval": [round(math.exp(end), 3) for end in interval]}
+        typical = Typical.of(means)
+        found["mean"], found["ratio"] = round(math.exp(means.mean()), 3), round(math.exp(typical.middle), 3)
+        if math.isfinite(typical.low):
+            found["interval"] = [round(math.exp(end), 3) for end in (typical.low, typical.high)]
     found["cpu"] = round(sum(each.seconds or 0 for each in after) / sum(each.seconds or 0 for each in before), 3)
     return found | {"differ": differ}
 

@@ -35,7 +35,7 @@ from deepbore.problems import Problem
 from deepbore.problems.suites import problem as problem_of
 from deepbore.space import Params
 from harness.measuring import Row, grid, measure_or_show
-from reporting.bootstrap import means
+from reporting.intervals import Typical
 
 COCO = ["bbob/f08/i04/d05", "bbob/f10/i04/d05", "bbob/f15/i04/d05", "bbob/f20/i04/d05"]
 MIXED = ["bbob-mixint/f08/i04/d05", "bbob-mixint/f15/i04/d05"]
@@ -171,7 +171,7 @@ def regrets(kept: list[Row], how: str) -> dict[str, Regrets]:
 
 
 def compared(mine: Regrets, other: Regrets, after: int) -> str:
-    """The geometric mean of the ratios of the regrets of the same problem and seed, with its interval."""
+    """What is typical of problems: the ratio of the regrets with the same seed, with its interval."""
     both = mine.keys() & other.keys()
     problems = sorted({problem for problem, _ in both})
     if not problems:
@@ -180,9 +180,8 @@ def compared(mine: Regrets, other: Regrets, after: int) -> str:
         statistics.mean(math.log(mine[key][after] / other[key][after]) for key in both if key[0] == problem)
         for problem in problems
     ]
-    (ratio,) = means(np.array(logs)[:, None], problems)
-    low, high = ratio.interval
-    return f"{math.exp(ratio.mean):.2g} [{math.exp(low):.2g}, {math.exp(high):.2g}]"
+    ratio = Typical.of(logs)
+    return f"{math.exp(ratio.middle):.2g} [{math.exp(ratio.low):.2g}, {math.exp(ratio.high):.2g}]"
 
 
 def show(kept: list[Row]) -> None:

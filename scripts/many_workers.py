@@ -74,7 +74,8 @@ def run(problem: str, method: str, workers: int, seed: int) -> Row:
             heapq.heappush(running, (now + drawn.uniform(0.5, 1.5), asked - len(new) + number, params))
         now = running[0][0] if sequential and running else now + 1 / LOOKS
     peer.close()
-    return {"trials": ledger.n, "best": best, "optimum": task.optimum, "seconds": round(seconds, 1)}
+    optimum = None if task.optimum is None else ledger.sign * task.optimum
+    return {"trials": ledger.n, "best": best, "optimum": optimum, "seconds": round(seconds, 1)}
 
 
 def ask(peer: Peer, q: int) -> list[Params]:

@@ -12,11 +12,12 @@ Nature 2021): experiment_index.csv with the yields, and *_dft.csv and *_mordred.
 random              reactions drawn without replacement
 optuna-tpe          Optuna's TPESampler, multivariate, constant_liar; what it repeats is drawn at random
 baybe               BayBE, its default recommender, with the DFT descriptors; in its own environment (peers/venvs.py)
-one-hot             deepbore's default; nothing is said of the levels
+one-hot             deepbore's default, its first batch a design; nothing is said of the levels
 dft, mordred        the same with these descriptors: `Categorical(names, features=...)`
 shuffled            the same with the DFT descriptors of other levels, drawn for each seed
 
-Fifty reactions in batches of five; a row has the best yield after each batch.
+Fifty reactions in batches of five. Only the first batch is without a model, for Optuna the first two. A row has the
+best yield after each batch.
 """
 
 import json
@@ -149,7 +150,7 @@ def by_baybe(table: Table, seed: int) -> list[float]:
 
 def by_deepbore(table: Table, seed: int, method: str) -> list[float]:
     shuffle = np.random.default_rng(seed) if method == "shuffled" else None
-    study = Study(table.space(OURS[method], shuffle), directions="maximize", seed=seed)
+    study = Study(table.space(OURS[method], shuffle), directions="maximize", seed=seed, n_initial=BATCH)
     found = []
     while len(found) < BUDGET:
         trials = study.ask(BATCH)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python
 """Compares methods by the runs that scripts/benchmark.py has written.
 
-    python scripts/report_benchmark.py            # docs/results/benchmark/*.jsonl -> docs/results.md, README, pictures
-    python scripts/report_benchmark.py --check    # exits 1 if docs/results.md or the README would change
-    python scripts/report_benchmark.py --rows FILE_OR_FOLDER... --reference deepbore    # variants of one method:
-                                                  # Markdown to stdout, each against the reference
-
-The same rows give the same text: the bootstrap's seed is fixed.
+python scripts/report_benchmark.py            # docs/results/benchmark/*.jsonl -> docs/results.md, docs/results/*.md,
+                                              # README, pictures
+python scripts/report_benchmark.py --check    # exits 1 if a page or the README would change
+python scripts/report_benchmark.py --rows FILE_OR_FOLDER... --reference deepbore    # variants of one method:
+                                              # Markdown to stdout, each against the reference
 """
 
 import argparse
@@ -44,7 +43,10 @@ def main() -> int:
         return 0
     readme, planned = given.root / "README.md", pictures.plan(compared)
     texts = {
-        given.root / "docs" / "results.md": pages.document(compared, given.reference, planned),
+        **{
+            given.root / "docs" / name: text
+            for name, text in pages.documents(compared, given.reference, planned).items()
+        },
         readme: pages.with_table(readme.read_text(), pages.readme(compared, given.reference)),
     }
     if given.check:

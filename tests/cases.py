@@ -1,5 +1,7 @@
 """One line for every export that has a contract; `test_house.py` checks that none is missing."""
 
+import numpy as np
+
 from deepbore import acquisition, candidates, classifiers, labels, problems, space, strategies
 from deepbore.data import Budget
 
@@ -12,6 +14,7 @@ CLASSIFIERS = {
     "MCDropout": lambda: classifiers.MCDropout(training=QUICK),
     "LaplaceGGN": lambda: classifiers.LaplaceGGN(training=QUICK),
     "KernelPLS": classifiers.KernelPLS,
+    "LibraryPLS": classifiers.LibraryPLS,
     "DeepPLS": lambda: classifiers.DeepPLS(training=QUICK),
     "RandomForest": lambda: classifiers.RandomForest(trees=30),
     "XGBoost": lambda: classifiers.XGBoost(rounds=30),
@@ -56,6 +59,7 @@ ONLY_FOR = {  # acquisitions of some classifiers
 CANDIDATES = {
     "RandomSearch": candidates.RandomSearch,
     "LocalSearch": candidates.LocalSearch,
+    "LibrarySearch": candidates.LibrarySearch,
     "EpsilonGreedy": lambda: candidates.EpsilonGreedy(candidates.LocalSearch(), epsilon=0.5),
     "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
     "DifferentialEvolution": lambda: candidates.DifferentialEvolution(evaluations=400, population=20),
@@ -95,6 +99,8 @@ PARAMETERS = {
     "Ordinal": space.Ordinal([1, 2, 4, 8]),
     "Ordinal, words": space.Ordinal(["small", "large"]),
     "Categorical": space.Categorical(["a", "b", "c"]),
+    "Library": space.Library(np.eye(40, 64, dtype=bool), names=[f"level {k}" for k in range(40)]),
+    "Library, without names": space.Library(np.packbits(np.eye(50, 64, dtype=bool), axis=1)),
     "Categorical, mixed": space.Categorical([True, "auto", 3]),
     "Categorical, described": space.Categorical(
         ["a", "b", "c", "d", "e"], features=[[0.0, 1.0], [0.1, 1.0], [5.0, 2.0], [5.0, 2.5], [9.0, 9.0]]

@@ -6,6 +6,7 @@ from typing import Any
 from deepbore.candidates.base import Candidates, Search, WrappedSearch
 from deepbore.candidates.batches import GreedyBatch, ThompsonBatch
 from deepbore.candidates.botorch import BoTorchBatch
+from deepbore.candidates.library import LibrarySearch
 from deepbore.candidates.local import LocalSearch, RandomSearch
 from deepbore.candidates.papers.epsilon_greedy import EpsilonGreedy, RaisedIncumbent
 from deepbore.candidates.papers.svgd import SVGDCandidates
@@ -18,6 +19,7 @@ __all__ = [
     "DifferentialEvolution",
     "EpsilonGreedy",
     "GreedyBatch",
+    "LibrarySearch",
     "LocalSearch",
     "MultiStartLBFGS",
     "RaisedIncumbent",

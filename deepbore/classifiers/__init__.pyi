@@ -1,7 +1,7 @@
 """The exports of the room, each imported when it is first used."""
 
 from .base import Classifier
-from .kernel.least_squares import KernelPLS
+from .kernel.least_squares import KernelPLS, LibraryPLS
 from .link import Link
 from .networks.deep_pls import DeepPLS
 from .networks.ensembles import DeepEnsemble, MLPClassifier
@@ -30,6 +30,7 @@ __all__ = [
     "HyperDeepEnsemble",
     "KernelPLS",
     "LaplaceGGN",
+    "LibraryPLS",
     "Link",
     "MCDropout",
     "MLPClassifier",

@@ -27,7 +27,7 @@ def grouped(runs: Sequence[Run]) -> list[Curves]:
     Raises:
         SettingError: for runs of another direction than the first, or with several values.
     """
-    _check_directions(runs)
+    check_directions(runs)
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.stem, _settings(run)), []).append(run)
@@ -59,7 +59,8 @@ def _curve(record: Record) -> np.ndarray:
     return best_among(told, record.direction, record.budget is not None)
 
 
-def _check_directions(runs: Sequence[Run]) -> None:
+def check_directions(runs: Sequence[Run]) -> None:
+    """Raises SettingError for runs of another direction than the first, or with several values."""
     first = runs[0]
     for run in runs:
         if run.record.k > 1:

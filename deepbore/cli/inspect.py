@@ -80,23 +80,23 @@ def list_runs(args: Sequence[str]) -> None:
 
 
 def report(args: Sequence[str]) -> None:
-    """`deepbore report RUN`."""
-    parser = Parser("report", "a page about a run: RUN/report.html")
-    parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
+    """`deepbore report RUN ...`."""
+    parser = Parser("report", "a page about a run: RUN/report.html; of several runs beside each other: runs.html")
+    _add_runs(parser)
     parser.add_argument("--quick", action="store_true", help="without the classifier: what the journal says, at once")
     parser.add_argument("--live", nargs="?", type=float, const=EVERY, metavar="S", help=_LIVE)
     given = parser.parse_args(list(args))
-    _write(Run(Path(given.run)), quick=given.quick, every=_checked(given.live))
+    _write(given.runs, given.output, quick=given.quick, every=_checked(given.live))
 
 
 def watch(args: Sequence[str]) -> None:
-    """`deepbore watch RUN`."""
-    parser = Parser("watch", "a page about a running run: RUN/report.html")
-    parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
+    """`deepbore watch RUN ...`."""
+    parser = Parser("watch", "a page about a running run: RUN/report.html; of several: runs.html")
+    _add_runs(parser)
     parser.add_argument("--every", type=float, default=EVERY, metavar="S", help=_LIVE)
     parser.add_argument("--quick", action="store_true", help="without the classifier")
     given = parser.parse_args(list(args))
-    _write(Run(Path(given.run)), quick=given.quick, every=_checked(given.every))
+    _write(given.runs, given.output, quick=given.quick, every=_checked(given.every))
 
 
 _LIVE = f"seconds from one look to the next ({EVERY:g}); ends with the run, or by Ctrl-C"
@@ -126,6 +126,11 @@ class Parser(argparse.ArgumentParser):
 def _run(parser: Parser, args: Sequence[str]) -> Run:
     parser.add_argument("run", metavar="RUN", help="a run directory or a journal")
     return Run(Path(parser.parse_args(list(args)).run))
+
+
+def _add_runs(parser: Parser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory or a journal")
+    parser.add_argument("--output", metavar="FILE", help="the page (RUN/report.html; of several runs runs.html)")
 
 
 def _checked(every: float | None) -> float | None:
@@ -232,20 +237,49 @@ def _row(run: Run, folder: Path) -> list[str]:
 # --- the page of a run ------------------------------------------------------------------------------------------------
 
 
-def _write(run: Run, *, quick: bool, every: float | None) -> None:
-    """Writes the page of a run, once or for as long as it is running."""
-    target = run.beside("report.html")
-    seen: float | None = None
+def _write(paths: Sequence[str], output: str | None, *, quick: bool, every: float | None) -> None:
+    """Writes the page of a run, or of several, once or for as long as one is running."""
+    runs = [Run(Path(each)) for each in paths]
+    several = len(runs) > 1
+    target = Path(output) if output else Path("runs.html") if several else runs[0].beside("report.html")
+    seen: list[float] = []
     while True:
-        fresh = Run(run.path)
-        is_running = every is not None and fresh.is_locked is not False
-        if seen != fresh.last_event or not is_running:
-            seen = fresh.last_event
-            write_report(fresh, target, quick=quick, every=every if is_running else None)
+        fresh = [Run(run.path) for run in runs]
+        is_running = every is not None and any(run.is_locked is not False for run in fresh)
+        if seen != (now := [run.last_event for run in fresh]) or not is_running:
+            seen, again = now, every if is_running else None
+            if several:
+                _write_several(fresh, target, every=again)
+            else:
+                write_report(fresh[0], target, quick=quick, every=again)
         if not is_running or every is None:
             break
         time.sleep(every)
     print(visible(str(target)))
+
+
+def _write_several(runs: Sequence[Run], target: Path, *, every: float | None) -> None:
+    """Writes the page of several runs."""
+    from deepbore.cli.compare import check_directions
+    from deepbore.plots.page.page import spans_of
+    from deepbore.plots.page.several import NamedRun, report_of_several
+
+    check_directions(runs)
+    names = [run.name for run in runs]
+    shown = [
+        NamedRun(
+            name if names.count(name) == 1 else str(run.path),
+            run.record,
+            spans_of(run.record, _times(run)),
+            {"state": run.state, "last event": f"{ago(run.last_event)} ago"},
+        )
+        for name, run in zip(names, runs, strict=True)
+    ]
+    replace_file(target, report_of_several(shown, every=every).encode(errors="replace"))
+
+
+def _times(run: Run) -> Path:
+    return refuse_link(run.journal.with_name(f"{run.journal.name}.times"))
 
 
 def write_report(run: Run, target: Path, *, quick: bool = False, every: float | None = None) -> None:
@@ -259,7 +293,7 @@ def write_report(run: Run, target: Path, *, quick: bool = False, every: float | 
     """
     last = datetime.fromtimestamp(run.last_event).astimezone()
     facts = {"state": run.state, "last event": f"{last:%Y-%m-%d %H:%M:%S}"}
-    times = refuse_link(run.journal.with_name(f"{run.journal.name}.times"))
+    times = _times(run)
 
     from deepbore.plots.page.page import report
 

@@ -24,7 +24,8 @@ HELP = """deepbore: Bayesian optimisation by probabilistic classification
   deepbore best RUN                  the best configuration of a run directory
   deepbore plot RUN                  a picture of a run: RUN/history.png
   deepbore report RUN                a page about a run: RUN/report.html; --quick does without the classifier
-  deepbore watch RUN                 the same page, written anew while the run goes on
+  deepbore report RUN RUN ...        several runs beside each other on one page: runs.html
+  deepbore watch RUN ...             the same pages, written anew while a run goes on
   deepbore compare RUN RUN ...       runs beside each other: a table, and a picture in comparison.png
   deepbore list DIR                  the runs in a folder: trials, best value, state
 

@@ -75,11 +75,14 @@ class Suspicion:
 def suspicion(table: "Table") -> Suspicion:
     """The suspicious values of a run, by each objective, and among the trials of each budget; none of preferences.
 
+    None in a space with a library, where single hits are what is looked for, and no trial beside one can confirm it.
     Pruned trials are no less a part of their surroundings for that: they count with the values that they are given.
     """
     too_good: dict[int, None] = {}
     too_bad: set[int] = set()
     doubtful: dict[int, None] = {}
+    if any(parameter.is_library for parameter in table.space.parameters.values()):
+        return Suspicion()
     for rows, values in _groups(table):
         x = Coordinates(table.space)(table.points[torch.from_numpy(rows)].cpu()).numpy() / math.sqrt(len(table.space))
         good, doubted = too_good_values(x, values)

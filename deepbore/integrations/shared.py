@@ -222,14 +222,14 @@ class StorageEvaluator(Evaluator):
         return [Finished(self._links.pop(each._trial_id), outcome_in(each)) for each in finished]
 
     def _set_wanted(self, waiting: int, running: Sequence[FrozenTrial], finished: Sequence[FrozenTrial]) -> None:
-        """Sets how many trials are to wait; if the queue was emptied, twice what was taken, or two for each worker."""
+        """Sets how many trials are to wait; if the queue was emptied, four times what was taken, or two a worker."""
         taken = self._waiting - waiting
         self._waiting, self._running = waiting, len(running)
         self._wanted = math.ceil(self.ahead * len(running)) if self.ahead < 1 else int(self.ahead)
         self._wanted = max(1, self._wanted)
         if not waiting:
             busy = {each.system_attrs.get(BEAT, {}).get("worker") for each in [*running, *finished]}
-            self._wanted = max(self._wanted, 2 * min(taken, len(busy)))
+            self._wanted = max(self._wanted, min(4 * taken, 2 * len(busy)))
 
     def _judge(self, running: Iterable[FrozenTrial]) -> None:
         """Has the pruner look at what running trials have reported, and tells the workers of those that should end."""

@@ -108,7 +108,7 @@ class Recipe:
                 f"{'preferences' if by_preference else f'{objectives} objectives'}. Leave it out."
             )
         if strategy is None:
-            classifier = classifier or default_classifier(objectives, labels)
+            classifier = classifier or default_classifier(objectives, labels, space=space)
             model = classifier
         else:
             refuse_both(short)

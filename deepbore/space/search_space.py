@@ -273,6 +273,11 @@ class SearchSpace:
         return self.structure.continuous_columns
 
     @property
+    def library_columns(self) -> tuple[int, ...]:
+        """Columns of libraries (`Library`) that are not fixed."""
+        return self.structure.library_columns
+
+    @property
     def moving_columns(self) -> tuple[int, ...]:
         """Columns of parameters that gradients move, continuous ones and the finest grids, and that are not fixed."""
         return self.structure.moving_columns

@@ -89,6 +89,12 @@ class SpaceStructure:
         return tuple(column for column, parameter in enumerate(self.of_column) if parameter.is_continuous)
 
     @cached_property
+    def library_columns(self) -> tuple[int, ...]:
+        """Columns of libraries that are not fixed."""
+        libraries = (column for column, parameter in enumerate(self.of_column) if parameter.is_library)
+        return tuple(column for column in libraries if column not in self.fixed_entries)
+
+    @cached_property
     def moving_columns(self) -> tuple[int, ...]:
         """Columns of continuous parameters that are not fixed."""
         climbing = (column for column, parameter in enumerate(self.of_column) if parameter.climbs)

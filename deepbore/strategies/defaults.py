@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deepbore.acquisition import Acquisition
-from deepbore.candidates import Candidates, LocalSearch, WrappedSearch
-from deepbore.classifiers import Classifier, KernelPLS, PerColumn
+from deepbore.acquisition import Acquisition, ClassProbability
+from deepbore.candidates import Candidates, LibrarySearch, LocalSearch, WrappedSearch
+from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, PerColumn
 from deepbore.labels import Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import ModelStrategy, Strategy
@@ -15,17 +15,23 @@ from deepbore.strategies.other_branches import OtherBranches
 from deepbore.strategies.turns import Turns
 
 
-def default_classifier(objectives: int, labels: Labelling | None, noisy: bool = False) -> Classifier:
-    """The default classifier: `KernelPLS`, one for each column if labels grade a front.
+def default_classifier(
+    objectives: int, labels: Labelling | None, noisy: bool = False, space: SearchSpace | None = None
+) -> Classifier:
+    """The default classifier: `KernelPLS`, or `LibraryPLS` with a library; one for each column if labels grade a front.
 
     Args:
         objectives: k.
         labels: the given labels; None for the default.
         noisy: whether values are known to be noisy.
+        space: the search space; None for any without a library.
     """
+    with_library = space is not None and has_library(space)
     if objectives > 1 if labels is None else labels.grades_front:
         model = KernelPLS(alike=False, noisy=True) if noisy else KernelPLS(alike=False)
-        return PerColumn(model, objectives if labels is None else labels.outputs)
+        return PerColumn(LibraryPLS() if with_library else model, objectives if labels is None else labels.outputs)
+    if with_library:
+        return LibraryPLS()
     return KernelPLS(noisy=True) if noisy else KernelPLS()
 
 
@@ -39,7 +45,8 @@ def default_strategy(
     """The model of all observations, in turns with others where they have something to add.
 
     These are `NearBest` in continuous spaces, `NeglectedChoices` in those with unordered choices, and `OtherBranches`
-    in conditional ones.
+    in conditional ones. With a library it is the model alone, with `LibrarySearch` and without exploration: the levels
+    with the best mean.
 
     The additional strategies need a `KernelPLS` with all hyperparameters learned, labels graded by value, and
     `LocalSearch` or a wrapper of it: for other models no benefit has been measured.
@@ -51,6 +58,10 @@ def default_strategy(
         acquisition: None for the default of the classifier.
         candidates: None for the default search.
     """
+    if has_library(space):
+        if acquisition is None and "columns" not in classifier.capabilities:
+            acquisition = ClassProbability()
+        return ModelStrategy(classifier, acquisition, candidates or LibrarySearch())
     first = ModelStrategy(classifier, acquisition, candidates)
     search = innermost(first.candidates)
     graded = isinstance(labels, ValueGradedLabels)
@@ -65,6 +76,11 @@ def default_strategy(
     if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
     return Turns([first, *others]) if others else first
+
+
+def has_library(space: SearchSpace) -> bool:
+    """Whether a parameter is a library."""
+    return any(parameter.is_library for parameter in space.parameters.values())
 
 
 def innermost(candidates: Candidates) -> Candidates:

@@ -52,6 +52,7 @@ BEAT, LOST, PRUNE, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:prune",
 HEARTBEAT, RETRIES = 60.0, 3
 AWAY = 600.0  # seconds that a storage may be away, as while its server starts anew
 STATES = {Status.COMPLETE: TrialState.COMPLETE, Status.FAILED: TrialState.FAIL, Status.PRUNED: TrialState.PRUNED}
+RARELY = 8  # times `poll` is the longest time between two looks for a trial
 LATE = 30.0  # seconds that a worker waits for a leader where the study is done
 LOCKED = 60.0  # seconds that a process waits for SQLite's lock
 PASSING = {  # errors that pass, by name, so that no package is imported for them; the last two while tables are made
@@ -178,7 +179,7 @@ def work(
         retries: how many times a trial is tried again whose worker has died.
         n_trials: how many trials it evaluates; None for no limit.
         patience: seconds, or a `timedelta`, without a trial after which it ends; None for no limit.
-        poll: seconds between two looks for a trial.
+        poll: seconds between two looks for a trial; up to eight times as many while there is none.
 
     Returns:
         how many trials it has evaluated.
@@ -232,21 +233,24 @@ class Worker:
 
     def run(self, n_trials: int | None, patience: float | None) -> int:
         """Evaluates until there are no more trials; the number of those evaluated."""
-        count, idle_since, is_open = 0, time.monotonic(), False
+        count, looks, idle_since, is_open = 0, 0, time.monotonic(), False
         if not self.connect(patience):
             return 0
         while n_trials is None or count < n_trials:
             idle = time.monotonic() - idle_since
             if (found := self.pop()) is not None:
                 self.evaluate(found)
-                count, idle_since, is_open = count + 1, time.monotonic(), True
-            elif patience is not None and idle > patience:
+                count, looks, idle_since, is_open = count + 1, 0, time.monotonic(), True
+                continue
+            if patience is not None and idle > patience:
                 break
-            elif not self._is_done():
+            if not self._is_done():
                 is_open = True
             elif is_open or idle > LATE:  # a leader that starts at the same time may continue a study that was done
                 break
-            time.sleep(self.pause * random.uniform(0.5, 1) if found is None else 0)  # not all at the same time
+            # not all at the same time, and ever more rarely: a thousand that wait would keep the storage busy
+            time.sleep(self.pause * min(2**looks, RARELY) * random.uniform(0.5, 1))
+            looks += 1
         return count
 
     def connect(self, patience: float | None) -> bool:
@@ -282,7 +286,9 @@ class Worker:
     def pop(self) -> FrozenTrial | None:
         """A waiting trial, which is this worker's now; None if there is none."""
         waiting = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False, states=(TrialState.WAITING,))
-        for trial in sorted(waiting, key=lambda each: each.number):
+        first, *others = sorted(waiting, key=lambda each: each.number) or [None]
+        random.shuffle(others)  # those whom another worker was faster than do not all go for the same one
+        for trial in filter(None, [first, *others]):
             if TRIAL in trial.system_attrs:  # others were enqueued by users: the leader has not looked at them yet
                 with suppress(UpdateFinishedTrialError):
                     if patiently(self.storage.set_trial_state_values, trial._trial_id, TrialState.RUNNING):

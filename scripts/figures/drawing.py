@@ -1,4 +1,4 @@
-"""Pictures of races: the mean over seeds and its 95 % band, a panel for each."""
+"""Pictures of races: the mean over seeds with the band of its intervals, a panel for each."""
 
 from itertools import cycle
 from pathlib import Path
@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 from PIL import Image
-from scipy import stats
 
 from figures.kinds import Panel
 from figures.scores import Scores
+from reporting import intervals
 
 COLOURS = ("#d9822b", "#1f3b73", "#c23b6b", "#6b4fa0", "#3f9fbf", "#8c6d31", "#7a9a01", "#b22222")
 FIXED = {"deepbore": "#1a7f5a", "random": "#9aa0a6"}
@@ -71,12 +71,11 @@ def _panel(axes: Axes, panel: Panel, scores: Scores, styles: dict[str, dict[str,
         ks = np.unique(np.linspace(1, n, POINTS).round().astype(int))
         values = np.array(curves)[:, ks - 1]
         mean = np.nanmean(values, axis=0)
-        half = np.zeros_like(mean)
-        if len(values) > 1:
-            half = stats.t.ppf(0.975, len(values) - 1) * np.nanstd(values, axis=0, ddof=1) / np.sqrt(len(values))
         positive.append(mean[mean > 0])
         axes.plot(ks, mean, **styles[method])
-        axes.fill_between(ks, mean - half, mean + half, color=styles[method]["color"], alpha=0.08, lw=0)
+        low, high = np.transpose([intervals.mean(column).interval for column in values.T])
+        if np.isfinite(low).all():
+            axes.fill_between(ks, low, high, color=styles[method]["color"], alpha=0.08, lw=0)
     above = np.concatenate(positive)
     if metric == "regret" and above.size:
         axes.set_yscale("log")

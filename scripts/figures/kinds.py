@@ -49,7 +49,7 @@ class Finding:
 
     Attributes:
         claim: in words.
-        verdict: "reproduced", "not", "undecided", "not contradicted", or "no runs".
+        verdict: "reproduced", "refuted", "undecided", "not contradicted", or "no runs".
         evidence: the numbers behind it.
     """
 

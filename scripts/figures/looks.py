@@ -8,7 +8,8 @@ from matplotlib.figure import Figure as Picture
 
 from figures.kinds import Claim, Finding
 from figures.scores import evidence, verdict
-from figures.statistics import Array, Interval, paired
+from figures.statistics import Array, paired
+from reporting import intervals
 
 GREEN, ORANGE, BLUE, GREY = "#1a7f5a", "#d9822b", "#1f3b73", "#9aa0a6"
 
@@ -24,10 +25,12 @@ def panels(rows: int, columns: int, width: float = 2.6, height: float = 2.1, **s
 
 
 def band(axes: Axes, x: Array, curves: Array, colour: str, label: str = "") -> None:
-    """The mean of the curves (seeds x n) with its 95 % band."""
-    of = [Interval.of(column) for column in curves.T]
-    axes.fill_between(x, [i.low for i in of], [i.high for i in of], color=colour, alpha=0.15, lw=0)
-    axes.plot(x, [i.mean for i in of], color=colour, lw=1.4, label=label)
+    """The mean of the curves (seeds x n), with the band of its intervals where there are enough seeds."""
+    of = [intervals.mean(column) for column in curves.T]
+    low, high = np.transpose([each.interval for each in of])
+    if np.isfinite(low).all():
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+    axes.plot(x, [each.mean for each in of], color=colour, lw=1.4, label=label)
 
 
 def lower(claim: str, first: Mapping[int, float], second: Mapping[int, float]) -> Finding:
@@ -41,7 +44,7 @@ def shown(claim: str, holds: Mapping[int, bool], says: str) -> Finding:
     if not holds:
         return Finding(claim, "no runs", "")
     share = float(np.mean(list(holds.values())))
-    found = "reproduced" if share >= 0.95 else "not" if share <= 0.5 else "undecided"
+    found = "reproduced" if share >= 0.95 else "refuted" if share <= 0.5 else "undecided"
     return Finding(claim, found, f"on {sum(holds.values())} of {len(holds)} seeds; {says}")
 
 

@@ -1,5 +1,6 @@
 """What the runs of a race say: curves of every seed, and what becomes of the race's claims."""
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -7,11 +8,13 @@ import numpy as np
 
 from figures.kinds import Claim, Finding, Panel, Race
 from figures.optima import Optima
-from figures.statistics import Array, Interval, Paired, best_so_far, cumulative_regret_of, paired, regret_of
+from figures.statistics import Array, Paired, best_so_far, cumulative_regret_of, paired, regret_of
+from reporting.intervals import Estimate
 from reporting.rows import Run
 from reporting.tables import short
 
 Pair = tuple[str, str]  # problem, method
+MANY = 1000  # seeds; nobody makes more
 
 
 class Scores:
@@ -109,28 +112,35 @@ def described(claim: Claim, n: int) -> str:
 
 
 def verdict(claim: Claim, compared: Paired | None) -> str:
-    """What the 95 % interval of the mean difference says."""
+    """What the 95 % interval of the difference says."""
     if compared is None:
         return "no runs"
-    low, high = compared.difference.low, compared.difference.high
-    if claim.level:
-        return "not contradicted" if low <= 0 <= high else "not"
-    if high < 0:
-        return "reproduced"
-    return "not" if low > 0 else "undecided"
+    sign = compared.difference.sign
+    if claim.level and math.isfinite(compared.difference.low):
+        return "refuted" if sign else "not contradicted"
+    return {-1: "reproduced", 0: "undecided", 1: "refuted"}[sign]
 
 
 def evidence(compared: Paired | None) -> str:
-    """The numbers behind a verdict."""
+    """The numbers behind a verdict; how many seeds it needs where they don't tell."""
     if compared is None:
         return ""
+    of = compared.difference
+    shown = f"{short(of.middle)} [{short(of.low)}, {short(of.high)}]" if math.isfinite(of.low) else short(of.middle)
     score = f"{compared.won}/{compared.tied}/{compared.lost}"
-    return f"{interval(compared.difference)}; {score}; p {short(compared.p)}"
+    many = "" if of.sign else f"; {_seeds(compared.needed)}"
+    return f"{shown}; {score}; p {short(compared.p)}{many}"
 
 
-def interval(of: Interval, digits: int = 2) -> str:
-    """A mean and its interval."""
-    return f"{_number(of.mean, digits)} [{_number(of.low, digits)}, {_number(of.high, digits)}]"
+def _seeds(needed: float) -> str:
+    return f"needs {needed:.0f} seeds" if needed <= MANY else f"needs more than {MANY} seeds"
+
+
+def interval(of: Estimate, digits: int = 2) -> str:
+    """A mean and its interval, where it has one."""
+    low, high = of.interval
+    shown = f" [{_number(low, digits)}, {_number(high, digits)}]" if math.isfinite(low) else ""
+    return _number(of.mean, digits) + shown
 
 
 def _number(value: float, digits: int) -> str:

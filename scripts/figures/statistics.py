@@ -1,4 +1,4 @@
-"""Curves of runs, means over seeds with 95 % intervals, and the paired test of a claim."""
+"""Curves of runs, and the paired test of a claim."""
 
 import math
 import warnings
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from reporting.intervals import Typical, needed
 from reporting.rows import Run
 
 Array = NDArray[np.float64]
@@ -35,35 +36,19 @@ def cumulative_regret_of(run: Run, n: int, optimum: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A mean and its 95 % interval by Student's t; without width where there is one value, or all are alike."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Array) -> "Interval":
-        """Of independent values (n), n >= 1."""
-        mean = float(np.mean(values))
-        half = 0.0
-        if len(values) > 1:
-            half = float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
-        return cls(mean, mean - half, mean + half)
-
-
-@dataclass(frozen=True)
 class Paired:
     """Two methods on the same seeds; the lower is the better.
 
     Attributes:
-        difference: first - second: mean and interval, of the paired t-test.
-        p: of Wilcoxon's signed-rank test, two-sided; 1 where all are tied.
+        difference: first - second, as is typical of the seeds, with the interval of Wilcoxon's signed-rank test.
+        p: of that test, two-sided; 1 where all are tied.
+        needed: seeds that would tell, by the mean and spread of the differences, with a power of .8.
         won, tied, lost: seeds.
     """
 
-    difference: Interval
+    difference: Typical
     p: float
+    needed: float
     won: int
     tied: int
     lost: int
@@ -87,4 +72,4 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired | 
         warnings.simplefilter("ignore")  # of few seeds and of ties
         p = float(stats.wilcoxon(difference).pvalue) if difference.any() else 1.0
     won, lost = int((difference < 0).sum()), int((difference > 0).sum())
-    return Paired(Interval.of(difference), p, won, len(seeds) - won - lost, lost)
+    return Paired(Typical.of(difference), p, needed(difference), won, len(seeds) - won - lost, lost)

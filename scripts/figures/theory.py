@@ -31,7 +31,8 @@ from deepbore.loop.lightning import listening, module_of, new_trainer, run
 from figures.kinds import Demonstration, Finding, Numbers
 from figures.looks import BLUE, GREEN, ORANGE, band, lower, panels, rounded, shown
 from figures.scores import interval
-from figures.statistics import Array, Interval
+from figures.statistics import Array
+from reporting.intervals import mean
 from reporting.tables import table
 
 TERMS, POINTS, LENGTH_SCALE = 5, 100, 0.1
@@ -211,13 +212,13 @@ def findings(numbers: Mapping[int, Numbers]) -> list[Finding]:
 
 
 def written(numbers: Mapping[int, Numbers]) -> str:
-    """Markdown: final regrets, means and 95 % intervals."""
+    """Markdown: final regrets, means and their intervals."""
     lines = []
     for method in LAMBDA:
         last = {seed: row[method]["last"] for seed, row in numbers.items()}
         parts = ends(numbers, method, "cumulative"), last, ends(numbers, method, "simple")
         every = " ".join(f"{value:.3g}" for value in parts[0].values())
-        lines.append([method, *(interval(Interval.of(np.array([*of.values()])), 3) for of in parts), every])
+        lines.append([method, *(interval(mean([*of.values()]), 3) for of in parts), every])
     steps = next(iter(numbers.values()))["steps"][-1]
     return table([f"after {steps}", "cumulative", "last tenth, a step", "simple", "cumulative, every seed"], lines)
 

@@ -88,15 +88,15 @@ class DifferentialEvolution(Evolution):
 
 
 class RegularisedEvolution(Evolution):
-    """Regularised (ageing) evolution of Real et al. (AAAI 2019, algorithm 1): population 100, tournament of 10.
+    """Regularised (ageing) evolution of Real et al. (AAAI 2019, algorithm 1): population 20, tournament of 5.
 
     The parent is the best of 10 members at random, drawn with replacement; its child has one other value in one active
     parameter, uniform over the parameter's scale, and takes the place of the oldest. What a new value switches on is
-    random. So the first 100 evaluations are random search, however short the run. A failure costs infinity, and ages
-    like others.
+    random. The first 20 evaluations are random search: with the population of 100 that is usual for thousands of
+    evaluations, a run of 100 would be nothing else. A failure costs infinity, and ages like others.
     """
 
-    SIZE, TOURNAMENT = 100, 10
+    SIZE, TOURNAMENT = 20, 5
 
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)

@@ -15,11 +15,13 @@ import sysconfig
 import venv
 from pathlib import Path
 
+from filelock import FileLock
+
 HERE = Path(__file__).parent
 
 
 def python(name: str) -> Path:
-    """The interpreter of an environment, made now if it is missing or out of date.
+    """The interpreter of an environment, made now if it is missing or out of date; once, whoever else is making it.
 
     Raises:
         SystemExit: where the environment that runs this has no torch to lend.
@@ -33,15 +35,23 @@ def python(name: str) -> Path:
     wanted = requirements.read_text() + lent
     if stamp.exists() and stamp.read_text() == wanted:
         return interpreter
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        if not (stamp.exists() and stamp.read_text() == wanted):  # another process may have made it meanwhile
+            make(folder, requirements, lent)
+            stamp.write_text(wanted)
+    return interpreter
+
+
+def make(folder: Path, requirements: Path, lent: str) -> None:
+    """An environment with the pinned packages, after which come those of a folder that is lent."""
     print(f"installing {requirements.name} into {folder}", file=sys.stderr)
     venv.create(folder, clear=True, with_pip=True)
     quiet = ["--quiet", "--disable-pip-version-check"]
-    install = [interpreter, "-m", "pip", "install", *quiet, "--no-deps", "--requirement", requirements]
+    install = [folder / "bin" / "python", "-m", "pip", "install", *quiet, "--no-deps", "--requirement", requirements]
     subprocess.run(install, check=True, stdout=sys.stderr)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "zz-shared.pth").write_text(lent)  # comes after its own packages
-    stamp.write_text(wanted)
-    return interpreter
 
 
 if __name__ == "__main__":

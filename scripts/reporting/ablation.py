@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 
-from reporting import bootstrap, tables
-from reporting.bootstrap import Estimate
+from reporting import intervals, tables
 from reporting.comparison import Comparison
+from reporting.intervals import Estimate
 from reporting.sections import Comparisons
 
 Ratios = dict[tuple[str, int], list[Estimate]]  # (method, evaluations) -> one of each section
@@ -13,9 +13,9 @@ Ratios = dict[tuple[str, int], list[Estimate]]  # (method, evaluations) -> one o
 def page(compared: Comparisons, reference: str) -> str:
     """Ratios of regrets to the reference's, ranks and wins, of each section of the runs and over all of them."""
     parts = [
-        f"Regret by that of `{reference}`: geometric mean over seeds and problems (below 1: better than it) and 95 % "
-        "interval; average rank among the methods with runs on at least 80 % of the problems; pairs (problem, seed) "
-        f"won / tied / lost against `{reference}`, in percent, and the worst problem, at the last checkpoint.\n"
+        f"Regret by that of `{reference}`: {tables.CELL}. {intervals.RULE} Average rank among the methods with runs "
+        f"on at least 80 % of the problems; pairs (problem, seed) won / tied / lost against `{reference}`, in percent, "
+        "and the worst problem, at the last checkpoint.\n"
     ]
     ratios: Ratios = defaultdict(list)
     for section in compared.runs:
@@ -43,7 +43,7 @@ def _table(comparisons: list[Comparison], reference: str, ratios: Ratios) -> str
             [
                 method,
                 str(last.problems if last else 0),
-                *(tables.ratio(duel.ratio if duel and method != reference else None) for duel in duels),
+                *(tables.duel(duel if method != reference else None) for duel in duels),
                 *(tables.rank(of.get(method), interval=False) for of in ranks),
                 f"{tables.wins(last)} ({k})" if last and method != reference else tables.NONE,
                 f"{last.worst} {tables.short(last.worst_ratio)}" if last and method != reference else tables.NONE,
@@ -65,4 +65,5 @@ def _overall(ratios: Ratios, reference: str) -> list[str]:
 
 
 def _mean(estimates: list[Estimate]) -> str:
-    return f"{tables.ratio(bootstrap.average(estimates))} {{{len(estimates)}}}" if estimates else tables.NONE
+    found = [estimate.mean for estimate in estimates]
+    return f"{tables.ratio_of(sum(found) / len(found))} {{{len(found)}}}" if found else tables.NONE

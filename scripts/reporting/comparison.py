@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from reporting import bootstrap
-from reporting.bootstrap import Estimate
+from reporting import intervals
 from reporting.facts import cluster_of
+from reporting.intervals import Estimate, Typical
 from reporting.regrets import Scale
 from reporting.rows import Run
 
 Array = NDArray[np.float64]
 Pair = tuple[str, int]  # problem, seed
 MISSING = 0.2  # of the problems: who misses more is compared apart
+DROPPED = 4  # of the problems that favour a method most, to see what a mean rests on
 FEW_SEEDS = 0.5  # of all pairs (problem, seed); a method with fewer would leave the others with as few
 
 
@@ -27,6 +28,7 @@ class Duel:
 
     Attributes:
         ratio: log of the regret of the first by that of the second: mean over seeds, then over problems.
+        ratios: the same of each problem, all instances of a function together.
         won, tied, lost: shares of the pairs; they sum to 1.
         worst: the problem with the largest ratio.
         worst_ratio: its geometric mean over the seeds.
@@ -34,12 +36,30 @@ class Duel:
     """
 
     ratio: Estimate
+    ratios: dict[str, float]
     won: float
     tied: float
     lost: float
     worst: str
     worst_ratio: float
     problems: int
+
+    @property
+    def typical(self) -> Typical:
+        """The log ratio that is typical of the problems."""
+        return Typical.of([*self.ratios.values()])
+
+    @property
+    def without_best(self) -> float | None:
+        """The mean log ratio without the `DROPPED` problems that favour the first most; None if fewer would be left."""
+        rest = sorted(self.ratios.values())[DROPPED:]
+        return float(np.mean(rest)) if len(rest) >= DROPPED else None
+
+    @property
+    def signs(self) -> tuple[int, int, int]:
+        """Problems won, tied and lost."""
+        won, lost = (sum(np.sign(each) == sign for each in self.ratios.values()) for sign in (-1, 1))
+        return won, len(self.ratios) - won - lost, lost
 
 
 class Comparison:
@@ -126,10 +146,13 @@ class Comparison:
             return None
         ratios = np.log([self.regrets[pair][first] / self.regrets[pair][second] for pair in pairs])
         of_problems, names = _over_seeds(ratios[:, None], pairs)
-        (ratio,) = bootstrap.means(of_problems, [cluster_of(name) for name in names])
+        clusters = [cluster_of(name) for name in names]
+        (ratio,) = intervals.means(of_problems, clusters)
+        of_clusters, kept = _over_seeds(of_problems, [(cluster, 0) for cluster in clusters])
         worst = int(of_problems.argmax())
         return Duel(
             ratio=ratio,
+            ratios=dict(zip(kept, of_clusters[:, 0].tolist(), strict=True)),
             won=float((ratios < 0).mean()),
             tied=float((ratios == 0).mean()),
             lost=float((ratios > 0).mean()),
@@ -157,7 +180,7 @@ def _over_seeds(values: Array, pairs: Sequence[Pair]) -> tuple[Array, list[str]]
 
 def _over_seeds_and_problems(values: Array, pairs: Sequence[Pair]) -> list[Estimate]:
     of_problems, names = _over_seeds(values, pairs)
-    return bootstrap.means(of_problems, [cluster_of(name) for name in names])
+    return intervals.means(of_problems, [cluster_of(name) for name in names])
 
 
 def _shares(compared: Iterable[Collection[str]]) -> dict[str, float]:

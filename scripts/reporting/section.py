@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from reporting import tables
-from reporting.bootstrap import Estimate
 from reporting.comparison import Comparison
+from reporting.intervals import Estimate
 from reporting.sections import Comparisons, Section
 
 
@@ -78,12 +78,12 @@ def _ratios(comparisons: list[Comparison], reference: str) -> str:
     best = []
     for comparison in comparisons:
         peer, duel = comparison.against_best(reference) or ("", None)
-        best.append(f"{tables.ratio(duel.ratio)} {peer}" if duel else tables.NONE)
+        best.append(f"{peer}: {tables.duel(duel)}" if duel else tables.NONE)
         if duel:
             worst.append(f"{tables.short(duel.worst_ratio)} on {duel.worst} after {comparison.k}")
     for peer in _peers(comparisons, reference):
         duels = [comparison.duel(reference, peer) for comparison in comparisons]
-        lines.append([peer, *(tables.ratio(duel.ratio if duel else None) for duel in duels)])
+        lines.append([peer, *map(tables.duel, duels)])
     if not lines:
         return ""
     title = f"Regret of {reference} by that of"

@@ -93,7 +93,7 @@ class Comparisons:
 
 def half_title(half: str) -> str:
     """A half in words."""
-    return {"all": "all problems"}.get(half, half.replace("_", " "))
+    return {"all": "all problems", "held_out": "validation"}.get(half, half)
 
 
 def _by_problem(runs: Iterable[Run]) -> dict[tuple[str, int], list[Run]]:

@@ -3,10 +3,16 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from reporting.bootstrap import Estimate
-from reporting.comparison import Duel
+from reporting import intervals
+from reporting.comparison import DROPPED, Duel
+from reporting.intervals import Estimate
 
 NONE = "–"
+CELL = (
+    "the verdict; the ratio that is typical of the problems (Hodges and Lehmann's pseudo-median; below 1: ahead) with "
+    f"its 95 % interval or, of fewer than {intervals.FEWEST} problems, how many are won/tied/lost with p of the sign "
+    f"test; the geometric mean; the mean without the {DROPPED} problems that favour it most"
+)
 
 
 def short(value: float) -> str:
@@ -33,7 +39,33 @@ def ratio(estimate: Estimate | None) -> str:
     """A geometric mean, from the mean of logs, and its interval."""
     if estimate is None:
         return NONE
-    return short(math.exp(estimate.mean)) + _interval(estimate, lambda value: short(math.exp(value)))
+    return ratio_of(estimate.mean) + _interval(estimate, ratio_of)
+
+
+def ratio_of(log: float) -> str:
+    """A ratio, from its logarithm."""
+    return short(math.exp(log))
+
+
+def typical(of: Duel) -> str:
+    """The typical ratio with its interval, or of few problems with the sign test."""
+    found = of.typical
+    if len(of.ratios) >= intervals.FEWEST:
+        return f"{ratio_of(found.middle)} [{ratio_of(found.low)}, {ratio_of(found.high)}]"
+    won, tied, lost = of.signs
+    return f"{ratio_of(found.middle)} ({won}/{tied}/{lost}, p {short(intervals.sign_test(won, lost))})"
+
+
+def duel(of: Duel | None) -> str:
+    """What `CELL` says."""
+    if of is None:
+        return NONE
+    return f"{of.typical.verdict}: {typical(of)}; {ratio_of(of.ratio.mean)}; {without_best(of)}"
+
+
+def without_best(of: Duel) -> str:
+    """The mean without what favours it most."""
+    return NONE if of.without_best is None else ratio_of(of.without_best)
 
 
 def share(estimate: Estimate | None, bold: bool = False) -> str:
@@ -74,4 +106,4 @@ def _bold(text: str, bold: bool) -> str:
 
 def _interval(estimate: Estimate, text: Callable[[float], str]) -> str:
     low, high = estimate.interval
-    return "" if low == high else f" [{text(low)}, {text(high)}]"
+    return "" if low == high or math.isinf(low) else f" [{text(low)}, {text(high)}]"

@@ -32,6 +32,7 @@ HERE = {
     "size_limit.py",
     "cheap_fidelities.py",
     "pruned_training.py",
+    "pipeline.py",
     "accuracy_and_size.py",
     "warm_start.py",
     "earlier_tasks.py",
@@ -85,7 +86,8 @@ def test_an_example_can_be_imported_without_running_it(path):
     calls = [node for node in body if isinstance(node, (ast.For, ast.While, ast.With))]
     calls += [node for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
     assert not [node for node in calls if "logging" not in ast.unparse(node)]
-    assert ast.unparse(body[-1]).startswith("if __name__ == '__main__':")
+    is_module = all(isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef)) for node in body[1:])
+    assert is_module or ast.unparse(body[-1]).startswith("if __name__ == '__main__':")
 
 
 @pytest.mark.slow
@@ -190,6 +192,13 @@ def test_bad_networks_are_ended_early(tmp_path):
     assert pruned
     assert spent < full == 27 * 14
     assert number(r"loss: (\S+) with", shown) < 0.4
+
+
+@pytest.mark.slow
+def test_a_pipeline_is_searched(tmp_path):
+    shown = said("pipeline.py", "--trials", 12, cwd=tmp_path)
+    assert shown.startswith("Study(12 trials")
+    assert number(r"unseen rows (\S+)", shown) > 0.9
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from deepbore.plots.page.learned import Learned, learned_sections
 from deepbore.plots.page.sections import history_section
 from deepbore.plots.parallel_chart import DeclaredScale
 from deepbore.plots.sources import record_of
+from pages import data_of, opened
 from plane import LINE, SQUARE
 from written_runs import VALUES, write_run, write_times
 
@@ -34,12 +35,6 @@ def reported(run):
     """The page that the command line writes."""
     assert main(["report", str(run), "--quick"]) == 0
     return (run / "report.html").read_text()
-
-
-def data_of(page):
-    """What the script of a page is given."""
-    start = page.index('<script id="data" type="application/json">') + len('<script id="data" type="application/json">')
-    return json.loads(page[start : page.index("</script>", start)])
 
 
 def test_the_page_has_what_the_journal_says(run):
@@ -103,19 +98,6 @@ def wait_for(condition, seconds=120):
 
 # --- in a browser ----------------------------------------------------------------------------------------------------
 
-CHROMIUM = next((path for path in map(Path, ["/usr/bin/chromium", "/usr/bin/google-chrome"]) if path.exists()), None)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
 
 @pytest.mark.slow
 def test_the_page_works_in_a_browser(browser, run):
@@ -146,18 +128,6 @@ def test_the_page_works_in_a_browser(browser, run):
     assert tab.evaluate("document.documentElement.scrollWidth") == 400
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-
-
-def opened(browser, page, width, scheme="light"):
-    """A tab with the page, and what it complains of."""
-    tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    tab.set_default_timeout(60_000)
-    said = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.goto(f"file://{page}")
-    tab.wait_for_selector(".js-plotly-plot .point")
-    return tab, said
 
 
 @pytest.mark.slow

@@ -76,3 +76,18 @@ def test_withdrawn_and_suspicious_trials_are_shown():
     found = traces(history_section(record_of(study)))
     assert found["withdrawn"]["trials"] == [2]
     assert found["suspicious"]["trials"] == [4]
+
+
+def test_withdrawn_trials_of_several_objectives_are_marked():
+    study = Study(SQUARE, seed=0, directions=["minimize", "maximize"])
+    study.optimize(lambda params: [params["x"], 1 + params["y"]], 4, progress=False)
+    x, y = study.trials[1].values
+    study.withdraw(1, "wrong")
+    front, each = trade_off_sections(record_of(study))
+    marked = [front.charts[0].data[-1], each.charts[0].data[-1], each.charts[1].data[-1]]
+    assert [trace["name"] for trace in marked] == ["withdrawn"] * 3
+    assert [trace["trials"] for trace in marked] == [[1]] * 3
+    assert (marked[0]["x"], marked[0]["y"]) == ([x], [y])
+    for trace, chart, value in zip(marked[1:], each.charts, (x, y), strict=True):
+        low, high = chart.layout["yaxis"]["range"]
+        assert trace["y"] == [min(max(value, low), high)]  # at the edge, if it lies beyond it

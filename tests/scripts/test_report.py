@@ -6,12 +6,15 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
 from scipy.stats import rankdata
 
 import report_benchmark
 from deepbore.problems import Coco, suites
 from processes import ROOT
-from reporting import ablation, bootstrap, facts as known, pages, pictures, regrets, rows, tables
+from reporting import ablation, facts as known, intervals, pages, pictures, regrets, rows, tables
 from reporting.comparison import Comparison
 from reporting.facts import Fact
 from reporting.runs_table import commands
@@ -220,22 +223,71 @@ def test_the_shortest_run_that_is_long_enough_counts():
     assert not compared(runs, 5000).regrets
 
 
-def test_intervals_are_of_clusters_and_the_same_each_time():
+def test_means_are_of_clusters():
     values = np.array([[0.0], [0.0], [1.0], [1.0]])
-    (together,) = bootstrap.means(values, ["a", "a", "b", "b"])
-    (apart,) = bootstrap.means(values, ["a", "b", "c", "d"])
+    (together,) = intervals.means(values, ["a", "a", "b", "b"])
+    (apart,) = intervals.means(values, ["a", "b", "c", "d"])
     assert together.mean == apart.mean == 0.5
-    assert set(np.unique(together.draws)) == {0, 0.5, 1}
-    assert np.var(apart.draws) == pytest.approx(0.25 / 4, rel=0.1)
-    assert (bootstrap.means(values, ["a", "a", "b", "b"])[0].draws == together.draws).all()
-    assert bootstrap.means(values, ["a"] * 4)[0].interval == (0.5, 0.5)
+    assert apart.error == pytest.approx(stats.sem([0, 0, 1, 1]))
+    assert together.error == pytest.approx(stats.sem([0, 1]))
+    assert math.isinf(intervals.means(values, ["a"] * 4)[0].error)
 
 
-def test_means_of_suites_are_narrower_than_each():
-    (one,) = bootstrap.means(np.random.default_rng(0).normal(size=(20, 1)), [str(i) for i in range(20)])
-    both = bootstrap.average([one, one])
-    assert both.mean == one.mean
-    assert np.std(both.draws) == pytest.approx(np.std(one.draws) / math.sqrt(2), rel=0.1)
+def test_means_have_the_interval_of_students_t_from_six_problems_on():
+    x = np.random.default_rng(0).normal(size=6)
+    found = intervals.mean(x).interval
+    assert found == pytest.approx(tuple(stats.ttest_1samp(x, 0).confidence_interval(0.995)))
+    assert intervals.mean(x[:5]).interval == (-math.inf, math.inf)
+
+
+@given(arrays(float, st.integers(1, 14), elements=st.floats(-9, 9).map(lambda x: round(x, 3)), unique=True))
+def test_what_is_typical_has_the_interval_of_the_signed_rank_test(x):
+    found = intervals.Typical.of(x)
+    assert found.low <= found.middle <= found.high
+    if len(x) < 6:
+        assert (found.low, found.high) == (-math.inf, math.inf)
+        return
+    for shift, is_outside in ((found.low - 1e-7, True), (found.low + 1e-7, False), (found.high + 1e-7, True)):
+        p = stats.wilcoxon(x - shift, method="exact").pvalue
+        assert (p <= 0.05) == is_outside or found.high - found.low < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([-1.0, -1.1, -1.2, -1.3, -1.4, -0.1], "ahead"),
+        ([1.0, 1.1, 1.2, 1.3, 1.4, 0.1], "behind"),
+        ([-1.0] * 5, "undecided"),  # five are too few
+        ([-1.0, -1.1, -1.2, -1.3, -1.4, 0.1], "undecided"),
+        ([-0.1, 0.1, 0.05, -0.05, 0.2, -0.2], "level"),
+        ([0.0] * 6, "level"),
+    ],
+)
+def test_one_rule_says_who_is_ahead(values, verdict):
+    assert intervals.Typical.of(values).verdict == verdict
+
+
+def test_the_number_that_would_decide_gives_the_test_its_power():
+    rng = np.random.default_rng(1)
+    few = rng.normal(0.5, 1.0, size=4000)
+    n = intervals.needed(few)
+    told = [intervals.Typical.of(rng.normal(0.5, 1.0, size=n)).sign == 1 for _ in range(400)]
+    assert np.mean(told) == pytest.approx(0.8, abs=0.08)
+    assert intervals.needed([1.0, 1.01, 1.02]) == 6
+    assert math.isinf(intervals.needed([-1.0, 1.0]))
+
+
+def test_a_mean_is_told_without_what_favours_it_most():
+    logs = [-14, -13, -12, -11, 1, 1, 1, 2]
+    values = {
+        (f"bbob/f0{k}/i01/d05", method, 0): math.exp(log) if method == "deepbore" else 1.0
+        for k, log in enumerate(logs, start=1)
+        for method in ("deepbore", "tpe")
+    }
+    duel = compared(finals(values)).duel("deepbore", "tpe")
+    assert (duel.without_best, duel.signs) == (pytest.approx(1.25), (4, 0, 4))
+    assert duel.ratio.mean == pytest.approx(np.mean(logs))
+    assert duel.typical.verdict == "undecided"
 
 
 @pytest.fixture
@@ -253,18 +305,22 @@ def test_a_report_is_written_and_stays_as_it_is(repository, monkeypatch, capsys)
     assert report(monkeypatch, "--root", repository) == 0
     page = (repository / "docs" / "results.md").read_text()
     assert report(monkeypatch, "--root", repository, "--check") == 0
-    for title in ("### bbob, 5-D: development", "### bbob, 5-D: held out", "what is recommended", "## Optimiser time"):
-        assert title in page
-    assert "| deepbore | **1.00** | **1.00** | **1.00** | **1.00** |" in page
-    assert "| *problems (with seeds)* | 8 (24) | 8 (24) | 8 (24) | 8 (24) |" in page
-    assert "| tpe | 0.10 | 0.10 | 0.10 | 0.10 |" in page  # recommended; the best that were seen tie
-    assert "| deepbore | 10 | 10 |" in page  # milliseconds
+    assert "| [bbob, 5-D](results/bbob.md) | 4 | 1.00 | tpe 2.00 | **undecided** |" in page  # of four functions
+    of = {name: (repository / "docs" / "results" / f"{name}.md").read_text() for name in ("bbob", "bbob-noisy", "runs")}
+    for title in ("### bbob, 5-D: development", "### bbob, 5-D: validation"):
+        assert title in of["bbob"]
+    assert "what is recommended" in of["bbob-noisy"]
+    assert "## Optimiser time" in of["runs"]
+    assert "| deepbore | **1.00** | **1.00** | **1.00** | **1.00** |" in of["bbob"]
+    assert "| *problems (with seeds)* | 8 (24) | 8 (24) | 8 (24) | 8 (24) |" in of["bbob"]
+    assert "| tpe | undecided: 0.10 (1/0/0, p 1.0); 0.10; – |" in of["bbob-noisy"]  # the best that were seen tie
+    assert "| deepbore | 10 | 10 |" in of["runs"]  # milliseconds
     readme = (repository / "README.md").read_text()
     assert readme.startswith("before\n<!-- results -->\n")
     assert readme.endswith("<!-- /results -->\nafter\n")
     assert "| bbob (12) | **1.00** |" in readme
     drawn = repository / "docs" / "pictures" / "bbob-targets.png"
-    assert "(pictures/bbob-targets.png)" in page
+    assert "(../pictures/bbob-targets.png)" in of["bbob"]
     assert 3_000 < drawn.stat().st_size < 60_000
 
 
@@ -313,7 +369,7 @@ def test_an_ablation_compares_with_its_reference(repository, monkeypatch, capsys
     page = capsys.readouterr().out
     assert "### bbob, 5-D: development" in page
     assert "### bbob-noisy, 5-D: development, recommended" in page
-    assert "| deepbore | 1 | 0.10 | 0.10 | 0.10 | 0.10 | 1.00 |" in page
+    assert f"| deepbore | 1 | {' | '.join(['undecided: 0.10 (1/0/0, p 1.0); 0.10; –'] * 4)} | 1.00 |" in page
     assert "### Overall" in page
     assert "100 / 0 / 0 (200)" in page
 
@@ -321,7 +377,8 @@ def test_an_ablation_compares_with_its_reference(repository, monkeypatch, capsys
 def test_an_ablation_of_incomplete_runs():
     runs = runs_of(row(A, "deepbore", n=100), row(A, "variant", n=50), row(B, "other"), row(C, "deepbore"))
     page = ablation.page(Comparisons(runs, known.gather(r.problem for r in runs), scaled(runs)), "deepbore")
-    assert "| variant | 1 | 1.0 | 1.0 | 1.50 | 1.50 | 0 / 100 / 0 (50) |" in page
+    cell = "undecided: 1.0 (0/1/0, p 1.0); 1.0; –"
+    assert f"| variant | 1 | {cell} | {cell} | 1.50 | 1.50 | 0 / 100 / 0 (50) |" in page
     alone = Comparisons(runs[-1:], known.gather([C]), scaled(runs))
     assert "No run of another method" in ablation.page(alone, "deepbore")
 

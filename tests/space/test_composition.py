@@ -25,7 +25,7 @@ RULES = ["layers * width <= 64"]
 ROOM = Path(deepbore.space.__file__).parent
 ORDER = [
     "condition", "parameters.descriptors", "parameters.scale", "parameters.base", "parameters.numeric",
-    "parameters.choice", "parameters",
+    "parameters.choice", "parameters.library", "parameters",
     "expression", "conditions", "structure", "constraints", "encoding", "features", "enumeration", "sampling",
     "annotations", "search_space", "relaxation",
 ]  # fmt: skip

@@ -289,7 +289,10 @@ def test_reprs_are_short_and_notebooks_get_tables():
         (lambda: minimize(bowl, PLANE, 2).x, "Here it is best_params"),
         (lambda: minimize(bowl, PLANE, 2).best_trial, r"Give result\.study\.best_trial"),
         (lambda: deepbore.Budget(1, 81), "names its unit first"),
-        (lambda: deepbore.MedianPruner(n_warmup_steps=3), r"MedianPruner\(\) got .*'n_warmup_steps'. Here it is warmup"),
+        (
+            lambda: deepbore.MedianPruner(n_warmup_steps=3),
+            r"MedianPruner\(\) got .*'n_warmup_steps'. Here it is warmup",
+        ),
         (lambda: deepbore.MedianPruner(n_startup_trials=3), "Did you mean 'startup_trials'"),
         (lambda: deepbore.SuccessiveHalvingPruner(reduction_factor=3), "Here it is factor="),
         (lambda: deepbore.KernelPLS(noize=True), "Did you mean 'noisy'"),

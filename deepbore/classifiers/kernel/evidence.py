@@ -370,6 +370,30 @@ class PartlyAdditiveGram:
         return gram, pull_back
 
 
+class LibraryGram:
+    """Gram matrices of a `LibraryKernel`.
+
+    Args:
+        alike: the MinMax kernel of the rows, n x n.
+        others: Gram matrices of the other coordinates; None if there are none.
+        scales: the number of length scales, that of the library, which changes nothing, included.
+    """
+
+    def __init__(self, alike: Tensor, others: ScaledGram | None, scales: int):
+        self.alike, self.others, self.scales = pairs_of(native(alike)).of(native(alike)), others, scales
+
+    def __call__(self, theta: np.ndarray) -> tuple[Array, Callable[[Array], list[Array]]]:
+        if self.others is None:
+            return self.alike * math.exp(theta[-2]), lambda _: [np.zeros(self.scales)]
+        value, pull_back = self.others(theta)
+
+        def padded(derivative: Array) -> list[Array]:
+            by_scale: np.ndarray = on_cpu(pull_back(derivative * self.alike)[0])
+            return [np.pad(by_scale, (0, self.scales - len(by_scale)))]
+
+        return value * self.alike, padded
+
+
 class AutogradGram:
     """Gram matrices of any kernel, differentiated by torch: for subclasses that have another one.
 

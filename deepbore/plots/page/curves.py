@@ -10,12 +10,12 @@ from deepbore.data.array_ranking import hypervolume, non_dominated
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import is_feasible
 from deepbore.data.replay import Record
-from deepbore.data.trial import Trial, sign_of
+from deepbore.data.trial import Direction, Trial, sign_of
 from deepbore.plots.history_chart import History, front_chart, history_chart
-from deepbore.plots.on_plotly import Chart, line, titled, value_axis
-from deepbore.plots.page.sections import Section
+from deepbore.plots.on_plotly import Chart, line, points, titled, value_axis
+from deepbore.plots.page.sections import Section, asides, withdrawn_values
 from deepbore.plots.sources import MOST, names_of_values, some_of
-from deepbore.plots.style import BAD, BEST, FAILED, GOOD, RUNNING, ValueAxis
+from deepbore.plots.style import BAD, BEST, FAILED, GOOD, GREY, RUNNING, ValueAxis
 
 CURVES, STEPS = 200, 100  # drawn at most, and points of each
 SHADES = ("#b5bcc2", "#a8bdb3", "#93bfac", "#74b598", "#4a9e7d", GOOD)  # of curves, from the worst to the best
@@ -100,12 +100,24 @@ def trade_off_sections(record: Record) -> list[Section]:
         if volume
         else ""
     )
-    charts = [history_chart(History.of(of_objective(record, j), direction)) for j, direction in _each(record)]
-    smaller = [replace(chart, height=320) for chart in charts]
+    smaller = [_history_of(record, j, direction) for j, direction in _each(record)]
+    front = front_chart(record)
+    if gone := withdrawn_values(record):
+        x, y = ([values[j] for values in gone.values()] for j in (0, 1))
+        marks = points(x, y, GREY, 7, name="withdrawn", trials=list(gone), marker={"symbol": "x-thin-open"})
+        front = replace(front, data=[*front.data, marks])
     return [
-        Section("Trade-off", says, [front_chart(record), *volume]),
+        Section("Trade-off", says, [front, *volume]),
         Section("History", "Each objective in the order of evaluation.", smaller, grid="grid wide"),
     ]
+
+
+def _history_of(record: Record, j: int, direction: Direction) -> Chart:
+    """An objective in the order of evaluation, with what does not count."""
+    alone = of_objective(record, j)
+    shown = History.of(alone, direction)
+    chart = replace(history_chart(shown), height=320)
+    return chart if shown.axis is None else replace(chart, data=[*chart.data, *asides(alone, shown.axis, j)])
 
 
 def _each(record: Record) -> list[tuple[int, Any]]:

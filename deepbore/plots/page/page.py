@@ -12,7 +12,7 @@ from deepbore.component import class_name
 from deepbore.data.outcome import Status
 from deepbore.data.ranking import front, is_feasible
 from deepbore.data.replay import Record
-from deepbore.data.times import times_of
+from deepbore.data.times import Span, times_of
 from deepbore.data.trial import Trial
 from deepbore.plots.on_plotly import Chart, text
 from deepbore.plots.page.curves import curves_section, trade_off_sections
@@ -91,16 +91,21 @@ def _sections(record: Record, study: "Study | None", times: str | Path | None) -
         from deepbore.plots.page.learned import learned_sections  # needs torch
 
         learned = learned_sections(study)
-    spans = {
-        trial.id: (trial.began, trial.ended)
-        for trial in record.trials
-        if trial.began is not None and trial.ended is not None
-    }
-    spans |= {} if times is None else times_of(Path(times))
+    spans = spans_of(record, times)
     how = [history_section(record)] if record.k == 1 else trade_off_sections(record)
     first = [*how, curves_section(record), best_section(record), parallel_section(record)]
     last = [failures_section(record), timeline_section(record, spans), trials_section(record)]
     yield from (section for section in [*first, *learned, *last] if section is not None)
+
+
+def spans_of(record: Record, times: str | Path | None) -> dict[int, Span]:
+    """When each trial began and ended, as it says itself, or a file of times does; of those where it is known."""
+    own = {
+        trial.id: (trial.began, trial.ended)
+        for trial in record.trials
+        if trial.began is not None and trial.ended is not None
+    }
+    return own | ({} if times is None else times_of(Path(times)))
 
 
 def _summary(record: Record) -> dict[str, Any]:
@@ -171,7 +176,7 @@ POLICY = (
 
 
 def render(
-    title: str, facts: Mapping[str, Any], sections: Sequence[Section], record: Record, every: float | None = None
+    title: str, facts: Mapping[str, Any], sections: Sequence[Section], record: Record | None, every: float | None = None
 ) -> str:
     """The page.
 
@@ -179,7 +184,7 @@ def render(
         title: of the page.
         facts: at its top, name -> text; the first one large.
         sections: its parts; one of them has the element of the table.
-        record: of the trials in the table and under the pointer.
+        record: of the trials in the table and under the pointer; None for a page without trials.
         every: seconds after which it reloads itself, while a run is running; None for never.
 
     Returns:
@@ -187,14 +192,12 @@ def render(
     """
     charts: list[Chart] = []
     body = "\n".join(_section(section, charts) for section in sections)
-    shown = {row for chart in charts for trace in chart.data for row in trace.get("trials", ())}
-    names = names_of_values(record)
-    data = {
-        "charts": [_spec(chart) for chart in charts],
-        "about": {row: about(record.trials[row], names) for row in sorted(shown)},
-        "table": trials_table(record),
-        "every": every,
-    }
+    data: dict[str, Any] = {"charts": [_spec(chart) for chart in charts], "every": every}
+    if record is not None:
+        shown = {row for chart in charts for trace in chart.data for row in trace.get("trials", ())}
+        names = names_of_values(record)
+        data["about"] = {row: about(record.trials[row], names) for row in sorted(shown)}
+        data["table"] = trials_table(record)
     return PAGE.format(
         policy=POLICY,
         title=escape(visible(title)),

@@ -50,7 +50,7 @@ def history_section(record: Record) -> Section:
     shown = History.of(record)
     chart = history_chart(shown)
     if shown.axis is not None:
-        chart = replace(chart, data=[*chart.data, *_asides(record, shown.axis)])
+        chart = replace(chart, data=[*chart.data, *asides(record, shown.axis)])
     many = f" Of {len(record)} trials {MOST} at most are drawn: the best, the newest, and others evenly."
     says = (
         "Every value in the order of evaluation, the best so far, and, where the labels have one, the threshold tau: "
@@ -59,16 +59,20 @@ def history_section(record: Record) -> Section:
     return Section("History", says + (many if len(record) > MOST else ""), [chart])
 
 
-def _asides(record: Record, axis: ValueAxis) -> Iterator[dict[str, Any]]:
-    """What does not count, or is doubted: the last reports of pruned trials, withdrawn values, rings of suspicion."""
+def asides(record: Record, axis: ValueAxis, j: int = 0) -> Iterator[dict[str, Any]]:
+    """What does not count, or is doubted: the last reports of pruned trials, withdrawn values, rings of suspicion.
+
+    Args:
+        record: with the objective that is drawn in the first place.
+        axis: of the values.
+        j: the place of the objective among the values of a trial.
+    """
     pruned = {
         trial.id: list(trial.reports.values())[-1]
         for trial in record.trials
         if trial.status is Status.PRUNED and trial.reports
     }
-    withdrawn = {
-        trial.id: trial.former[-1].value for trial in record.trials if trial.status is Status.WITHDRAWN and trial.former
-    }
+    withdrawn = {row: values[j] for row, values in withdrawn_values(record).items()}
     doubted = {trial.id: trial.value for trial in record.trials if trial.suspicious is not None}
     for name, found, look, size in (
         ("pruned (last report)", pruned, {"color": GREY, "symbol": "line-ew-open"}, 7),
@@ -80,6 +84,12 @@ def _asides(record: Record, axis: ValueAxis) -> Iterator[dict[str, Any]]:
         if some:
             y = axis.clip(np.array([known[row] for row in some])).tolist()
             yield points(some, y, str(look["color"]), size, name=name, trials=some, cliponaxis=False, marker=look)
+
+
+def withdrawn_values(record: Record) -> dict[int, tuple[float, ...]]:
+    """The values that withdrawn trials had, by their ids."""
+    gone = (trial for trial in record.trials if trial.status is Status.WITHDRAWN and trial.former)
+    return {trial.id: trial.former[-1].values for trial in gone if trial.former[-1].values}
 
 
 def parallel_section(record: Record) -> Section | None:

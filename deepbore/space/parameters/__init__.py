@@ -1,4 +1,4 @@
-"""Parameters of a search space: `Real`, `Integer`, `Ordinal` and `Categorical`, each possibly under a `Condition`.
+"""Parameters of a space: `Real`, `Integer`, `Ordinal`, `Categorical` and `Library`, each possibly under a `Condition`.
 
 A parameter has two representations. *Native* values are passed to the objective (`1e-3`, `"relu"`). In a *point* each
 parameter is one float64 number: in [0, 1] for a numeric parameter (after the log), else the index of the choice.
@@ -11,6 +11,7 @@ from deepbore.errors import SpaceError
 from deepbore.space.condition import Condition
 from deepbore.space.parameters.base import KINDS, Parameter, Reading
 from deepbore.space.parameters.choice import Categorical, Ordinal
+from deepbore.space.parameters.library import Library
 from deepbore.space.parameters.numeric import Integer, Real
 from deepbore.space.parameters.scale import Scale
 
@@ -18,6 +19,7 @@ __all__ = [
     "Categorical",
     "Condition",
     "Integer",
+    "Library",
     "Ordinal",
     "Parameter",
     "Reading",

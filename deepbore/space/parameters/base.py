@@ -193,6 +193,11 @@ class Parameter(ABC):
         return True
 
     @property
+    def is_library(self) -> bool:
+        """Whether it has so many described levels that a proposal scores all of them, a few at a time."""
+        return False
+
+    @property
     def scale(self) -> Scale | None:
         """Scale of numeric values; None if the values are choices."""
         return None

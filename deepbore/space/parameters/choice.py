@@ -238,7 +238,7 @@ class Categorical(_Choice):
         ([[64, 64]], tensor([1., 0.], dtype=torch.float64))
     """
 
-    features: Any = field(default=None, kw_only=True)  # type: ignore[assignment]
+    features: Any = field(default=None, kw_only=True)
 
     kind = "categorical"
 

@@ -83,12 +83,9 @@ def tanimoto(x: Tensor, y: Tensor) -> Tensor:
 
 def are_fingerprints(features: np.ndarray) -> bool:
     """Whether rows are bits or counts: 32 columns or more of whole numbers >= 0, at least half of them 0."""
-    is_wide = features.ndim == 2 and features.shape[1] >= FINGERPRINT
-    return (
-        is_wide
-        and bool((features == np.floor(features)).all() and (features >= 0).all())
-        and (2 * np.count_nonzero(features) <= features.size)
-    )
+    if features.ndim != 2 or features.shape[1] < FINGERPRINT or 2 * np.count_nonzero(features) > features.size:
+        return False
+    return bool((features == np.floor(features)).all() and (features >= 0).all())
 
 
 # --- in memory -------------------------------------------------------------------------------------------------------

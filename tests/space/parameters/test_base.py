@@ -178,7 +178,8 @@ def test_a_parameter_keeps_its_contract(parameter):
         assert ((each >= 0) & (each <= space.bounds[1] + 1e-12)).all()
         assert without_descriptors(space.features, each).abs().max() <= 1 + 1e-12
     x = without_descriptors(Coordinates(SearchSpace({"p": parameter})), near[:, 2:])
-    assert squared_distances(x, x).max() == pytest.approx(1.0, abs=0.1)
+    if not parameter.is_library:
+        assert squared_distances(x, x).max() == pytest.approx(1.0, abs=0.1)
     moved = parameter.decode(parameter.moved(near[:, 2], *torch.rand(3, 300, generator=generator()).double()))
     assert np.mean([a != b for a, b in zip(moved, parameter.decode(near[:, 2]), strict=True)]) > 0.9
     texts = [str(params["free"]) for params in configurations]

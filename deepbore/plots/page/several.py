@@ -1,0 +1,131 @@
+"""`report_of_several`: runs beside each other on one page of HTML. Needs no torch."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from deepbore.data.outcome import Status
+from deepbore.data.ranking import best_among
+from deepbore.data.replay import Record
+from deepbore.data.times import Span
+from deepbore.data.trial import sign_of
+from deepbore.plots.history_chart import COLOURS
+from deepbore.plots.on_plotly import Chart, line, remark, text, titled, value_axis
+from deepbore.plots.page.page import Page, render
+from deepbore.plots.page.sections import Section, seconds
+from deepbore.plots.sources import names_of_values
+from deepbore.plots.style import ValueAxis, number
+from deepbore.text import visible
+
+
+@dataclass(frozen=True)
+class NamedRun:
+    """A run on the page.
+
+    Attributes:
+        name: of the run.
+        record: what its journal says; of one value, and of the same direction as the others.
+        spans: when each trial began and ended, in seconds since 1970.
+        facts: more to say of it, name -> text: the same names for all.
+    """
+
+    name: str
+    record: Record
+    spans: Mapping[int, Span] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def best(self) -> np.ndarray:
+        """The best feasible value after each finished trial of this task, in the user's sign; NaN before the first."""
+        told = [trial for trial in self.record.trials if trial.status.is_told and trial.task is None]
+        return best_among(told, self.record.direction, self.record.budget is not None)
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """Its line in the table."""
+        best, status = self.record.best, self.record.status
+        took = (
+            max(end for _, end in self.spans.values()) - min(begin for begin, _ in self.spans.values())
+            if self.spans
+            else None
+        )
+        return {
+            "best": "–" if best is None else number(best.value, 5),
+            "in trial": "–" if best is None else str(best.id),
+            "trials": str(len(status)),
+            **{str(each): str(status.count(each)) for each in (Status.FAILED, Status.PRUNED)},
+            "time": "–" if took is None else seconds(took),
+            **self.facts,
+        }
+
+
+def report_of_several(runs: Sequence[NamedRun], *, title: str = "Runs", every: float | None = None) -> Page:
+    """A page of HTML with the best values of several runs over their trials, and a table of them, the best first.
+
+    Args:
+        runs: one or more, with one value and the same direction.
+        title: of the page.
+        every: seconds after which the page reloads itself; None for never.
+
+    Returns:
+        the HTML, a `str` that a notebook shows; text of the user is escaped in it.
+    """
+    sign = sign_of(runs[0].record.direction)
+    ends = {run.name: math.inf if run.record.best is None else sign * float(run.record.best.value or 0) for run in runs}
+    ranked = sorted(runs, key=lambda run: ends[run.name])
+    first = ranked[0]
+    found = "none yet" if first.record.best is None else f"{number(first.record.best.value, 5)} in {first.name}"
+    facts: dict[str, Any] = {
+        "best value": found,
+        "direction": first.record.direction,
+        "runs": len(runs),
+        "trials": sum(len(run.record) for run in runs),
+    }
+    says = "The best value of each run after each finished trial. A click on a name in the legend hides its run."
+    sections = [Section("Best so far", says, [_chart(ranked, sign)]), Section("Runs", html=_table(ranked))]
+    return Page(render(title, facts, sections, None, every))
+
+
+def _chart(runs: Sequence[NamedRun], sign: float) -> Chart:
+    """A line of steps for each run."""
+    bests = [run.best for run in runs]
+    axis = ValueAxis.of(np.concatenate(bests), sign)
+    title = text(names_of_values(runs[0].record)[0], 40)
+    layout = {"xaxis": titled("trial"), "yaxis": value_axis(axis, title)}
+    if axis is None:
+        return Chart([], {**layout, "annotations": [remark("no value yet")]}, 260)
+    traces = []
+    for run, best, colour in zip(runs, bests, _colours(len(runs)), strict=True):
+        known = np.flatnonzero(np.isfinite(best))
+        changes = [k for k in known if k in (known[0], known[-1]) or best[k] != best[k - 1]]
+        values = axis.clip(best[changes]).tolist()
+        said = [f"<b>{text(run.name, 40)}</b><br>{number(best[k], 5)} after {k + 1} trials" for k in changes]
+        look = {"line": {"shape": "hv"}, "mode": "lines+markers", "marker": {"size": 4}, "hoverinfo": "text"}
+        traces.append(
+            line([int(k) + 1 for k in changes], values, colour, 2, name=text(run.name, 40), hovertext=said, **look)
+        )
+    return Chart([trace for trace in traces if trace["x"]], layout, 440, log="xy")
+
+
+def _colours(n: int) -> list[str]:
+    return [COLOURS[k % len(COLOURS)] for k in range(n)]
+
+
+def _table(runs: Sequence[NamedRun]) -> str:
+    """The runs in lines, the best first; columns in which nothing stands are left out."""
+    rows = {run.name: run.cells for run in runs}
+    names = [
+        name for name in next(iter(rows.values())) if any(cells[name] not in ("0", "–") for cells in rows.values())
+    ]
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("run", *names))
+    lines = [
+        f"<tr><td>{escape(visible(run))}</td>"
+        + "".join(f"<td>{escape(visible(cells[name]))}</td>" for name in names)
+        + "</tr>"
+        for run, cells in rows.items()
+    ]
+    return f'<div class="scroll"><table class="runs"><tr>{head}</tr>{"".join(lines)}</table></div>'
