@@ -18,8 +18,8 @@ from deepbore.errors import SettingError
 MomentFormula: TypeAlias = Callable[[Array, Array], tuple[Array, Array, Array]]
 
 UNCERTAIN = (
-    "DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, DeepPLS, GPClassifier, FourierLogistic or "
-    "RandomForest"
+    "DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, LibraryPLS, DeepPLS, GPClassifier, "
+    "FourierLogistic or RandomForest"
 )
 JITTER = 1e-6  # relative to the variance: the covariance of many close points is rank-deficient
 

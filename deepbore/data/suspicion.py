@@ -44,8 +44,8 @@ NOISES = np.array([1e-6, 1e-4, 1e-2, 0.1, 0.5])  # of the variance
 FIRST, ORDINARY = 10, 4  # the first values, and how many of them have not diverged
 GAP = 2.8  # the ratio of distances from the best value between those that have, and those that have not
 FAR = 2.0  # the distance from the best value that is far off, over that of the worst ordinary one
-SURPRISE, LEAST_LOG = 6.0, 0.1  # standard deviations of the logarithm of a distance; the least one
-SHORTEST = 0.03  # distance from the best value, over that of the worst ordinary one: shorter ones are alike
+SURPRISE, LEAST_LOG = 18.0, 0.1  # standard deviations of the logarithm of a distance; the least one
+SHORTEST = 0.1  # distance from the best value, over that of the worst ordinary one: shorter ones are alike
 CHANCES = np.array([0.01, 0.1, 0.5, 2.0, 10.0])  # of the variance: what is by chance in whether a value is far off
 
 
@@ -278,8 +278,8 @@ def far_off_values(x: np.ndarray, values: np.ndarray) -> np.ndarray:
 
     - the other values, ordinary or far off, predict that one at its place is ordinary: within a wall they predict the
       wall, but what happens by chance has no place;
-    - and the logarithm of its distance is six standard deviations above what ordinary values predict for it: no slope
-      leads up to it.
+    - and the logarithm of its distance is eighteen standard deviations above what ordinary values predict for it, of a
+      process that is too sure where it extrapolates: no slope leads up to it.
 
     Args:
         x: coordinates over sqrt(d), n x c.

@@ -221,7 +221,7 @@ def regret(make, n, seed):
 
 
 def test_every_head_is_among_them():
-    assert set(HEADS) == set(CLASSIFIERS)
+    assert set(HEADS) == set(CLASSIFIERS) - {"LibraryPLS"}  # it learns all that was tested
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def test_pending_trials_and_replicates_are_no_more_rows_to_learn():
     study.ask(3)
     study.add({"x": [study.trials[0].params["x"]], "y": [study.trials[0].params["y"]]}, [0.3])
     assert not NearBest().applies(view_of(study))
-    study.add({"x": [0.5], "y": [0.5]}, [0.3])
+    study.add({"x": [0.5], "y": [0.5]}, [0.01])
     assert NearBest().applies(view_of(study))
 
 
