@@ -19,8 +19,9 @@ network             MolPAL's network: 2 layers of 100, ReLU, L2 of .01, Adam wit
                     early stopping by a fifth of the rows; the best means
 gp-ei, gp-thompson  GPyTorch's exact GP with the Tanimoto kernel, hyperparameters by Adam: the largest expected
                     improvements; or the best of 104 samples, each of all molecules
+gp-ei-counts        gp-ei with how often an atom pair is there in place of whether it is, by the MinMax kernel
 deepbore            the default for a `Library`: `LibraryPLS`, the best means
-deepbore-counts     the same with how often an atom pair is there in place of whether it is
+deepbore-counts     the same with such counts
 deepbore-ei, -thompson, -penalised     with another acquisition, or another batch
 deepbore-ensemble   `DeepEnsemble` in place of the kernel
 """
@@ -35,6 +36,7 @@ import time
 import warnings
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
+from copy import copy
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -87,6 +89,15 @@ class Molecules:
         bits = self.bits.astype(np.float32)
         both, size = bits @ bits.T, bits.sum(1)
         return both / (size[:, None] + size - both)
+
+    @cached_property
+    def counted(self) -> "Molecules":
+        """The same molecules, with MinMax similarities of their counts."""
+        counts, other = torch.from_numpy(self.counts).float(), copy(self)
+        size = counts.sum(1)
+        apart = torch.cdist(counts, counts, p=1)
+        vars(other)["similarity"] = ((size[:, None] + size - apart) / (size[:, None] + size + apart)).numpy()
+        return other
 
     @cached_property
     def root(self) -> np.ndarray:
@@ -191,6 +202,10 @@ def expected_improvement(molecules: Molecules, tested: np.ndarray, _seed: int) -
     return std * (gain * norm.cdf(gain) + norm.pdf(gain))
 
 
+def expected_improvement_of_counts(molecules: Molecules, tested: np.ndarray, seed: int) -> np.ndarray:
+    return expected_improvement(molecules.counted, tested, seed)
+
+
 def thompson(molecules: Molecules, tested: np.ndarray, seed: int) -> np.ndarray:
     """Ranks, from samples of the prior that are moved by the data (Wilson et al., pathwise conditioning, 2021)."""
     z, mean, amplitude, noise = fitted_gp(molecules, tested)
@@ -216,6 +231,7 @@ OTHERS: dict[str, Merit] = {
     "forest": forest,
     "network": network,
     "gp-ei": expected_improvement,
+    "gp-ei-counts": expected_improvement_of_counts,
     "gp-thompson": thompson,
 }
 

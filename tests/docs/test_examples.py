@@ -8,6 +8,7 @@ import ast
 import json
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ HERE = {
     "size_limit.py",
     "cheap_fidelities.py",
     "pruned_training.py",
+    "fabric_loop.py",
     "pipeline.py",
     "accuracy_and_size.py",
     "warm_start.py",
@@ -192,6 +194,24 @@ def test_bad_networks_are_ended_early(tmp_path):
     assert pruned
     assert spent < full == 27 * 14
     assert number(r"loss: (\S+) with", shown) < 0.4
+
+
+def test_a_loop_under_fabric_is_ended_early(capsys):
+    study = runpy.run_path(str(EXAMPLES / "fabric_loop.py"))["main"](trials=9, devices=1)
+    ended = [trial for trial in study.trials if str(trial.status) == "pruned"]
+    assert ended
+    assert all(len(trial.reports) == 12 for trial in study.trials if trial not in ended)
+    assert all(0 < len(trial.reports) < 12 for trial in ended)
+    assert study.best_value < 0.4
+    assert f"{len(ended)} pruned" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_processes_under_fabric_leave_the_loop_together(tmp_path):
+    shown = said("fabric_loop.py", "--trials", 9, "--devices", 2, cwd=tmp_path)
+    pruned, spent, full = map(int, re.search(r"(\d+) pruned.*: (\d+) epochs; .* take (\d+)", shown).groups())
+    assert pruned
+    assert spent < full == 12 * 9
 
 
 @pytest.mark.slow
