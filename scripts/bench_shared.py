@@ -6,7 +6,8 @@
 
 On PostgreSQL, a server of its own. Evaluations are simulated: they sleep for `--seconds`, times .5 to 1.5. The workers
 are threads of four processes, each with a storage; "busy" is the share of time in which they evaluate, from the first
-evaluation to the last beginning of one.
+evaluation to the last beginning of one; "busy_once_all_run" from when as many evaluations have begun as there
+are workers.
 """
 
 import argparse
@@ -146,13 +147,20 @@ def busy(url: str, folder: Path, n_workers: int, seconds: float, rounds: int) ->
         usage = os.wait4(child, 0)[2]
         theirs += usage.ru_utime + usage.ru_stime
     spans = [tuple(map(float, line.split())) for line in (folder / "spans").read_text().splitlines()]
-    first, last = min(begin for begin, _ in spans), max(begin for begin, _ in spans)
-    evaluated = sum(min(end, last) - begin for begin, end in spans)
+    begins = sorted(begin for begin, _ in spans)
+    last = begins[-1]
+
+    def share(since: float) -> float:
+        evaluated = sum(max(0.0, min(end, last) - max(begin, since)) for begin, end in spans)
+        return round(evaluated / (n_workers * (last - since)), 3)
+
     return {
         "workers": n_workers,
         "seconds": seconds,
         "trials": len(spans),
-        "busy": round(evaluated / (n_workers * (last - first)), 3),
+        "busy": share(begins[0]),
+        "busy_once_all_run": share(begins[n_workers - 1]),
+        "seconds_until_all_run": round(begins[n_workers - 1] - begins[0], 1),
         "leader_processor_seconds_per_trial": round(taken / len(spans), 3),
         "workers_processor_seconds_per_trial": round(theirs / len(spans), 3),
         "load": round(os.getloadavg()[1], 1),

@@ -5,6 +5,7 @@ not followed.
 """
 
 import contextlib
+import errno
 import gc
 import logging
 import os
@@ -37,6 +38,7 @@ __all__ = [
 CHUNK = 2**20  # bytes that are written at once
 LONGEST_LINE = 2**26  # bytes: an event of more is neither written nor read
 PATIENCE = 0.2  # seconds: a command that only looks at a run holds its lock for a moment
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # of a file system without flock
 _CREATED = b'{"event": "created"'  # a journal begins so
 _ONE_WRITER = (
     "One process writes a journal; to evaluate in several, give one run ProcessEvaluator(objective, workers=n), "
@@ -425,6 +427,12 @@ class Journal:
         except RuntimeError as error:  # this process was forked from the one that made the lock
             raise self._forked() from error
         except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) in _NO_LOCKS:
+                raise JournalError(
+                    f"the journal {self.path} can't be locked: the file system of {self._lock.lock_file} has no flock "
+                    f"({error}), and two processes could write it at once. Name a file on a local disk, or on a file "
+                    "system with flock, as NFS from version 4 on, or Lustre mounted with the option flock."
+                ) from error
             raise JournalError(f"the journal {self.path} can't be written ({error}). Name another file.") from error
 
     def _acquire(self) -> None:

@@ -1,5 +1,6 @@
 """The journal as other processes and full disks meet it, and files that change hands."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -37,6 +38,22 @@ def test_a_second_writer_is_refused_while_readers_are_welcome(tmp_path):
 def test_where_no_file_can_be_made_nobody_is_said_to_write():
     with pytest.raises(JournalError, match=r"/proc/run\.jsonl can't be written"):
         Study(SPACE, journal="/proc/run.jsonl")
+
+
+@pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOLCK], ids=errno.errorcode.get)
+def test_a_file_system_without_locks_is_named_and_nothing_is_written(tmp_path, monkeypatch, code):
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "run.jsonl"
+
+    def refuses(*_):
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as without_locks:
+        without_locks.setattr(fcntl, "flock", refuses)
+        with pytest.raises(JournalError, match=rf"run\.jsonl\.lock has no flock \(.*{os.strerror(code)}.*local disk"):
+            Study(SPACE, journal=path)
+    assert not path.exists()
+    Study(SPACE, journal=path).ask()  # once there are
 
 
 def test_a_dead_writer_leaves_no_lock(tmp_path):
