@@ -172,13 +172,14 @@ class BoTorchBatch(Candidates):
     ) -> tuple[Tensor, float] | None:
         """The best local optimum from these starts (q x d) and its value, on the CPU; None without starts.
 
-        The optimiser ignores the constraints of the space; the optima are projected afterwards.
+        The optimiser ignores the constraints of the space; the optima are projected afterwards. One that is worse than
+        its start then, or where the optimiser has left the given constraints, gives way to it.
         """
         from botorch.optim import optimize_acqf
 
         if not len(starts):
             return None
-        ends, values = optimize_acqf(
+        ends, _ = optimize_acqf(
             acquisition,
             bounds=search.space.bounds.to(starts),
             q=starts.shape[1],
@@ -189,9 +190,12 @@ class BoTorchBatch(Candidates):
             options={"maxiter": self.iterations, "batch_limit": len(starts)},
         )
         tops = search.space.project_to_feasible(starts.flatten(0, 1), ends.detach().flatten(0, 1)).view_as(starts)
-        if search.space.is_restricted:  # some have moved
-            with torch.no_grad():
-                values = acquisition(tops)
+        with torch.no_grad():
+            values, before = acquisition(tops), acquisition(starts)
+        is_met = feasible(tops.flatten(0, 1), constraints).view(tops.shape[:2]).all(-1)
+        is_better = is_met & (values > before)
+        tops = torch.where(is_better[:, None, None], tops, starts)
+        values = torch.where(is_better, values, before)
         best = int(values.argmax())
         return tops[best].cpu(), float(values[best])
 

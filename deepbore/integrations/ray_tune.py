@@ -118,6 +118,8 @@ class DeepBoreSearch(Searcher):
     Tune saves and restores it with the experiment. With `journal=` the study is kept there, too, and a search on an
     existing journal goes on (`if_exists="load"`).
 
+    All other arguments are those of a study: see `StudyOptions`.
+
     Args:
         space: a `SearchSpace`, or one of Tune's; None for the `param_space` of the experiment.
         metric: name of the result, or of several.
@@ -127,7 +129,6 @@ class DeepBoreSearch(Searcher):
         max_t: the step at which a trial is complete, as of the scheduler; None for the stop condition of the
             experiment, if it has one for `time_attr`.
         time_attr: name of the step.
-        options: of the study: see `StudyOptions`.
 
     Raises:
         SettingError: for settings that do not go together.

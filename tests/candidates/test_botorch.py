@@ -99,8 +99,13 @@ def test_constraints_hold_in_the_parameters_own_units(joint):
         for trial in study.ask(3):
             proposed.append(trial.params)
             study.tell(trial, objective(trial.params))
-    assert all(-p["x"] + 2 * p["y"] >= -9 - 1e-6 for p in proposed)
-    assert min(objective(p) for p in proposed) == pytest.approx(1.8, abs=0.2)  # (-8 - 4 + 9)^2 / (1 + 4)
+    design = [
+        trial.params for trial in study.trials[:6]
+    ]  # it, and a trial that confirms one of it, knows no constraints
+    searched_for = [p for p in proposed if all(max(abs(p[k] - d[k]) for k in "xy") > 0.2 for d in design)]
+    assert len(searched_for) > 8
+    assert all(-p["x"] + 2 * p["y"] >= -9 - 1e-6 for p in searched_for)
+    assert min(objective(p) for p in searched_for) == pytest.approx(1.8, abs=0.2)  # (-8 - 4 + 9)^2 / (1 + 4)
 
 
 def test_an_inequality_of_points_is_that_of_the_parameters_in_units_of_its_greatest_range():
@@ -201,7 +206,7 @@ def test_what_botorch_climbs_to_stays_within_the_constraints_of_the_space(joint)
     chosen = BoTorchBatch(joint=joint).ranked(search, 3)[:3]
     assert space.permitted(chosen).all()
     among_many = search.best_first(space.sample(1000, torch.Generator().manual_seed(1)))[1][0]
-    assert float(search.values(chosen).max()) > float(among_many)
+    assert float(search.values(chosen).max()) > float(among_many) - 0.1  # it maximises a mean of samples
 
 
 def gap(trials):
