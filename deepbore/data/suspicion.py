@@ -326,10 +326,10 @@ def _around(x: np.ndarray, is_far: np.ndarray) -> np.ndarray:
 def _expected(x: np.ndarray, is_far: np.ndarray, known: np.ndarray, asked: np.ndarray) -> np.ndarray:
     """How likely a value at the place of each asked row is far off, as the other known rows predict it."""
     process = _Process(x[known], is_far[known].astype(float), CHANCES)
-    expected, _ = process.predict(x)
-    expected[known] = process.left_out()
-    of_asked: np.ndarray = expected[asked]
-    return of_asked
+    expected, _ = process.predict(x[asked])
+    is_known = np.isin(asked, known)
+    expected[is_known] = process.left_out()[np.searchsorted(known, asked[is_known])]
+    return expected
 
 
 def _nearest(apart: np.ndarray, count: int) -> np.ndarray:
