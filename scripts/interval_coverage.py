@@ -16,7 +16,6 @@ and the median width in standard deviations of the population.
     signed rank 95 %              of Wilcoxon's test: it is to hold the pseudo-median of the population, not the mean
 """
 
-import argparse
 import json
 import math
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from harness.measuring import of_one_file
 from reporting import facts as known, regrets, rows
 from reporting.intervals import Typical
 from reporting.sections import Comparisons
@@ -126,10 +126,7 @@ def show(found: list[dict[str, object]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--show", action="store_true", help="the table only")
-    given = parser.parse_args()
+    given = of_one_file(__doc__).parse_args()
     if not given.show:
         of = populations()
         found = [row for n in SIZES for row in measured(of, n)]

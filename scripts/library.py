@@ -34,7 +34,6 @@ import resource
 import tempfile
 import time
 import warnings
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from copy import copy
 from functools import cache, cached_property
@@ -46,7 +45,7 @@ import numpy as np
 import torch
 
 import deepbore
-from harness.measuring import Row, complete, grid, rows
+from harness.measuring import Row, complete, grid, of_one_file, rows
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data"
@@ -342,9 +341,7 @@ def scale(levels: int, tested: int = 1000, batch: int = 10_000) -> Row:
 
 
 def main() -> None:
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--show", action="store_true", help="the tables only")
+    parser = of_one_file(__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the scores")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many")

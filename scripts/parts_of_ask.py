@@ -10,7 +10,6 @@ part, on one thread, and how often it is entered: the mean of 20, so that the st
 own, where all data stay in the cache; the table has it in brackets.
 """
 
-import argparse
 import json
 import time
 import warnings
@@ -32,6 +31,7 @@ from deepbore.compute.devices import one_thread
 from deepbore.data import observations
 from deepbore.labels.datamodule import LabelledBatch, LabelledObservations
 from deepbore.strategies import near_best
+from harness.measuring import of_one_file
 
 NUMBERS, ASKED, BEFORE, D = (50, 100, 180, 1000, 1_000_000), 20, 4, 5
 PARTS: dict[str, list[tuple[Any, str]]] = {
@@ -149,10 +149,7 @@ def show(path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--show", action="store_true", help="the table only")
-    given = parser.parse_args()
+    given = of_one_file(__doc__).parse_args()
     if not given.show:
         warnings.simplefilter("ignore")
         torch.set_num_threads(1)

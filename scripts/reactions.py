@@ -25,7 +25,6 @@ import os
 import subprocess
 import time
 import warnings
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ import pandas as pd
 
 import deepbore
 from deepbore import Categorical, Ordinal, SearchSpace, Study
-from harness.measuring import Row, complete, grid, rows
+from harness.measuring import Row, complete, grid, of_one_file, rows
 from peers import venvs
 
 HERE = Path(__file__).parent
@@ -189,9 +188,7 @@ def show(kept: list[Row]) -> None:
 
 
 def main() -> None:
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--show", action="store_true", help="the table only")
+    parser = of_one_file(__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the tables")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     given = parser.parse_args()

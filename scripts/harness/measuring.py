@@ -51,6 +51,14 @@ def complete(path: Path, wanted: Iterable[Row], measure: Callable[..., Row], len
     return rows(path)
 
 
+def of_one_file(about: str | None) -> ArgumentParser:
+    """The command line of a script with one file, `FILE [--show]`, to which it may add arguments of its own."""
+    parser = ArgumentParser(description=about, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--show", action="store_true", help="what is in the file only")
+    return parser
+
+
 def measure_or_show(
     about: str | None, wanted: Iterable[Row], measure: Callable[..., Row], show: Callable[[list[Row]], object]
 ) -> None:
@@ -62,10 +70,7 @@ def measure_or_show(
         measure: as `complete` has it.
         show: prints rows.
     """
-    parser = ArgumentParser(description=about, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--show", action="store_true", help="the table only")
-    given = parser.parse_args()
+    given = of_one_file(about).parse_args()
     warnings.simplefilter("ignore")
     show(rows(given.file) if given.show else complete(given.file, wanted, measure))
 
