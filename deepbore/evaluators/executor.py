@@ -496,7 +496,7 @@ def _workers_of(executor: Executor) -> int:
 
 def _threads_of(executor: Executor) -> int | None:
     """How many threads a dask executor's workers have, all together; None for other executors, and while it's away."""
-    client = getattr(executor, "_client", None)
+    client: Any = getattr(executor, "_client", None)
     if getattr(client, "scheduler", None) is None:
         return None
     try:
