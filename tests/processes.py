@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import torch
@@ -21,14 +22,22 @@ def run(code, *args, timeout=120, cold=False):
     return start(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def fork():
-    """`os.fork`, whose child computes on one thread.
+def fork(program):
+    """The pid of a forked process that does this, on one thread, and ends: with 0, or with 1 and a traceback.
 
     The threads of OpenMP end with a fork, and a child that asks for those its parent has used waits for ever.
     """
-    if not (child := os.fork()):
+    if child := os.fork():
+        return child
+    status = 1
+    try:
         torch.set_num_threads(1)
-    return child
+        program()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:  # a child that went on would be a second pytest
+        os._exit(status)
 
 
 def is_gone(pid, within=5.0):

@@ -267,6 +267,13 @@ class Candidates(Component, ABC):
         for _, part in self._parts():
             part.check(space, classifier)
 
+    def accepts(self, space: SearchSpace, points: Tensor) -> Tensor:
+        """Which points (n x d) of the space it may propose (n booleans): all, unless it has constraints of its own."""
+        accepted = torch.ones(len(points), dtype=torch.bool, device=points.device)
+        for _, part in self._parts():
+            accepted &= part.accepts(space, points)
+        return accepted
+
     def state_dict(self) -> dict[str, Any]:
         """The state kept between proposals: by default only that of nested optimisers."""
         states = {name: part.state_dict() for name, part in self._parts()}

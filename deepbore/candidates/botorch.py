@@ -42,7 +42,7 @@ class BoTorchBatch(Candidates):
     without standard deviations they are only never proposed again.
 
     For continuous spaces and differentiable classifiers; q > 1 also needs standard deviations. The constraints given
-    here apply to the proposals of this optimiser, not to the initial design. Constraints of the space apply to both: a
+    here apply to all proposals but those of the initial design. Constraints of the space apply to both: a
     local optimum outside is projected to the feasible points.
 
     Several ranks share the evaluation of the random points and the starts, and use the best optimum of all. The
@@ -79,6 +79,9 @@ class BoTorchBatch(Candidates):
             )
         self.joint, self.restarts, self.samples, self.iterations = joint, restarts, samples, iterations
         self.inequality_constraints = list(inequality_constraints)
+
+    def accepts(self, space: SearchSpace, points: Tensor) -> Tensor:
+        return feasible(points, self._constraints(space))
 
     def monte_carlo(self, search: Search) -> "AcquisitionFunction":
         """The joint acquisition of q points, one of BoTorch's."""

@@ -94,8 +94,8 @@ class Engine:
             ready = view.agreed(lambda: strategy.fit(view), "the strategy could not be trained, exploring instead: %s")
             seeks_feasible = view.feasibility is not None and view.feasibility.none_feasible
             if constraints_known and (ready or seeks_feasible):
-                name_suspicious(state.observations, aloud=self.ranks.is_first)
-                beside = confirming_points(view, state.observations, q)
+                name_suspicious(state.observations, strategy, aloud=self.ranks.is_first)
+                beside = confirming_points(view, state.observations, strategy, q)
                 if len(beside) == q:
                     return Proposal(beside)
                 found = strategy.propose(view.beside(beside) if len(beside) else view, q - len(beside))

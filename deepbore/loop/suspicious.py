@@ -2,6 +2,7 @@
 
 from deepbore.data.observations import Observations
 from deepbore.evaluators.base import SuspiciousValue, warn
+from deepbore.strategies.base import Strategy
 from deepbore.strategies.confirming import steps_left
 
 NOTE = "suspicious"  # the attribute of a trial that says why
@@ -12,17 +13,21 @@ WAY_OUT = (
 )
 
 
-def name_suspicious(observations: Observations, aloud: bool = True) -> None:
+def name_suspicious(observations: Observations, strategy: Strategy, aloud: bool = True) -> None:
     """Warns of each value that is too good once, and notes it in the trial, when those beside it have been asked for.
+
+    Of a trial that the strategy would not propose, as by constraints of its search, it warns at once.
 
     Values that are too bad are not named: they mislead nobody, and some of an ordinary run are for a while.
 
     Args:
         observations: all trials.
+        strategy: of the run.
         aloud: whether to warn: on one of several ranks.
     """
     for row in observations.suspicion.too_good:
-        if steps_left(observations, row) or NOTE in observations.attributes_of(row):
+        asks = bool(strategy.accepts(observations.space, observations.points[[row]]))
+        if (asks and steps_left(observations, row)) or NOTE in observations.attributes_of(row):
             continue
         observations.annotate(row, {NOTE: TOO_GOOD})
         if aloud:

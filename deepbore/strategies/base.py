@@ -173,6 +173,10 @@ class Strategy(Component, ABC):
             SpaceExhausted: if a finite space has fewer than q configurations left.
         """
 
+    def accepts(self, space: SearchSpace, points: Tensor) -> Tensor:
+        """Which points (n x d) of the space it may propose (n booleans), asked before others are proposed for it."""
+        return torch.ones(len(points), dtype=torch.bool, device=points.device)
+
     def state_dict(self) -> dict[str, Any]:
         """The state between iterations, that of its models included: tensors and plain data."""
         return {}
@@ -228,6 +232,9 @@ class ModelStrategy(Strategy):
     def propose(self, view: View, q: int) -> Proposal:
         search = view.search(self.classifier, self.acquisition)
         return Proposal(self.candidates.propose(search, q), self.classifier)
+
+    def accepts(self, space: SearchSpace, points: Tensor) -> Tensor:
+        return self.candidates.accepts(space, points)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights and optimizers of the classifier once it is bound, and the state of `candidates`."""

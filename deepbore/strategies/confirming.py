@@ -6,14 +6,14 @@ from torch import Tensor
 from deepbore.candidates.selection import first_new_rows
 from deepbore.data.observations import Observations
 from deepbore.space import SearchSpace
-from deepbore.strategies.base import View
+from deepbore.strategies.base import Strategy, View
 
 STEPS = (1e-2, 1e-3)  # distances of the points in each real parameter, in units of its range
 REACH = 1.1 * STEPS[0]  # distance up to which a point is beside another
 DRAWN = 64  # random neighbours, where there is no real parameter
 
 
-def confirming_points(view: View, observations: Observations, q: int) -> Tensor:
+def confirming_points(view: View, observations: Observations, strategy: Strategy, q: int) -> Tensor:
     """At most q new points beside values that are suspiciously good (k x d, on the CPU).
 
     A value that is better than all others predict counts as a failure until a neighbour confirms it. So at most two
@@ -24,6 +24,7 @@ def confirming_points(view: View, observations: Observations, q: int) -> Tensor:
     Args:
         view: the current data, where suspicious values have failed.
         observations: the trials as they were told.
+        strategy: of the run, which has to accept the points.
         q: the largest number of points.
     """
     found = observations.points[:0].cpu()
@@ -35,6 +36,7 @@ def confirming_points(view: View, observations: Observations, q: int) -> Tensor:
     for row, steps in wanted:
         for step in steps:
             near = neighbours(view, observations.points[row], step)
+            near = near[strategy.accepts(space, near)]
             new = near[first_new_rows(near, view.observations, 1, found)].cpu()
             found = torch.cat([found, new])
     return found[:q]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from deepbore.classifiers import Classifier
 from deepbore.data.trial import Budget
@@ -60,6 +61,9 @@ class Turns(Strategy):
 
     def at_budgets(self, budget: Budget) -> Strategy:
         return Turns([self.first.at_budgets(budget), *(each.at_budgets(budget) for each in self.others)])
+
+    def accepts(self, space: SearchSpace, points: Tensor) -> Tensor:
+        return self.first.accepts(space, points)
 
     def fit(self, view: View) -> bool:
         """Whether the first is ready; the others are trained when they are due."""

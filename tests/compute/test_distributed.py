@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from torch import distributed
@@ -41,7 +42,7 @@ class Ranks:
 
     def __init__(self, folder, trouble, prepare=lambda rank: None, address="127.0.0.1"):
         self.folder, port = folder, free_port()
-        self.pids = [fork() or self.run(rank, trouble, prepare, f"tcp://{address}:{port}") for rank in (0, 1)]
+        self.pids = [fork(partial(self.run, rank, trouble, prepare, f"tcp://{address}:{port}")) for rank in (0, 1)]
 
     def run(self, rank, trouble, prepare, address):
         try:
@@ -57,7 +58,6 @@ class Ranks:
         except BaseException:
             said = traceback.format_exc()
         (self.folder / f"said-{rank}").write_text(said)
-        os._exit(0)
 
     def said(self, rank, within=60):
         """What a rank said last; both are ended if it says nothing."""

@@ -7,12 +7,13 @@ from functools import partial
 
 import pytest
 
+from alone import alone
 from deepbore import ExecutorEvaluator, Study
 from deepbore.errors import EvaluatorError
 from workers import levels
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.slow
 
 
 def cluster(folder):
@@ -21,6 +22,7 @@ def cluster(folder):
     )
 
 
+@alone
 def test_a_cluster_that_is_closed_ends_the_run_and_no_trial_fails(tmp_path):
     study = Study(levels(8), seed=0)
     with cluster(tmp_path) as own, distributed.Client(own) as client:
@@ -30,6 +32,7 @@ def test_a_cluster_that_is_closed_ends_the_run_and_no_trial_fails(tmp_path):
     assert {trial.status.name for trial in study.trials} <= {"COMPLETE", "PENDING"}
 
 
+@alone
 def test_a_trial_whose_worker_is_killed_is_evaluated_again_and_no_failure(tmp_path):
     study = Study(levels(8), seed=0)
     with cluster(tmp_path) as own, distributed.Client(own) as client:

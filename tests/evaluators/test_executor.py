@@ -17,6 +17,7 @@ import torch
 
 import learning
 import objectives
+from alone import alone
 from deepbore import ExecutorEvaluator, MedianPruner, ProcessEvaluator, Study, minimize
 from deepbore.errors import SettingError
 from plane import LINE
@@ -53,6 +54,7 @@ def test_no_worker_waits_for_the_end_of_the_design():
 
 
 @pytest.mark.slow
+@alone
 def test_dask_evaluates_every_trial_once(tmp_path):
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(

@@ -276,8 +276,11 @@ def test_children_in_sessions_of_their_own_end_with_a_clean_run_and_with_a_kille
     Study(LINE, seed=0).optimize(ProcessEvaluator(leaves, workers=1), 1)
     assert is_gone(int((tmp_path / "daemon").read_text()))
     (tmp_path / "daemon").unlink()
-    if not (run := fork()):
+
+    def is_killed():
         killed = [lambda *_: os.kill(os.getpid(), signal.SIGKILL)]
         Study(LINE, seed=0).optimize(ProcessEvaluator(leaves, workers=1), 2, callbacks=killed)
+
+    run = fork(is_killed)
     assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == -signal.SIGKILL
     assert is_gone(int((tmp_path / "daemon").read_text()))

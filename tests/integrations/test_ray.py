@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from alone import alone
 from deepbore import ExecutorEvaluator, Real, SearchSpace, Study, minimize
 from deepbore.errors import EvaluatorError, SettingError
 
@@ -27,16 +28,13 @@ def dies_once(params, folder):
     return os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.fixture
-def _cluster():
+def start():
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-    yield
-    ray.shutdown()
 
 
-@pytest.mark.usefixtures("_cluster")
-@pytest.mark.timeout(120)
+@alone
 def test_trials_run_on_a_cluster_whose_workers_die_and_another_driver_continues(tmp_path):
+    start()
     evaluator = ExecutorEvaluator(partial(dies_once, folder=str(tmp_path)), RayExecutor(workers=2, num_cpus=1))
     assert evaluator.workers == 2
     result = minimize(evaluator, LINE, 5, seed=0, journal=tmp_path / "run.jsonl")
@@ -72,9 +70,9 @@ def sleeps_after(params, folder):
     return params["x"]
 
 
-@pytest.mark.usefixtures("_cluster")
-@pytest.mark.timeout(120)
+@alone
 def test_a_shutdown_of_ray_ends_the_run_and_no_trial_fails(tmp_path):
+    start()
     evaluator = ExecutorEvaluator(partial(sleeps_after, folder=str(tmp_path)), RayExecutor(workers=2))
     study, ends = Study(LINE, seed=0), threading.Timer(0, ray.shutdown)
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from alone import alone
 from deepbore import Integer, SearchSpace
 from deepbore.errors import SettingError, SpaceError
 
@@ -135,7 +136,7 @@ def trains(config):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@alone
 def test_a_run_of_tune_with_asha(tmp_path):
     import ray
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -112,12 +112,7 @@ def test_other_threads_leave_handlers_alone():
 
 def test_a_forked_process_hears_signals_as_ever():
     with Interrupts() as interrupts, interrupts.gently():
-        child = fork()
-        if child == 0:
-            try:
-                signal.raise_signal(signal.SIGTERM)
-            finally:
-                os._exit(3)
+        child = fork(partial(signal.raise_signal, signal.SIGTERM))
         _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status)
     assert os.WTERMSIG(status) == signal.SIGTERM
@@ -198,15 +193,13 @@ def test_several_processes_on_one_journal_are_refused_with_what_to_use_instead(t
 def test_a_forked_copy_of_a_study_is_refused_with_what_to_use_instead(tmp_path):
     study = Study(PLANE, journal=tmp_path / "run.jsonl", n_initial=100)
     (trial,) = study.ask()
-    child = fork()
-    if child == 0:
-        try:
+
+    def tells():
+        with pytest.raises(JournalError) as refused:
             study.tell(trial, 1.0)
-        except JournalError as error:
-            (tmp_path / "refused").write_text(str(error))
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
+        (tmp_path / "refused").write_text(str(refused.value))
+
+    os.waitpid(fork(tells), 0)
     assert "ProcessEvaluator(objective, workers=n)" in (tmp_path / "refused").read_text()
     study.tell(trial, 2.0)
     study.close()
@@ -315,12 +308,17 @@ def test_ctrl_c_while_another_thread_has_the_study_is_an_interrupt():
         if len(study.trials) == 3:
             threading.Thread(target=holds).start()
             held.wait()
-            for seconds in (0.1, 0.3):
-                threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+            for timer in timers:
+                timer.start()
         return banana(params)
 
-    with pytest.raises(KeyboardInterrupt):
-        study.optimize(objective, 15)
+    timers = [threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)) for seconds in (0.1, 0.3)]
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012  # the second may come when the run has ended
+        try:
+            study.optimize(objective, 15)
+        finally:
+            for timer in timers:
+                timer.join()
     assert len(study.ask()) == 1
 
 
@@ -411,15 +409,7 @@ DOORS = {
 
 def ending_of(act):
     """How a forked process ends that does this; it has no handlers but Python's."""
-    if not (child := fork()):
-        try:
-            act()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        finally:
-            os._exit(42)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return os.waitstatus_to_exitcode(os.waitpid(fork(act), 0)[1])
 
 
 @pytest.mark.parametrize("door", DOORS)

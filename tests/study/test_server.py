@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from alone import alone
 from deepbore import Budget, Integer, Real, SearchSpace, Study
 from deepbore.errors import SettingError, SpaceExhausted, TrialError
 from deepbore.study.server import AsyncStudyServer, StudyServer
@@ -134,7 +135,7 @@ def check_rounds(asks, values):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@alone
 def test_an_actor_of_ray_serves_its_clients_together():
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
@@ -150,7 +151,7 @@ def test_an_actor_of_ray_serves_its_clients_together():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@alone
 def test_an_actor_of_dask_serves_its_clients_together():
     distributed = pytest.importorskip("distributed", reason="dask is not installed")
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None)

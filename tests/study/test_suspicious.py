@@ -7,6 +7,7 @@ import re
 import pytest
 
 from deepbore import (
+    BoTorchBatch,
     Budget,
     Categorical,
     Condition,
@@ -70,6 +71,19 @@ def test_a_value_just_below_the_optimum_is_doubted_and_a_trial_beside_it_tells()
     run(study, 1, wrong_once(0, branin))
     assert [trial.id for trial in study.suspicious] == [WRONG]
     assert (study.observations.points[17] - study.observations.points[WRONG]).abs().max() < 0.011
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_trials_beside_a_value_keep_the_constraints_that_the_search_was_given(joint):
+    within = BoTorchBatch(joint, restarts=2, samples=300, inequality_constraints=[((0, 1), (1.0, 1.0), 1.19)])
+    study = Study(SQUARE, seed=0, candidates=within)
+    points = [{"x": x, "y": y} for x in (0.6, 0.8, 0.95) for y in (0.65, 0.75, 0.85, 0.95)]
+    points.append({"x": 0.598, "y": 0.598})
+    study.add({name: [each[name] for each in points] for name in "xy"}, [*map(regret, points[:-1]), -50.0])
+    trials = [study.ask()[0] for _ in range(2)]
+    assert study.observations.suspicion.too_good == (12,)
+    assert all(max(abs(trial.params[name] - 0.598) for name in "xy") < 0.011 for trial in trials)
+    assert all(trial.params["x"] + trial.params["y"] >= 1.19 - 1e-6 for trial in trials)
 
 
 @pytest.mark.filterwarnings("ignore::deepbore.evaluators.base.SuspiciousValue")
