@@ -9,6 +9,7 @@ python scripts/report_benchmark.py --rows FILE_OR_FOLDER... --reference deepbore
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -35,9 +36,10 @@ def main() -> int:
     ran = rows.read(given.rows) if given.rows else committed
     names = {run.problem for run in ran}
     facts = known.gather(names, results / "problems.json")
+    register = json.loads(path.read_text()) if (path := results / "held_out.json").exists() else {}
     everything = {run.key: run for run in [*committed, *ran] if run.problem in names}
     scales = regrets.scales(everything.values(), facts)
-    compared = Comparisons(ran, facts, scales)
+    compared = Comparisons(ran, known.with_looks(facts, register), scales)
     if given.rows:
         print(ablation.page(compared, given.reference))
         return 0
@@ -45,7 +47,7 @@ def main() -> int:
     texts = {
         **{
             given.root / "docs" / name: text
-            for name, text in pages.documents(compared, given.reference, planned).items()
+            for name, text in pages.documents(compared, given.reference, planned, register).items()
         },
         readme: pages.with_table(readme.read_text(), pages.readme(compared, given.reference)),
     }

