@@ -28,14 +28,14 @@ import optuna
 from optuna.storages import run_grpc_proxy_server
 
 import shared_kills as kills
-from deepbore.worker.shared import open_storage
+from deepbore.worker.shared import open_storage, patiently
 from harness import postgres
 from harness.measuring import of_one_file
 
 FIRST, SECOND, PORT = "10.231.7.1", "10.231.7.2", 13000
 TRIALS, CUTS, RUNS, WORKERS = 40, 5, 5, 4
 CLONE_NEWNET = 0x40000000  # of <sched.h>
-LONGEST = 300.0  # seconds of a run
+LONGEST = 150.0  # seconds of a run
 
 
 def ip(*command: str) -> None:
@@ -79,7 +79,8 @@ def run(url: str, kind: str, names: tuple[str, str], folder: Path, seed: int, cu
         call(*args)
 
     def serve() -> None:
-        run_grpc_proxy_server(open_storage(url, creates=True), host=FIRST, port=PORT)
+        storage = patiently(open_storage, url, creates=True)  # the leader may make the tables at the same time
+        run_grpc_proxy_server(storage, host=FIRST, port=PORT)
 
     draw, down, done = random.Random(seed), 0.0, 0
     processes = [kills.fork(kills.lead, url, folder, trials)]
@@ -93,6 +94,8 @@ def run(url: str, kind: str, names: tuple[str, str], folder: Path, seed: int, cu
         while not kills.has_ended(processes[0]):
             assert time.monotonic() - began < LONGEST, f"the run in {folder} has not ended"
             time.sleep(draw.uniform(0.5, 2))
+            for process in processes:
+                kills.has_ended(process)  # an error if one has ended badly
             if done < cuts and (folder / "evaluated").exists():
                 ip("-n", names[0], "link", "set", names[0], "down")
                 down += (seconds := draw.uniform(1, 6))
