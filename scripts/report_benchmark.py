@@ -9,7 +9,9 @@ python scripts/report_benchmark.py --rows FILE_OR_FOLDER... --reference deepbore
 """
 
 import argparse
+import json
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reporting import ablation, facts as known, pages, pictures, regrets, rows
@@ -35,9 +37,10 @@ def main() -> int:
     ran = rows.read(given.rows) if given.rows else committed
     names = {run.problem for run in ran}
     facts = known.gather(names, results / "problems.json")
+    register = json.loads(path.read_text()) if (path := results / "held_out.json").exists() else {}
     everything = {run.key: run for run in [*committed, *ran] if run.problem in names}
     scales = regrets.scales(everything.values(), facts)
-    compared = Comparisons(ran, facts, scales)
+    compared = Comparisons(ran, known.with_looks(facts, register), scales)
     if given.rows:
         print(ablation.page(compared, given.reference))
         return 0
@@ -45,10 +48,12 @@ def main() -> int:
     texts = {
         **{
             given.root / "docs" / name: text
-            for name, text in pages.documents(compared, given.reference, planned).items()
+            for name, text in pages.documents(compared, given.reference, planned, register).items()
         },
         readme: pages.with_table(readme.read_text(), pages.readme(compared, given.reference)),
     }
+    if tried := sorted((results / "ablation").glob("*.jsonl")):
+        texts[results / "variants.md"] = variants(tried, everything.values(), results / "problems.json")
     if given.check:
         return check(texts)
     known.write(facts, results / "problems.json")
@@ -56,6 +61,15 @@ def main() -> int:
     for path, text in texts.items():
         path.write_text(text)
     return 0
+
+
+def variants(files: Sequence[Path], committed: Iterable[rows.Run], kept: Path) -> str:
+    """The page of what was tried, a series a file."""
+    series = {file.stem: rows.read([file]) for file in files}
+    everything = {run.key: run for run in [*committed, *(run for ran in series.values() for run in ran)]}
+    facts = known.gather({run.problem for run in everything.values()}, kept)
+    scales = regrets.scales(everything.values(), facts)
+    return ablation.verdicts({name: Comparisons(ran, facts, scales) for name, ran in series.items()})
 
 
 def check(texts: dict[Path, str]) -> int:

@@ -8,10 +8,25 @@ import tempfile
 from functools import wraps
 from pathlib import Path
 
+import pytest
+
 import forked
 from processes import is_gone
 
 SECONDS = 300  # of a test; after twice as many pytest ends it, and with it all that its process had to do
+SKIPPED = 77  # automake's exit status of a skipped test
+
+CODE = f"""
+import sys
+from pathlib import PosixPath
+import pytest
+from {{module}} import {{name}} as test
+try:
+    test.__wrapped__(**{{given!r}})
+except pytest.skip.Exception as skipped:
+    print(skipped)
+    sys.exit({SKIPPED})
+"""
 
 
 def alone(test):
@@ -24,10 +39,7 @@ def alone(test):
     @wraps(test)
     def start(**given):
         env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # workers import the file, too
-        code = (
-            f"from pathlib import PosixPath\nfrom {test.__module__} import {test.__name__} as test\n"
-            f"test.__wrapped__(**{given!r})"
-        )
+        code = CODE.format(module=test.__module__, name=test.__name__, given=given)
         with tempfile.TemporaryFile("w+") as shown:  # a pipe would be held open by what is left
             streams = {"stdout": shown, "stderr": subprocess.STDOUT}
             process = forked.Popen([sys.executable, "-c", code], env=env, start_new_session=True, **streams)
@@ -35,9 +47,11 @@ def alone(test):
                 status = process.wait(SECONDS)
             except subprocess.TimeoutExpired:
                 status = f"no end within {SECONDS} s"
-            left = [name for pid, name in session(process.pid) if not is_gone(pid)]
+            left = [name for pid, name in session(process.pid) if not is_gone(pid, 30)]
             end(process)
             shown.seek(0)
+            if status == SKIPPED:
+                pytest.skip(shown.read()[-500:])
             assert (status, left) == (0, []), shown.read()[-5000:]
 
     return start

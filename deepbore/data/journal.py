@@ -298,7 +298,7 @@ class Journal:
             raise JournalError(f"a journal is named by the path of a file, but got {path!r:.100}.")
         self.path = Path(path).absolute()
         self.run_id: str | None = None
-        self._lock = FileLock(f"{self.path}.lock", thread_local=False)
+        self._lock = FileLock(f"{self.path}.lock", thread_local=False, fallback_to_soft=False)
         self._locked_file: tuple[int, int] | None = None
         self._file: BinaryIO | None = None  # open as long as the lock is held, so that no other file gets its inode
         self._known: JournalScan | None = None

@@ -25,12 +25,14 @@ from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.evaluators.base import Evaluator, Finished, check_objective, check_settings, warn
-from deepbore.validation import seconds
+from deepbore.validation import above, seconds
 from deepbore.worker.objective import Objective, evaluate, in_words
 from deepbore.worker.reporting import JudgeServer, Reporting
 
 LOOK = 0.5  # seconds between two looks at workers that may have died, or are to come back
 LOST_RETRIES = 2
+GRACE = 60.0  # seconds without a worker in the engine after which there is a warning
+PATIENCE = 3600.0  # and after which the run ends
 log = logging.getLogger(__name__)
 
 
@@ -79,6 +81,8 @@ class ParallelEvaluator(Evaluator):
         SettingError: for a setting outside its range.
     """
 
+    patience: float | None = None  # seconds that trials wait for an engine without workers, before the run ends
+
     def __init__(self, workers: int, timeout: float | timedelta | None, retries: int, lost_retries: int = LOST_RETRIES):
         limit = seconds(timeout)
         check_settings(workers, limit, retries, lost_retries)
@@ -91,6 +95,8 @@ class ParallelEvaluator(Evaluator):
         self._losses: Counter[int] = Counter()  # by trial
         self._returned = -math.inf  # when the latest of the attempts that came back had started
         self._lost_at: dict[int, float] = {}  # when a trial was lost for the last time
+        self._deserted_since: float | None = None  # when the engine was found without workers
+        self._is_warned = False  # of that
         self._error: BaseException | None = None  # ends the run, once the outcomes beside it are collected
         self._server: JudgeServer | None = None  # answers running trials, where a pruner may end them
 
@@ -116,6 +122,10 @@ class ParallelEvaluator(Evaluator):
     def _dead(self) -> set[Executor]:
         """Executors whose process has died; they may not have noticed yet."""
         return set()
+
+    def _is_deserted(self) -> bool:
+        """Whether the engine has no worker now that could run a trial."""
+        return False
 
     # --- Evaluator ---------------------------------------------------------------------------------------------------
 
@@ -163,6 +173,7 @@ class ParallelEvaluator(Evaluator):
         self._suspects.clear()
         self._losses.clear()
         self._lost_at.clear()
+        self._deserted_since, self._is_warned = None, False
         self._error = None
         if self._server is not None:
             self._server.close()
@@ -209,11 +220,34 @@ class ParallelEvaluator(Evaluator):
         self._forget_those_back()
         watched = [*self.away, *(attempt.future for attempt in self.running)]
         is_watched = bool(self.running)
-        while not wait(watched, self._patience(), FIRST_COMPLETED).done and is_watched:
+        while not wait(watched, self._until_look(), FIRST_COMPLETED).done and is_watched:
             if self._dead() or any(map(self._is_late, self.running)):
                 return
+            self._look_for_workers()
 
-    def _patience(self) -> float:
+    def _look_for_workers(self) -> None:
+        """Warns, once, if the engine has had no worker for a while.
+
+        Raises:
+            EvaluatorError: if it has had none for as long as `patience` says.
+        """
+        if not self._is_deserted():
+            self._deserted_since, self._is_warned = None, False
+            return
+        self._deserted_since = self._deserted_since or time.monotonic()
+        gone, name = time.monotonic() - self._deserted_since, type(self.running[0].executor).__name__
+        what = f"the {name} has had no worker that could run a trial for {gone:.0f} s, and {len(self.running)} wait"
+        if self.patience is not None and gone >= self.patience:
+            raise EvaluatorError(
+                f"{what}. They stay pending. Start workers, and continue; if a trial ends its workers, tell it as "
+                "failed; if workers may be away for longer, give patience=."
+            )
+        if gone >= GRACE and not self._is_warned:
+            self._is_warned = True
+            until = "" if self.patience is None else f", which ends after {self.patience:g} s without (patience=)"
+            warn(f"{what}: start workers, or end the run{until}.")
+
+    def _until_look(self) -> float:
         """Seconds until there is something to look at, but for the end of an attempt."""
         if self.timeout is None or not self.running:
             return LOOK
@@ -244,7 +278,7 @@ class ParallelEvaluator(Evaluator):
             self._suspects.add(trial.id)
             self._queue.appendleft((trial, attempt.number))
             return None
-        if not future.done() and attempt.executor not in dead:
+        if not future.done() and attempt.executor not in dead and not (self._is_deserted() and future.cancel()):
             self._give_up(attempt)
             return self._known(attempt, Outcome.failure(f"timed out after {self.timeout:g} s"))
         if not future.done() or is_broken(future):
@@ -335,7 +369,8 @@ class ExecutorEvaluator(ParallelEvaluator):
     A trial fails by what its evaluation does. What the engine loses (a worker that died, was pre-empted or has lost
     its connection; a cancelled call) is tried again, at most `lost_retries` times. Then the trial has failed if others
     have come back meanwhile; otherwise, as when the engine is gone, the run ends with an EvaluatorError, and the trial
-    stays pending.
+    stays pending. So does an engine without any worker that could run a trial (of dask and Ray, which know): after a
+    minute there is a warning, after `patience` the run ends.
 
     If a worker of a `ProcessPoolExecutor` dies, the pool breaks and is replaced by one like it; the trials that ran are
     tried again, one at a time, to find the one that killed it. dask tries again by itself, on other workers. Where
@@ -350,6 +385,8 @@ class ExecutorEvaluator(ParallelEvaluator):
         timeout: seconds, or a `timedelta`, that one attempt may take; None for no limit.
         retries: how many times a trial is tried again that failed: raised, gave no number, timed out.
         lost_retries: how many times a trial is tried again that the engine has lost.
+        patience: seconds, or a `timedelta`, that the run waits for an engine that has no workers; None for no limit, as
+            where they wait in the queue of a cluster.
 
     Raises:
         SettingError: for a setting outside its range, an executor that doesn't say how many workers it has, or an
@@ -373,6 +410,7 @@ class ExecutorEvaluator(ParallelEvaluator):
         timeout: float | timedelta | None = None,
         retries: int = 0,
         lost_retries: int = LOST_RETRIES,
+        patience: float | timedelta | None = PATIENCE,
     ):
         check_objective(objective)
         if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
@@ -387,7 +425,8 @@ class ExecutorEvaluator(ParallelEvaluator):
         super().__init__(_workers_of(executor) if workers is None else workers, timeout, retries, lost_retries)
         if isinstance(executor, ProcessPoolExecutor):
             pickled(objective)
-        self.objective, self.executor = objective, executor
+        self.objective, self.executor, self.patience = objective, executor, seconds(patience)
+        above(0, patience=self.patience)
         self._given = executor
 
     @property
@@ -399,6 +438,10 @@ class ExecutorEvaluator(ParallelEvaluator):
         if isinstance(self.executor, ThreadPoolExecutor):
             return "process"
         return "machine" if isinstance(self.executor, ProcessPoolExecutor) else "anywhere"
+
+    def _is_deserted(self) -> bool:
+        can_run = getattr(self.executor, "can_run", None)  # of RayExecutor
+        return not can_run() if can_run else _threads_of(self.executor) == 0
 
     def _start(self, trial: Trial) -> "tuple[Executor, Future[Outcome]]":
         future = submitted(self.executor, evaluate, self.objective, trial, uuid4().hex)
@@ -443,13 +486,23 @@ def _workers_of(executor: Executor) -> int:
     Raises:
         SettingError: if it doesn't say.
     """
-    client = getattr(executor, "_client", None)
-    if client is not None and hasattr(client, "nthreads"):
-        return sum(client.nthreads().values())
+    if (threads := _threads_of(executor)) is not None:
+        return threads
     for name in ("_max_workers", "num_workers"):  # of the standard library and loky; of mpi4py
         if isinstance(count := getattr(executor, name, None), int):
             return count
     raise SettingError(f"workers must be given, because {type(executor).__name__} doesn't say how many it has.")
+
+
+def _threads_of(executor: Executor) -> int | None:
+    """How many threads a dask executor's workers have, all together; None for other executors, and while it's away."""
+    client: Any = getattr(executor, "_client", None)
+    if getattr(client, "scheduler", None) is None:
+        return None
+    try:
+        return int(sum(client.nthreads().values()))
+    except OSError:  # the connection is lost: dask cancels its calls, or finds it again
+        return None
 
 
 def pickled(objective: Objective) -> bytes:

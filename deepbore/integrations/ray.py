@@ -24,8 +24,9 @@ class RayExecutor(Executor):
 
     It connects to the cluster as Ray does by itself; for another one call `ray.init(address)` before. A task whose
     worker or node is lost is tried again by `ExecutorEvaluator`, at most `lost_retries` times, and not by Ray. What is
-    left at the end of a run is cancelled on the cluster, too. After `ray.shutdown()` it takes no more tasks, those that
-    ran are lost, and the run ends with an EvaluatorError.
+    left at the end of a run is cancelled on the cluster, too. Where no node has what a task needs, the run waits as
+    long as the evaluator's `patience`. After `ray.shutdown()` it takes no more tasks, those that ran are lost, and the
+    run ends with an EvaluatorError.
 
     Args:
         workers: how many trials are evaluated at the same time.
@@ -39,6 +40,8 @@ class RayExecutor(Executor):
         required(workers=workers)
         whole(1, workers=workers)
         self.num_workers = workers
+        own = options.get("resources") or {}
+        self._needs = {"CPU": options.get("num_cpus", 1), "GPU": options.get("num_gpus"), **own}
         self._task = ray.remote(**{"max_retries": 0, **options})(called)
         self._job: str | None = None  # of Ray's, since the first task
         self._futures: list[Future[Any]] = []
@@ -65,6 +68,13 @@ class RayExecutor(Executor):
                 self._watcher = threading.Thread(target=self._watch, daemon=True, name="deepbore-ray")
                 self._watcher.start()
         return future
+
+    def can_run(self) -> bool:
+        """Whether the cluster has a node, busy or not, with what a task needs."""
+        if not ray.is_initialized():
+            return True  # it will be, or its tasks are lost
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        return any(all(has.get(name, 0) >= (need or 0) for name, need in self._needs.items()) for has in nodes)
 
     def _check(self) -> None:
         if _job() != self._job:

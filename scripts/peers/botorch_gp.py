@@ -19,6 +19,7 @@ from peers.base import PointPeer
 
 MOST_STEPS = 200  # of a mixed kernel's fit, whose amplitudes creep on for a thousand without getting likelier
 RESTARTS, RAW_SAMPLES = 10, 512
+NOISELESS = 1e-6  # variance of no noise, by that of the values, as in BoTorch's example for values without
 MOST_LEVELS = 1000  # of a parameter; one with more is searched as if it were real, and rounded
 LARGEST_LIST = 100_000  # configurations up to which a finite space is searched one by one
 
@@ -30,14 +31,19 @@ class BoTorch(PointPeer):
     ones configuration by configuration, others by `optimize_acqf_mixed_alternating`. Failures are as bad as the worst
     value, inactive parameters at their first value. Under constraints it is constrained LogEI with a Gaussian process
     for each, point by point and without noise, or the probability that a point is feasible while none is known.
+
+    Args:
+        told: whether it is told that values have no noise where they have none, and so infers none.
+        arguments, settings: as every peer's.
     """
 
     packages = ("botorch", "gpytorch", "torch")
     point_by_point = True  # whether a batch in a real space is found so, or all at once
 
-    def __init__(self, *arguments, **settings):
+    def __init__(self, *arguments, told: bool = False, **settings):
         super().__init__(*arguments, **settings)
         warnings.simplefilter("ignore")
+        self.knows_noise = told and not self.noisy
         self.bounds = list[tuple[float, ...] | None]()  # constraints of each outcome; None for a failure
         columns = list(enumerate(self.space.parameters.values()))
         self.grids = {
@@ -60,11 +66,12 @@ class BoTorch(PointPeer):
         y = -torch.tensor(self.filled(), dtype=torch.float64)[:, None]
         if self.constrained:
             y = torch.cat([y, self.filled_constraints()], -1)
+        noise = (NOISELESS * y.var(0)).clamp_min(1e-12).expand_as(y) if self.knows_noise and len(y) > 1 else None
         if not self.categories:
-            model = SingleTaskGP(self.points, y)
+            model = SingleTaskGP(self.points, y, noise)
             fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
             return model
-        model = MixedSingleTaskGP(self.points, y, cat_dims=self.categories)
+        model = MixedSingleTaskGP(self.points, y, self.categories, noise)
         most = {"options": {"maxiter": MOST_STEPS}}
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs=most)
         return model

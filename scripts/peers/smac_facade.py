@@ -1,4 +1,7 @@
-"""SMAC3's facade for hyperparameters: a forest, log expected improvement, and random configurations in between."""
+"""SMAC3's facade for hyperparameters: a forest, log expected improvement, and random configurations in between.
+
+On real spaces also its facade for black boxes, which has a Gaussian process.
+"""
 
 import logging
 import tempfile
@@ -12,7 +15,7 @@ from ConfigSpace import (
     Integer,
     OrdinalHyperparameter,
 )
-from smac import HyperparameterOptimizationFacade, MultiFidelityFacade, Scenario
+from smac import BlackBoxFacade, HyperparameterOptimizationFacade, MultiFidelityFacade, Scenario
 from smac.facade.abstract_facade import AbstractFacade
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
@@ -92,6 +95,14 @@ class SMAC(HandlePeer):
 
     def close(self) -> None:
         self.folder.cleanup()
+
+
+class SMACByKind(SMAC):
+    """SMAC3's facade for black boxes on real spaces, as its documentation advises, else that for hyperparameters."""
+
+    def new_facade(self, **budgets: float) -> AbstractFacade:
+        self.facade_class = BlackBoxFacade if self.space.is_continuous else HyperparameterOptimizationFacade
+        return super().new_facade(**budgets)
 
 
 class SMACByBudget(SMAC):

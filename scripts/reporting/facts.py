@@ -9,19 +9,20 @@ import math
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 COCO = ("bbob", "bbob-mixint", "bbob-noisy", "bbob-largescale", "bbob-constrained")
 CONSTRAINED = "bbob-constrained"
 TABLES = ("hpolib", "nasbench201")
-TRAINING = ("training", "levels", "networks", "networks-noisy")  # nobody knows their optima
+TRAINING = ("training", "levels", "networks", "networks-noisy", "statsmodels")  # nobody knows their optima
 NOISY = ("bbob-noisy", "noisy", "networks-noisy")
 DESIGNS = ("pressure-vessel", "welded-beam", "digits-under-limit")
 ORDER = (
     *COCO[:4],
     *("tables", "tables-single", "training", "levels", "networks", "networks-noisy", "branches", "choices"),
-    *("noisy", "functions", "bbob-constrained", "designs", "control"),
+    *("noisy", "functions", "bbob-constrained", "designs", "control", "cec", "statsmodels"),
 )
 INSTANCES_OF_DEVELOPMENT = range(1, 6)
 
@@ -32,7 +33,7 @@ class Fact:
 
     Attributes:
         optimum: the best possible value, in the sign that is minimised; None if unknown.
-        half: "development", "held_out", or "all" where nobody knows.
+        half: "development", "held_out", "look" if it was held out for one look, or "all" where nobody knows.
     """
 
     optimum: float | None
@@ -49,7 +50,7 @@ def suite_of(problem: str) -> str:
     first, slash, _ = problem.partition("/")
     if not slash:
         return "designs" if problem in DESIGNS else "functions"
-    return "tables" if first in TABLES else first
+    return "tables" if first in TABLES else "papers" if first == "racing" else first
 
 
 def place_of(suite: str) -> int:
@@ -78,6 +79,12 @@ def gather(problems: Iterable[str], kept: Path | None = None) -> dict[str, Fact]
     """What is known of each problem, from its name, from the file `kept`, or else from deepbore."""
     known = read(kept) if kept else {}
     return {problem: known[problem] if problem in known else _fact(problem) for problem in sorted(set(problems))}
+
+
+def with_looks(facts: dict[str, Fact], register: dict[str, Any]) -> dict[str, Fact]:
+    """The facts, with the problems that a register holds out for one look as a half of their own."""
+    kept = {problem for each in register.get("sets", {}).values() for problem in each["problems"]}
+    return {problem: replace(fact, half="look") if problem in kept else fact for problem, fact in facts.items()}
 
 
 def read(path: Path) -> dict[str, Fact]:

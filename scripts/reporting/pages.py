@@ -1,13 +1,15 @@
 """docs/results.md with the pages behind it, and the README's table between its markers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
+from types import MappingProxyType
+from typing import Any
 
 from reporting import intervals, tables
 from reporting.comparison import Comparison
 from reporting.runs_table import time_table, versions_table
 from reporting.section import section_tables
-from reporting.sections import HALVES, Comparisons, Section, half_title
+from reporting.sections import HALVES, LOOK, Comparisons, Section, half_title
 
 MARKERS = ("<!-- results -->\n", "<!-- /results -->")
 K = 100  # evaluations of the tables that give one figure for a suite
@@ -60,17 +62,38 @@ Every method has the same problems, seeds, number of initial evaluations and cor
   the tables, training runs and branches, drawn by a hash of their names. The other half is called validation, not held
   out: its results were made anew, and looked at, after changes of a default, and single rules followed from them
   ([what was tried](../ablation.md)). The commits that did, and what is held out now for one look of a release each,
-  are in [the register](held_out.json); `scripts/benchmark.py` refuses a second look. None has been made yet.
+  are in [the register](held_out.json); `scripts/benchmark.py` refuses a second look, and one that was not planned.
+- **Peers** are set as [a page](../peers.md) says.
+"""
+
+LOOKED = """What no default was chosen on and no method had run on, looked at once: the regret of `{reference}` by
+that of the best other method after {k} evaluations, or {before} where there are no more
+([the plan](docs/results/method.md#looks-at-what-is-held-out) was made before):
+
+"""
+
+PLANS = """
+## Looks at what is held out
+
+Which problems, by which methods and for how long: planned in the register before any method ran on them. Pieces were
+run in this order, as far as the machine's time went.
+
 """
 
 
-def documents(compared: Comparisons, reference: str, pictures: Iterable[str] = ()) -> dict[str, str]:
+def documents(
+    compared: Comparisons,
+    reference: str,
+    pictures: Iterable[str] = (),
+    register: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, str]:
     """The pages of results: name below docs -> text.
 
     Args:
         compared: the comparisons of all runs.
         reference: the method that others are compared with.
         pictures: names of the files in docs/pictures; each begins with its suite.
+        register: of what is held out.
     """
     if not compared.runs:
         return {"results.md": HEAD + NOTHING}
@@ -85,7 +108,7 @@ def documents(compared: Comparisons, reference: str, pictures: Iterable[str] = (
     )
     found = {
         "results.md": overview(compared, reference),
-        "results/method.md": method,
+        "results/method.md": method + plans(register),
         "results/runs.md": f"# Runs\n\n{time_table(runs, reference)}\n{versions_table(runs, reference, halves)}",
     }
     for suite, sections in groupby(compared.runs, key=lambda section: section.suite):
@@ -97,6 +120,20 @@ def documents(compared: Comparisons, reference: str, pictures: Iterable[str] = (
     return found
 
 
+def plans(register: Mapping[str, Any]) -> str:
+    """What the register plans to look at, and when it was."""
+    lines = []
+    for name, each in register.get("sets", {}).items():
+        look = each["look"]
+        when = f"looked at on {look['date']} by {look['commit'][:7]}" if look else "not looked at yet"
+        for plan in each.get("plan", ()):
+            lines.append(
+                f"- {name}, release {each['release']}, {when}: {plan['rule']}; {', '.join(plan['methods'])}; "
+                f"{plan['trials']} evaluations, {plan['seeds']} seeds.\n"
+            )
+    return PLANS + "".join(lines) if lines else ""
+
+
 def _page(suite: str) -> str:
     return f"results/{suite}.md"
 
@@ -104,38 +141,32 @@ def _page(suite: str) -> str:
 def overview(compared: Comparisons, reference: str) -> str:
     """docs/results.md: a line for each suite, dimension and half."""
     parts = [HEAD, READING.format(reference=reference, k=K, before=BEFORE, rule=intervals.RULE)]
-    for half in HALVES:
-        lines = [
-            line
-            for section in compared.runs
-            if (section.half, section.workers) == (half, 1) and (line := _summary(section, compared, reference))
-        ]
-        if lines:
-            header = [
-                half_title(half).capitalize(),
-                "problems",
-                "rank",
-                "best other",
-                "",
-                "typical",
-                "mean",
-                "without 4",
-            ]
-            parts.append(tables.table(header, lines))
+    parts += [table for half in HALVES if (table := _of_half(half, compared, reference, "results/"))]
     large = list(dict.fromkeys(section.suite for section in compared.runs if section.workers > 1))
     batches = ", ".join(f"[{suite}]({_page(suite)})" for suite in large)
     parts.append(f"Batches are on the pages of {batches}. " if large else "")
     return "\n".join(parts) + "Optimiser time, versions and commands: [runs](results/runs.md).\n"
 
 
-def _summary(section: Section, compared: Comparisons, reference: str) -> list[str] | None:
-    """A line of the overview; None where the reference has no rank."""
+def _of_half(half: str, compared: Comparisons, reference: str, folder: str) -> str:
+    """A line for each suite and dimension of a half; empty where there is none."""
+    lines = [
+        line
+        for section in compared.runs
+        if (section.half, section.workers) == (half, 1) and (line := _summary(section, compared, reference, folder))
+    ]
+    header = [half_title(half).capitalize(), "problems", "rank", "best other", "", "typical", "mean", "without 4"]
+    return tables.table(header, lines) if lines else ""
+
+
+def _summary(section: Section, compared: Comparisons, reference: str, folder: str) -> list[str] | None:
+    """A line of the overview, which links to a page in a folder; None where the reference has no rank."""
     for k in (K, BEFORE):
         comparison = compared.summary(section, k)
         found = comparison.against_best(reference)
         if found and reference in (ranks := comparison.ranks()):
             peer, duel = found
-            title = f"[{section.suite_title}]({_page(section.suite)})"
+            title = f"[{section.suite_title}]({folder}{section.suite}.md)"
             ranked = [tables.rank(ranks[reference], interval=False), f"{peer} {ranks[peer].mean:.2f}"]
             ratios = [tables.typical(duel), tables.ratio(duel.ratio), tables.without_best(duel)]
             return [title, str(len(duel.ratios)), *ranked, f"**{duel.typical.verdict}**", *ratios]
@@ -149,8 +180,10 @@ def readme(compared: Comparisons, reference: str) -> str | None:
     ranked = {f"{suite} ({len(c.problems())})": c for suite, c in summaries.items() if c.ranks()}
     if not ranked:
         return None
+    look = _of_half(LOOK, compared, reference, "docs/results/")
     return (
-        f"Average rank after {K} evaluations (1 is best), by suite, with the number of problems; one set of defaults."
+        (LOOKED.format(reference=reference, k=K, before=BEFORE) + look + "\n" if look else "")
+        + f"Average rank after {K} evaluations (1 is best), by suite, with the number of problems; one set of defaults."
         "\n[All results](docs/results.md), with intervals, other budgets and how they were made:\n\n"
         + _ranks_by_suite(ranked, reference)
     )

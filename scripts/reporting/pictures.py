@@ -13,7 +13,7 @@ from PIL import Image
 
 from reporting import tables
 from reporting.comparison import Comparison
-from reporting.sections import HALVES, SHORT, Comparisons, Section
+from reporting.sections import HALVES, LOOK, SHORT, Comparisons, Section
 
 BLIND = {"random": "#9aa0a6", "sobol": "#bfc4c9"}
 COLOURS = ("#d9822b", "#1f3b73", "#8e44ad", "#c0392b", "#2f9bd6", "#7a5c3e", "#e377c2", "#a8a100")
@@ -24,11 +24,14 @@ Pictures = dict[str, dict[Section, Comparison]]  # file name -> the comparison o
 
 
 def plan(comparisons: Comparisons) -> Pictures:
-    """A picture for each suite and number of workers; of its sections, those with long runs have one of their own."""
+    """A picture for each suite and number of workers; of its sections, those with long runs have one of their own.
+
+    There is none of what is held out: nobody should choose by it.
+    """
     pictures: Pictures = defaultdict(dict)
     for section in sorted(comparisons.runs, key=lambda section: (section.place, section.workers)):
         ranked = [comparison for comparison in comparisons.of(section) if comparison.ranks()]
-        if ranked:
+        if ranked and section.half != LOOK:
             workers = f"-{section.workers}" if section.workers > 1 else ""
             name = "-long" if ranked[-1].k > SHORT else ""
             pictures[f"{section.suite}-targets{workers}{name}.png"][section] = ranked[-1]

@@ -7,7 +7,7 @@ from statistics import median
 from reporting import tables
 from reporting.facts import dimension_of, instance_of, place_of, suite_of
 from reporting.rows import Run
-from reporting.sections import SHORT
+from reporting.sections import LOOK, SHORT
 
 ASYNCHRONOUS = ", asynchronous"  # how the name of a method ends that was asked as soon as one evaluation was done
 
@@ -49,7 +49,7 @@ def versions_table(runs: list[Run], reference: str, halves: Mapping[str, str]) -
 
 
 REPRODUCE = """The runs are made by the following, which leaves out those that are in docs/results/benchmark/ already;
-runs that took too long are missing.
+runs that took too long are missing. The commands of looks at what is held out are in the register.
 
 {commands}
 
@@ -68,6 +68,8 @@ def commands(runs: list[Run], reference: str, halves: Mapping[str, str]) -> list
     """
     found: dict[tuple[int, str, int, int, bool], list[Run]] = defaultdict(list)
     for run in runs:
+        if halves[run.problem] == LOOK:  # the register has their commands
+            continue
         suite = suite_of(run.problem)
         found[place_of(suite), suite, run.n, run.workers, run.method.endswith(ASYNCHRONOUS)].append(run)
     return [_command(key[1], found[key], reference, halves) for key in sorted(found)]

@@ -12,7 +12,8 @@ from reporting.rows import Run
 CHECKPOINTS = (25, 50, 100, 200, 400, 1000, 5000)
 ROUNDS = (2, 3, 5, 10)  # after which large batches are compared
 SHORT = 200  # evaluations: runs are planned for so many or fewer, or for many more
-HALVES = ("development", "held_out", "all")
+LOOK = "look"  # the half of what is held out for one look
+HALVES = (LOOK, "development", "held_out", "all")
 
 
 @dataclass(frozen=True, order=True)
@@ -84,16 +85,18 @@ class Comparisons:
         return self.at(section, k, section.noisy and any(run.recommended for run in self.runs[section]))
 
     def pooled(self) -> "Comparisons":
-        """The same runs with all dimensions and both halves of a suite together."""
+        """The same runs with all dimensions and both halves of a suite together, without what is held out."""
         other = Comparisons((), {}, self.scales)
         for section, runs in self.runs.items():
+            if section.half == LOOK:
+                continue
             other.runs.setdefault(replace(section, dimension=0, half="all"), []).extend(runs)
         return other
 
 
 def half_title(half: str) -> str:
     """A half in words."""
-    return {"all": "all problems", "held_out": "validation"}.get(half, half)
+    return {"all": "all problems", "held_out": "validation", LOOK: "held out, one look"}.get(half, half)
 
 
 def _by_problem(runs: Iterable[Run]) -> dict[tuple[str, int], list[Run]]:

@@ -40,7 +40,7 @@ def test_where_no_file_can_be_made_nobody_is_said_to_write():
         Study(SPACE, journal="/proc/run.jsonl")
 
 
-@pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOLCK], ids=errno.errorcode.get)
+@pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS], ids=errno.errorcode.get)
 def test_a_file_system_without_locks_is_named_and_nothing_is_written(tmp_path, monkeypatch, code):
     fcntl = pytest.importorskip("fcntl")
     path = tmp_path / "run.jsonl"

@@ -1,4 +1,4 @@
-"""A real dask cluster that is closed within a run, and one whose worker is killed."""
+"""A real dask cluster that is closed within a run, one that loses all workers, and one whose worker is killed."""
 
 import os
 import signal
@@ -30,6 +30,16 @@ def test_a_cluster_that_is_closed_ends_the_run_and_no_trial_fails(tmp_path):
         with pytest.raises(EvaluatorError):
             study.optimize(evaluator, 8, callbacks=[lambda *_: client.shutdown()])
     assert {trial.status.name for trial in study.trials} <= {"COMPLETE", "PENDING"}
+
+
+@alone
+def test_a_cluster_without_workers_ends_the_run_and_no_trial_fails(tmp_path):
+    study = Study(levels(8), seed=0)
+    with cluster(tmp_path) as own, distributed.Client(own) as client:
+        evaluator = ExecutorEvaluator(squares, client.get_executor(), patience=1)
+        with pytest.raises(EvaluatorError, match="no worker"):
+            study.optimize(evaluator, 8, callbacks=[lambda *_: own.scale(0)])
+    assert {trial.status.name for trial in study.trials} == {"COMPLETE", "PENDING"}
 
 
 @alone

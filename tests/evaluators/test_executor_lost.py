@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 
@@ -256,6 +257,60 @@ def test_an_evaluator_of_an_engine_that_came_back_begins_anew():
         is_gone = False
         study.optimize(evaluator, 4)
     assert all(trial.value == trial.params["x"] for trial in study.trials)
+
+
+# --- an engine without workers ---------------------------------------------------------------------------------------
+
+
+class Deserted(ThreadPoolExecutor):
+    """An engine whose calls wait until there are workers, which come when it is told."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.come = threading.Event()
+
+    def can_run(self):
+        return self.come.is_set()
+
+    def submit(self, function, /, *call):
+        future = Future()
+
+        def run():
+            if future.set_running_or_notify_cancel():
+                future.set_result(function(*call))
+
+        threading.Thread(target=lambda: self.come.wait(30) and run(), daemon=True).start()
+        return future
+
+
+@pytest.fixture
+def _impatient(monkeypatch):
+    monkeypatch.setattr("deepbore.evaluators.executor.LOOK", 0.02)
+    monkeypatch.setattr("deepbore.evaluators.executor.GRACE", 0.1)
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize("limits", [{"patience": 0.2}, {"timeout": 0.05}], ids=str)
+def test_an_engine_without_workers_ends_the_run_and_no_trial_fails(limits):
+    study = Study(LINE, seed=0)
+    with warnings.catch_warnings(), Deserted() as engine:
+        warnings.filterwarnings("ignore", "the Deserted has had no worker")
+        with pytest.raises(EvaluatorError, match="pending"):
+            study.optimize(ExecutorEvaluator(x, engine, workers=2, **limits), 4)
+    assert {trial.status.name for trial in study.trials} == {"PENDING"}
+    study.optimize(x, 0)
+    assert [trial.value for trial in study.trials] == [trial.params["x"] for trial in study.trials]
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_an_engine_that_has_no_workers_for_a_while_is_warned_of_once_and_waited_for():
+    study, engine = Study(LINE, seed=0), Deserted()
+    threading.Timer(0.5, engine.come.set).start()
+    with pytest.warns(EvaluationWarning) as warned:
+        study.optimize(ExecutorEvaluator(x, engine, workers=2, patience=None), 4)
+    (says,) = (str(one.message) for one in warned)
+    assert says.startswith("the Deserted has had no worker that could run a trial")
+    assert [trial.value for trial in study.trials] == [trial.params["x"] for trial in study.trials]
 
 
 # --- workers that die ------------------------------------------------------------------------------------------------

@@ -71,9 +71,13 @@ def sleeps_after(params, folder):
 
 
 @alone
-def test_a_shutdown_of_ray_ends_the_run_and_no_trial_fails(tmp_path):
+def test_what_no_node_has_and_a_shutdown_of_ray_end_the_run_and_no_trial_fails(tmp_path):
     start()
     evaluator = ExecutorEvaluator(partial(sleeps_after, folder=str(tmp_path)), RayExecutor(workers=2))
+    never = ExecutorEvaluator(evaluator.objective, RayExecutor(workers=2, resources={"tpu": 1}), patience=1)
+    with pytest.raises(EvaluatorError, match="no worker"):  # no node has one
+        Study(LINE, seed=0).optimize(never, 2)
+
     study, ends = Study(LINE, seed=0), threading.Timer(0, ray.shutdown)
 
     def shut_down(study, trial):

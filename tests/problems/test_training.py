@@ -6,7 +6,7 @@ import torch
 
 from deepbore.errors import PointError, SettingError
 from deepbore.problems import TrainingRun
-from deepbore.problems.benchmarks.training import RUNS
+from deepbore.problems.benchmarks.training import RUNS, RUNS_OF_STATSMODELS
 from deepbore.space import Integer, Ordinal, Real
 
 
@@ -33,6 +33,16 @@ def test_a_training_run_gives_a_value_or_fails_by_itself_and_always_the_same(nam
     np.random.seed(5)
     assert repr(outcome_of(again, sobol[0])) == repr(values[0])
     assert problem.optimum is None
+
+
+@pytest.mark.parametrize("name", RUNS_OF_STATSMODELS)
+def test_data_of_statsmodels_are_whole_and_good_for_their_models(name):
+    pytest.importorskip("statsmodels")
+    problem = TrainingRun(name)
+    assert np.isfinite(problem._x).all()
+    assert len(problem._x) == len(problem._y) >= 200
+    values = [outcome_of(problem, params) for params in problem.space.decode(problem.space.sobol(3, seed=0))]
+    assert [value for value in values if isinstance(value, float) and np.isfinite(value)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from harness import held_out
 from processes import ROOT
 from reporting import rows
 
-PROBLEM = "bbob/f01/i07/d05"
+PROBLEM, OTHER = "bbob/f01/i07/d05", "bbob/f02/i07/d05"
 
 
 @pytest.fixture
@@ -16,7 +16,9 @@ def kept(tmp_path, monkeypatch):
     said = {"rev-parse": "a" * 40, "status": ""}
     monkeypatch.setattr(held_out, "_git", lambda command, *_: said[command])
     path = tmp_path / "held_out.json"
-    path.write_text(json.dumps({"sets": {"seven": {"release": "0.3", "look": None, "problems": [PROBLEM]}}}))
+    plan = [{"problems": [PROBLEM]}]
+    seven = {"release": "0.3", "look": None, "plan": plan, "problems": [PROBLEM, OTHER]}
+    path.write_text(json.dumps({"sets": {"seven": seven}}))
     return path, said
 
 
@@ -30,6 +32,13 @@ def test_a_set_is_looked_at_once(kept):
     said["rev-parse"] = "b" * 40
     with pytest.raises(held_out.LookedError, match=r"was looked at on .* by aaaaaaa"):
         held_out.register([PROBLEM], "0.3.1", path)
+
+
+def test_what_was_not_planned_is_not_looked_at(kept):
+    path, _ = kept
+    with pytest.raises(held_out.LookedError, match=r"bbob/f02/i07/d05 of seven is not in the plan"):
+        held_out.register([PROBLEM, OTHER], "0.3.0", path)
+    assert json.loads(path.read_text())["sets"]["seven"]["look"] is None
 
 
 def test_only_its_release_looks_and_only_a_commit(kept):
@@ -46,3 +55,5 @@ def test_nothing_that_is_held_out_was_run_before_its_look():
     ran = {run.problem for run in rows.read([ROOT / "docs" / "results" / "benchmark"])}
     for each in register["sets"].values():
         assert each["look"] or not ran & set(each["problems"])
+        planned = {problem for plan in each.get("plan", ()) for problem in plan["problems"]}
+        assert ran & set(each["problems"]) <= planned <= set(each["problems"])

@@ -1,7 +1,7 @@
-"""Data sets of scikit-learn, their cross-validation splits, and the metrics of a trained model."""
+"""Data sets of scikit-learn and statsmodels, their cross-validation splits, and the metrics of a trained model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,68 @@ class Data:
         return list(folds.split(x, y))
 
 
+@dataclass(frozen=True)
+class Table(Data):
+    """A table that comes with statsmodels.
+
+    Args:
+        loader: its module in statsmodels.datasets.
+        is_classification, folds: as of any data set.
+        rows: None.
+        parts: the table -> features (n x f) and targets (n), as columns.
+        every: 1 for all rows, k for each k-th.
+    """
+
+    parts: Callable[[Any], tuple[Any, Any]] = field(kw_only=True)
+    every: int = 1
+
+    def load(self) -> tuple[Array, Array]:
+        """Features (n x f) and targets (n)."""
+        module = benchmark_package(f"statsmodels.datasets.{self.loader}", "statsmodels", extra="heldout")
+        x, y = self.parts(module.load_pandas().data.iloc[:: self.every])
+        return x.to_numpy(np.float64), y.to_numpy(np.float64)
+
+
+def _by_name(target: str, *others: str) -> Callable[[Any], tuple[Any, Any]]:
+    """A column as target, and as features all but it and some others."""
+    return lambda table: (table.drop(columns=[target, *others]), table[target])
+
+
+def _schools(table: Any) -> tuple[Any, Any]:
+    """The share of pupils above the median."""
+    above, below = table["NABOVE"], table["NBELOW"]
+    return table.drop(columns=["NABOVE", "NBELOW"]), above / (above + below)
+
+
+def _firms(table: Any) -> tuple[Any, Any]:
+    """What a firm invests; firms by their numbers."""
+    return table.drop(columns="invest").assign(firm=table["firm"].factorize()[0]), table["invest"]
+
+
+def _sunspots(table: Any, years: int = 11) -> tuple[Any, Any]:
+    """The activity of a year from that of the years before."""
+    activity = table["SUNACTIVITY"]
+    before = {f"{lag} before": activity.shift(lag) for lag in range(1, years + 1)}
+    return table.assign(**before).drop(columns=["YEAR", "SUNACTIVITY"]).iloc[years:], activity.iloc[years:]
+
+
 DATA = {
     "digits": Data("load_digits", True, folds=3, rows=500),
     "cancer": Data("load_breast_cancer", True, folds=3),
     "wine": Data("load_wine", True, folds=3),
     "iris": Data("load_iris", True, folds=5),
     "diabetes": Data("load_diabetes", False, folds=3),
+    "fair": Table(
+        "fair", True, folds=3, every=10, parts=lambda table: (table.drop(columns="affairs"), table["affairs"] > 0)
+    ),
+    "vote": Table("anes96", True, folds=3, parts=_by_name("vote", "popul")),
+    "party": Table("anes96", True, folds=3, parts=_by_name("PID", "popul", "vote")),
+    "travel": Table("modechoice", True, folds=3, parts=_by_name("choice", "individual")),
+    "visits": Table("randhie", False, folds=3, every=20, parts=_by_name("mdvis")),
+    "schools": Table("star98", False, folds=3, parts=_schools),
+    "firms": Table("grunfeld", False, folds=3, parts=_firms),
+    "economy": Table("macrodata", False, folds=3, parts=_by_name("unemp")),
+    "sunspots": Table("sunspots", False, folds=3, parts=_sunspots),
 }
 
 

@@ -285,23 +285,38 @@ RUNS = {
     "pipeline-diabetes": TrainingTask(PIPELINE_REGRESSION, "diabetes", "RMSE"),
     "pipeline-wine": TrainingTask(DISCRIMINANT, "wine", "log loss"),
 }
+RUNS_OF_STATSMODELS = {
+    "svm-fair": TrainingTask(SCALED_SVM, "fair", "accuracy"),
+    "knn-fair": TrainingTask(KNN, "fair", "log loss"),
+    "boosting-vote": TrainingTask(BOOSTING, "vote", "log loss"),
+    "logistic-vote": TrainingTask(LOGISTIC, "vote", "log loss"),
+    "pipeline-party": TrainingTask(DISCRIMINANT, "party", "log loss"),
+    "boosting-travel": TrainingTask(HISTOGRAM_BOOSTING, "travel", "log loss"),
+    "boosting-visits": TrainingTask(HISTOGRAM_REGRESSION, "visits", "RMSE"),
+    "mlp-schools": TrainingTask(MLP_REGRESSION, "schools", "RMSE"),
+    "pipeline-schools": TrainingTask(PIPELINE_REGRESSION, "schools", "RMSE"),
+    "network-firms": TrainingTask(NetworkModel(is_classifier=False), "firms", "RMSE"),
+    "svm-economy": TrainingTask(SVM_REGRESSION, "economy", "RMSE"),
+    "forest-sunspots": TrainingTask(FOREST_REGRESSION, "sunspots", "RMSE"),
+}
+TASKS = RUNS | RUNS_OF_STATSMODELS
 
 
 class TrainingRun(Problem):
-    """A model trained and measured by cross-validation on one of scikit-learn's data sets.
+    """A model trained and measured by cross-validation on a data set of scikit-learn or statsmodels.
 
     Values are means over fixed folds. They depend on the configuration alone, on one machine and with one version of
     scikit-learn. Incompatible settings raise scikit-learn's errors, and training that diverges raises an error or gives
     NaN or inf: failed trials. The optimum is unknown.
 
     Args:
-        name: one of `RUNS`, a family and a data set, as "svm-digits".
+        name: one of `TASKS`, a family and a data set, as "svm-digits".
         levels: number of levels of each range, >= 2, as in tables of training runs; a range of fewer whole numbers has
             fewer. None to keep the ranges.
 
     Raises:
         SettingError: for an unknown name, or less than two levels.
-        MissingPackage: without scikit-learn.
+        MissingPackage: without scikit-learn, or statsmodels for its data.
 
     Example:
         >>> problem = TrainingRun("svm-iris")
@@ -310,10 +325,10 @@ class TrainingRun(Problem):
     """
 
     def __init__(self, name: str, levels: int | None = None):
-        one_of(RUNS, name=name)
+        one_of(TASKS, name=name)
         whole(2, levels=levels)
         self.name = name
-        task = RUNS[name]
+        task = TASKS[name]
         parameters = dict(task.model.parameters)
         if levels is not None:
             parameters = {name: on_levels(each, levels) for name, each in parameters.items()}
@@ -337,7 +352,7 @@ class TrainingRun(Problem):
 
     def _fold(self, params: Params, fold: int) -> float:
         """The metric on the held-out rows of a fold."""
-        task, (train, test) = RUNS[self.name], self._splits[fold]
+        task, (train, test) = TASKS[self.name], self._splits[fold]
         model = task.model.build(params)
         model.fit(self._x[train], self._y[train])
         return METRICS[task.metric].value(model, self._x[test], self._y[test])
