@@ -35,7 +35,9 @@ def main() -> int:
     committed = rows.read([folder] if folder.is_dir() else [])
     ran = rows.read(given.rows) if given.rows else committed
     names = {run.problem for run in ran}
-    facts = known.gather(names, results / "problems.json")
+    series = {} if given.rows else {path.stem: rows.read([path]) for path in sorted((results / "ablation").glob("*"))}
+    tried = [run for of in series.values() for run in of]
+    facts = known.gather(names | {run.problem for run in tried}, results / "problems.json")
     register = json.loads(path.read_text()) if (path := results / "held_out.json").exists() else {}
     everything = {run.key: run for run in [*committed, *ran] if run.problem in names}
     scales = regrets.scales(everything.values(), facts)
@@ -51,6 +53,10 @@ def main() -> int:
         },
         readme: pages.with_table(readme.read_text(), pages.readme(compared, given.reference)),
     }
+    if tried:
+        scales = regrets.scales({run.key: run for run in [*committed, *tried]}.values(), facts)
+        variants = {name: Comparisons(of, facts, scales) for name, of in series.items()}
+        texts[results / "variants.md"] = ablation.verdicts(variants)
     if given.check:
         return check(texts)
     known.write(facts, results / "problems.json")

@@ -500,7 +500,7 @@ def _threads_of(executor: Executor) -> int | None:
     if getattr(client, "scheduler", None) is None:
         return None
     try:
-        return sum(client.nthreads().values())
+        return int(sum(client.nthreads().values()))
     except OSError:  # the connection is lost: dask cancels its calls, or finds it again
         return None
 

@@ -32,6 +32,7 @@ from deepbore.worker.shared import (
     LOST,
     OUTCOME,
     PRUNE,
+    QUEUE,
     RETRIES,
     STUDY,
     TRIAL,
@@ -50,6 +51,7 @@ except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
 
 FIXED = "fixed_params"  # system attribute in which Optuna keeps what a user has enqueued
+REST = 3  # times as long as a look at the storage takes, the leader leaves it alone then
 MISSED = 3  # heartbeats without a sign of life after which a worker counts as dead
 log = logging.getLogger(__name__)
 
@@ -115,6 +117,11 @@ class StorageEvaluator(Evaluator):
         self._judged: dict[int, dict[float, float]] = {}  # reports that the pruner has seen
         self._every = HEARTBEAT  # of the latest worker that was seen
         self._waiting = self._running = self._wanted = 0
+        self._queue: list[int] = []  # ids of those that wait
+        self._told: list[int] = []  # those that workers were told of, and when
+        self._told_at = -math.inf
+        self._looked, self._took = -math.inf, 0.0  # when the latest look ended, and what it took
+        self._is_urgent = False  # whether it found an empty queue, and there are new trials
 
     def _joined(self) -> int:
         """The id of the study in the storage, which is this run's now."""
@@ -141,6 +148,7 @@ class StorageEvaluator(Evaluator):
 
     def end(self) -> None:
         """Tells the workers that there are no more trials."""
+        self._write_queue([])
         patiently(self.storage.set_study_user_attr, self.study_id, DONE, True)
 
     # --- Evaluator ---------------------------------------------------------------------------------------------------
@@ -166,21 +174,30 @@ class StorageEvaluator(Evaluator):
             identity = self._adopted(trial) or self._created(trial)
         self._known[trial.id] = identity
         self._links[identity] = trial
-        self._waiting += 1  # until the next look
+        self._is_urgent = self._is_urgent or not self._waiting
+        self._waiting += 1  # until the next look, as the next line
+        self._queue.append(identity)
+        if time.monotonic() - self._told_at > self.poll:  # a large batch takes seconds
+            self._write_queue(self._queue)
 
     def collect(self) -> list[Finished]:
         if not self._links:
             return []
-        began = time.monotonic()
-        finished = self._look()
-        if not finished and self.free < 1:
-            time.sleep(max(self.poll, time.monotonic() - began))  # no more than half of the time is spent on looks
-        return finished
+        self._write_queue(self._queue)
+        pause = REST * self._took if self._is_urgent else max(self.poll, REST * self._took)
+        time.sleep(max(0.0, self._looked + pause - time.monotonic()))
+        return self._look()
 
     def close(self) -> None:
         self._links.clear()
 
     # --- within ------------------------------------------------------------------------------------------------------
+
+    def _write_queue(self, queue: Sequence[int]) -> None:
+        """Tells the workers which trials wait."""
+        if self._told != queue:
+            self._told, self._told_at = list(queue), time.monotonic()
+            patiently(self.storage.set_study_user_attr, self.study_id, QUEUE, self._told)
 
     def _created(self, trial: Trial) -> int:
         """A new waiting trial of the storage."""
@@ -206,6 +223,7 @@ class StorageEvaluator(Evaluator):
 
     def _look(self) -> list[Finished]:
         """Reads the storage: what has finished, how many trials wait and run, who is lost, what was enqueued."""
+        began = time.monotonic()
         trials = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False)
         for trial in reversed(trials):  # of two for one of ours, which leaders without a lock make, the first counts
             if TRIAL in trial.system_attrs:
@@ -213,12 +231,14 @@ class StorageEvaluator(Evaluator):
         own = [trial for trial in trials if trial._trial_id in self._links]
         running = [trial for trial in own if trial.state == TrialState.RUNNING]
         finished = [trial for trial in own if trial.state.is_finished()]
-        waiting = sum(trial.state == TrialState.WAITING for trial in own)
-        self._set_wanted(waiting, running, finished)
+        self._queue = [trial._trial_id for trial in own if trial.state == TrialState.WAITING]
+        self._set_wanted(len(self._queue), running, finished)
         self._judge(running)
         self._requeue_lost(running)
         self._enqueue([trial for trial in trials if trial.state == TrialState.WAITING])
         finished.sort(key=lambda each: (each.datetime_complete, each.number))
+        self._looked, self._is_urgent = time.monotonic(), False
+        self._took = self._looked - began
         return [Finished(self._links.pop(each._trial_id), outcome_in(each)) for each in finished]
 
     def _set_wanted(self, waiting: int, running: Sequence[FrozenTrial], finished: Sequence[FrozenTrial]) -> None:
@@ -267,6 +287,7 @@ class StorageEvaluator(Evaluator):
                 log.warning("trial %d was lost with its worker, and waits again", row)
                 patiently(self.storage.set_trial_state_values, identity, TrialState.WAITING)
                 self._waiting += 1
+                self._queue.append(identity)
             else:
                 outcome = LostWorker.failure(f"{times} workers died with it")
                 patiently(self.storage.set_trial_system_attr, identity, OUTCOME, told(row, outcome))

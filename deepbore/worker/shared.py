@@ -7,6 +7,7 @@ outcomes. They are ordinary trials of one Optuna study, which optuna-dashboard s
 |---|---|---|---|
 | `deepbore:study` | the study | the leader | the run's id, the names of its parameters, whether a pruner ends trials |
 | `deepbore:done` | the study | the leader | whether there will be no more trials |
+| `deepbore:queue` | the study | the leader | ids of the trials that wait, the first ones first, at its last look |
 | `deepbore:trial` | a trial | the leader | id, configuration, budget, and the trial that it continues |
 | `deepbore:beat` | a trial | its worker | who evaluates it, and a count that goes up while that one lives |
 | `deepbore:prune` | a trial | the leader | whether its worker should end it |
@@ -47,11 +48,12 @@ try:
 except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
 
-STUDY, DONE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:trial"
+STUDY, DONE, QUEUE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:queue", "deepbore:trial"
 BEAT, LOST, PRUNE, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:prune", "deepbore:outcome"
 HEARTBEAT, RETRIES = 60.0, 3
 AWAY = 600.0  # seconds that a storage may be away, as while its server starts anew
 STATES = {Status.COMPLETE: TrialState.COMPLETE, Status.FAILED: TrialState.FAIL, Status.PRUNED: TrialState.PRUNED}
+TRIES = 4  # trials that the leader says wait, before a worker looks for itself
 RARELY = 8  # times `poll` is the longest time between two looks for a trial
 LATE = 30.0  # seconds that a worker waits for a leader where the study is done
 LOCKED = 60.0  # seconds that a process waits for SQLite's lock
@@ -213,6 +215,7 @@ class Worker:
         self.every = every
         self.is_told_to_end = False
         self._has_value = False
+        self._said: dict[str, Any] = {}  # attributes of the study, at the last look
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -244,7 +247,7 @@ class Worker:
                 continue
             if patience is not None and idle > patience:
                 break
-            if not self._is_done():
+            if not self._said.get(DONE):
                 is_open = True
             elif is_open or idle > LATE:  # a leader that starts at the same time may continue a study that was done
                 break
@@ -278,22 +281,34 @@ class Worker:
             time.sleep(self.pause)
         return False
 
-    def _is_done(self) -> bool:
-        return bool(patiently(self.storage.get_study_user_attrs, self.study_id).get(DONE))
-
     # --- one trial ---------------------------------------------------------------------------------------------------
 
     def pop(self) -> FrozenTrial | None:
-        """A waiting trial, which is this worker's now; None if there is none."""
+        """A waiting trial, which is this worker's now; None if there is none.
+
+        To read all that wait costs the storage the more the longer the queue is: a worker goes for one of those that
+        the leader says wait, and reads all only if others were faster, or no leader keeps the list.
+        """
+        self._said = patiently(self.storage.get_study_user_attrs, self.study_id)
+        queue = self._said.get(QUEUE, [])
+        older = queue[: (len(queue) + 1) // 2]  # not all workers go for the first one at the same time
+        for identity in random.sample(older, min(TRIES, len(older))):
+            if self._takes(identity):
+                return patiently(self.storage.get_trial, identity)
         waiting = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False, states=(TrialState.WAITING,))
         first, *others = sorted(waiting, key=lambda each: each.number) or [None]
-        random.shuffle(others)  # those whom another worker was faster than do not all go for the same one
+        random.shuffle(others)
         for trial in filter(None, [first, *others]):
-            if TRIAL in trial.system_attrs:  # others were enqueued by users: the leader has not looked at them yet
-                with suppress(UpdateFinishedTrialError):
-                    if patiently(self.storage.set_trial_state_values, trial._trial_id, TrialState.RUNNING):
-                        return trial
+            # without this attribute it was enqueued by a user: the leader has not looked at it yet
+            if TRIAL in trial.system_attrs and self._takes(trial._trial_id):
+                return trial
         return None
+
+    def _takes(self, identity: int) -> bool:
+        """Whether a trial waited, and is this worker's now."""
+        with suppress(UpdateFinishedTrialError):
+            return bool(patiently(self.storage.set_trial_state_values, identity, TrialState.RUNNING))
+        return False
 
     def evaluate(self, found: FrozenTrial) -> None:
         """Evaluates a trial of the queue, and tells the storage."""

@@ -1,13 +1,60 @@
 """The page for variants of one method: each against a reference."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from reporting import intervals, tables
-from reporting.comparison import Comparison
+from reporting.comparison import Comparison, Duel
 from reporting.intervals import Estimate
 from reporting.sections import Comparisons
 
 Ratios = dict[tuple[str, int], list[Estimate]]  # (method, evaluations) -> one of each section
+
+
+REFERENCES = {  # of series whose rows are compared with another method than the default
+    "doubt": "deepbore:over-the-best-label",
+    "middle": "deepbore:sobol-first",
+    "nearby": "deepbore:classifier-alone",
+    "prototypes": "deepbore:former",
+}
+SHOWN = (25, 50, 100)  # evaluations after which there is a column; the last one is for what comes later
+
+VERDICTS = """# Variants, by the one rule
+
+Written by `python scripts/report_benchmark.py` from the rows in `docs/results/ablation/`; do not edit.
+
+Each variant of [what was tried](../ablation.md) beside what its series compares it with: the regret of the first by
+that of the second, typical of the problems, and the verdict on it. {rule} Where a series is compared with rows of other
+files, too, its section has the command.
+
+Of {total} comparisons at their last column {counts}.
+
+"""
+
+
+def verdicts(series: Mapping[str, Comparisons]) -> str:
+    """A page of all series: each variant on each suite, with the verdict of the one rule."""
+    lines, found = [], Counter[str]()
+    for name, compared in series.items():
+        reference = REFERENCES.get(name, "deepbore")
+        for section in compared.runs:
+            comparisons = [compared.summary(section, k) for k in section.checkpoints]
+            for method in sorted({m for c in comparisons for m in c.methods} - {reference}):
+                duels = {c.k: duel for c in comparisons if (duel := c.duel(method, reference))}
+                if duels:
+                    last = duels[max(duels)]
+                    found[last.typical.verdict] += 1
+                    later = f"{_verdict(last)} ({max(duels)})" if max(duels) > SHOWN[-1] else tables.NONE
+                    cells = [*(_verdict(duels.get(k)) for k in SHOWN), later]
+                    lines.append([name, method, reference, section.suite_title, str(len(last.ratios)), *cells])
+    counts = ", ".join(f"{found[word]} are {word}" for word in ("ahead", "level", "behind", "undecided"))
+    header = ["series", "variant", "beside", "suite", "problems", *map(str, SHOWN), "later"]
+    head = VERDICTS.format(rule=intervals.RULE, total=found.total(), counts=counts)
+    return head + tables.table(header, lines)
+
+
+def _verdict(duel: Duel | None) -> str:
+    return f"{duel.typical.verdict} {tables.typical(duel)}" if duel else tables.NONE
 
 
 def page(compared: Comparisons, reference: str) -> str:

@@ -21,7 +21,7 @@ NOISY = ("bbob-noisy", "noisy", "networks-noisy")
 DESIGNS = ("pressure-vessel", "welded-beam", "digits-under-limit")
 ORDER = (
     *COCO[:4],
-    *("tables", "training", "levels", "networks", "networks-noisy", "branches", "choices"),
+    *("tables", "tables-single", "training", "levels", "networks", "networks-noisy", "branches", "choices"),
     *("noisy", "functions", "bbob-constrained", "designs", "control", "cec", "statsmodels"),
 )
 INSTANCES_OF_DEVELOPMENT = range(1, 6)
@@ -50,7 +50,7 @@ def suite_of(problem: str) -> str:
     first, slash, _ = problem.partition("/")
     if not slash:
         return "designs" if problem in DESIGNS else "functions"
-    return "tables" if first in TABLES else first
+    return "tables" if first in TABLES else "papers" if first == "racing" else first
 
 
 def place_of(suite: str) -> int:

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import optuna
 import pytest
 from optuna.trial import TrialState
+from sqlalchemy import event
 
 from deepbore.data.journal_format import outcome_of
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import ObjectiveError, SettingError, TrialPruned
-from deepbore.worker.shared import DONE, OUTCOME, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
+from deepbore.worker.shared import DONE, OUTCOME, QUEUE, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
 
 pytestmark = pytest.mark.timeout(60)
 QUICK = {"heartbeat": 0.1, "poll": 0.01}
@@ -174,8 +175,10 @@ work(train, {queue.url!r}, "shared")
     assert queue.states == ["WAITING"]
 
 
-def test_no_two_workers_have_the_same_trial(queue):
+@pytest.mark.parametrize("says", [[], range(1, 41), range(11, 60)], ids=["nothing", "all", "old"])
+def test_no_two_workers_have_the_same_trial(queue, says):
     queue.add(*(Trial(row, {"x": row}) for row in range(40)))
+    queue.study.set_user_attr(QUEUE, list(says))
 
     def take(_):
         worker = Worker(abs, queue.url, "shared", 60, 3, 0.01)
@@ -186,6 +189,19 @@ def test_no_two_workers_have_the_same_trial(queue):
     with ThreadPoolExecutor(4) as threads:
         taken = [number for numbers in threads.map(take, range(4)) for number in numbers]
     assert sorted(taken) == list(range(40))
+
+
+def test_what_a_worker_reads_does_not_grow_with_the_queue(queue):
+    queue.add(*(Trial(row, {"x": row}) for row in range(40)))
+    queue.study.set_user_attr(QUEUE, [trial._trial_id for trial in queue.study.get_trials()])
+    read = []
+    event.listen(queue.storage.engine, "after_cursor_execute", lambda *call: read.append(call[2]))
+    worker = Worker(abs, queue.storage, "shared", 60, 3, 0.01)
+    assert worker.connect(None)
+    found = worker.pop()
+    assert found.state == TrialState.RUNNING
+    assert len(read) < 20
+    assert not any("state IN" in statement for statement in read)  # all that wait
 
 
 def test_of_two_workers_with_a_trial_the_first_one_counts(queue):
