@@ -3,6 +3,7 @@
     bbob, bbob-mixint, bbob-noisy, bbob-largescale,  Coco: "bbob/f01/i01/d05" is function 1, instance 1, 5 dimensions
     bbob-constrained
     tables                                           "hpolib/protein_structure", "nasbench201/cifar10", ...
+    tables-single                                    one training run, not the mean: "tables-single/nasbench201/cifar10"
     training                                         TrainingRun: "training/svm-digits", ...
     levels                                           the same, each range on ten levels: "levels/svm-digits", ...
     networks, networks-noisy                         NetworkRun: "networks/optimizers-digits", ...
@@ -26,6 +27,7 @@
 |---|---|---|
 | COCO's | instances 1 to 5 | instances above 5 |
 | tables, training, networks, branches, choices | first half of the names, sorted by their SHA-256 | second half |
+| tables-single | as the same table | as the same table |
 | levels | as the same run of training | as the same run of training |
 | networks-noisy | as the same run of networks | as the same run of networks |
 | functions, noisy, papers, batch-bore, designs | all: they are too well known to hold any out | none |
@@ -105,6 +107,10 @@ TABLES: dict[str, Callable[[], Problem]] = {
     **{f"hpolib/{name}": partial(HPOLib, name) for name in HPOLib.names},
     **{f"nasbench201/{name}": partial(NASBench201, name) for name in NASBench201.names},
 }
+SINGLE_TABLES: dict[str, Callable[[], Problem]] = {
+    **{f"tables-single/hpolib/{name}": partial(HPOLib, name, run=0) for name in HPOLib.names},
+    **{f"tables-single/nasbench201/{name}": partial(NASBench201, name, run=0) for name in NASBench201.names},
+}
 TRAINING: dict[str, Callable[[], Problem]] = {f"training/{name}": partial(TrainingRun, name) for name in RUNS}
 LEVELS: dict[str, Callable[[], Problem]] = {f"levels/{name}": partial(TrainingRun, name, levels=10) for name in RUNS}
 NETWORKS: dict[str, Callable[[], Problem]] = {f"networks/{name}": partial(NetworkRun, name) for name in NETWORK_TASKS}
@@ -154,13 +160,14 @@ DESIGNS: dict[str, Callable[[], Problem]] = {
 BATCH_BORE = ["camel", "hartmann3", "branin", "hartmann6", "rosenbrock5", "ackley10"]
 HALVED: dict[str, dict[str, Callable[[], Problem]]] = {
     "tables": TABLES,
+    "tables-single": SINGLE_TABLES,
     "training": TRAINING,
     "levels": LEVELS,
     "networks": NETWORKS,
     "branches": BRANCHES,
     "choices": CHOICES,
 }
-SAME_HALVES = {"levels/": "training/", "networks-noisy/": "networks/"}
+SAME_HALVES = {"tables-single/": "", "levels/": "training/", "networks-noisy/": "networks/"}
 WHOLE = {
     "noisy": [name for name, (function, _, _) in NOISY.items() if function not in CENTRED],
     "functions": [name for name in FUNCTIONS if name not in CENTRED],
@@ -211,9 +218,9 @@ def suite(
     """The names of a suite's problems, in a fixed order.
 
     Args:
-        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, training, levels, networks,
-            networks-noisy, branches, choices, noisy, functions, papers, batch-bore, control, cec, statsmodels or
-            designs.
+        name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, tables-single, training, levels,
+            networks, networks-noisy, branches, choices, noisy, functions, papers, batch-bore, control, cec, statsmodels
+            or designs.
         half: "development", "held_out" or "all".
         dimensions: d, of a COCO suite; None for all.
         instances: of a COCO suite and of this half; None for 1 to 5, 6 to 15, or 1 to 15.
@@ -246,7 +253,8 @@ def suite(
 def halves(names: Iterable[str]) -> dict[Half, list[str]]:
     """Names sorted by their SHA-256 and cut in the middle; of an odd number, one more is for development.
 
-    A run on levels is sorted by the name of the run without levels, and one with noise by that of the run without.
+    A run on levels is sorted by the name of the run without levels, one with noise by that of the run without, and
+    one training run of a table as the table.
     """
 
     def digest(name: str) -> str:

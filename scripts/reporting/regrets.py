@@ -63,7 +63,7 @@ def _scale(runs: list[Run], optimum: float | None) -> Scale:
     suite = suite_of(runs[0].problem)
     resolved = _last_digit(best, FEW if optimum is None or suite == CONSTRAINED else DIGITS)
     floor = max(FLOOR, resolved)
-    if optimum is None or suite == "tables":
+    if optimum is None or suite in ("tables", "tables-single"):
         positive = [value - best for value in values if value > best]
         floor = max(min(positive, default=FLOOR) / 10, resolved)
     worst = max(max(values) - best, floor)

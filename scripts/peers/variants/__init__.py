@@ -17,6 +17,7 @@ repeat      whether values are noisy, by the best configuration once more
 elsewhere   without the proposals that leave out the branches known in detail
 neglected   what keeps branches and levels from being missed
 rival       without the rival whose kernel adds what each parameter does
+rough       kernels of rougher functions, always or where the rows say so
 rows        how many rows the model of all observations learns
 """
 
@@ -36,6 +37,7 @@ from peers.variants import (
     noise,
     quantile,
     rival,
+    rough,
     rows,
     scales,
     ties,
@@ -60,5 +62,5 @@ LATER: dict[str, Callable[[], Settings]] = {
     **elsewhere.VARIANTS,
 }
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
-ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS
+ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
