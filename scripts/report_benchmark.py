@@ -11,7 +11,6 @@ python scripts/report_benchmark.py --rows FILE_OR_FOLDER... --reference deepbore
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reporting import ablation, facts as known, pages, pictures, regrets, rows
@@ -36,7 +35,9 @@ def main() -> int:
     committed = rows.read([folder] if folder.is_dir() else [])
     ran = rows.read(given.rows) if given.rows else committed
     names = {run.problem for run in ran}
-    facts = known.gather(names, results / "problems.json")
+    series = {} if given.rows else {path.stem: rows.read([path]) for path in sorted((results / "ablation").glob("*"))}
+    tried = [run for of in series.values() for run in of]
+    facts = known.gather(names | {run.problem for run in tried}, results / "problems.json")
     register = json.loads(path.read_text()) if (path := results / "held_out.json").exists() else {}
     everything = {run.key: run for run in [*committed, *ran] if run.problem in names}
     scales = regrets.scales(everything.values(), facts)
@@ -52,8 +53,10 @@ def main() -> int:
         },
         readme: pages.with_table(readme.read_text(), pages.readme(compared, given.reference)),
     }
-    if tried := sorted((results / "ablation").glob("*.jsonl")):
-        texts[results / "variants.md"] = variants(tried, everything.values(), results / "problems.json")
+    if tried:
+        scales = regrets.scales({run.key: run for run in [*committed, *tried]}.values(), facts)
+        variants = {name: Comparisons(of, facts, scales) for name, of in series.items()}
+        texts[results / "variants.md"] = ablation.verdicts(variants)
     if given.check:
         return check(texts)
     known.write(facts, results / "problems.json")
@@ -61,15 +64,6 @@ def main() -> int:
     for path, text in texts.items():
         path.write_text(text)
     return 0
-
-
-def variants(files: Sequence[Path], committed: Iterable[rows.Run], kept: Path) -> str:
-    """The page of what was tried, a series a file."""
-    series = {file.stem: rows.read([file]) for file in files}
-    everything = {run.key: run for run in [*committed, *(run for ran in series.values() for run in ran)]}
-    facts = known.gather({run.problem for run in everything.values()}, kept)
-    scales = regrets.scales(everything.values(), facts)
-    return ablation.verdicts({name: Comparisons(ran, facts, scales) for name, ran in series.items()})
 
 
 def check(texts: dict[Path, str]) -> int:

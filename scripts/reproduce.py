@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds that a run may take")
     parser.add_argument("--list", action="store_true", help="say what there is")
     parser.add_argument("--smoke", action="store_true", help="at tiny size, in a folder of its own")
-    parser.add_argument("--report", action="store_true", help="write the page and the pictures of races")
+    parser.add_argument("--report", action="store_true", help="write the page and the pictures")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page is out of date")
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository whose results are meant")
     return parser.parse_args()
@@ -81,16 +81,20 @@ def make(figure: Figure, size: Size, jobs: int | None, results: Results) -> int:
         return failures
     assert isinstance(figure, Demonstration)
     failures = compute_on(figure, size, jobs, results)
-    if numbers := results.numbers(figure):
-        drawing.save(figure.draw(numbers), results.picture(figure))
+    draw(figure, results)
     return failures
 
 
-def draw(race: Race, results: Results) -> None:
-    """The picture of a race, if it has runs of two methods."""
-    scores = Scores(race, results.runs(), known(results, [race]))
-    if any(scores.columns(panel) for panel in race.panels):
-        drawing.save(drawing.draw(scores), results.picture(race))
+def draw(figure: Figure, results: Results) -> None:
+    """The picture of a demonstration that has numbers, or of a race with runs of two methods."""
+    if isinstance(figure, Demonstration):
+        if numbers := results.numbers(figure):
+            drawing.save(figure.draw(numbers), results.picture(figure))
+        return
+    assert isinstance(figure, Race)
+    scores = Scores(figure, results.runs(), known(results, [figure]))
+    if any(scores.columns(panel) for panel in figure.panels):
+        drawing.save(drawing.draw(scores), results.picture(figure))
 
 
 def known(results: Results, races: Iterable[Race]) -> Optima:
@@ -100,10 +104,10 @@ def known(results: Results, races: Iterable[Race]) -> Optima:
 
 
 def report(results: Results) -> None:
-    """Writes the page and the pictures of races."""
+    """Writes the page and the pictures."""
     write(known(results, RACES.values()), results.optima)
-    for race in RACES.values():
-        draw(race, results)
+    for figure in FIGURES.values():
+        draw(figure, results)
     results.page.write_text(text(results))
 
 

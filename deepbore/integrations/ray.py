@@ -71,9 +71,10 @@ class RayExecutor(Executor):
 
     def can_run(self) -> bool:
         """Whether the cluster has a node, busy or not, with what a task needs."""
-        if not ray.is_initialized():
-            return True  # it will be, or its tasks are lost
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        try:
+            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        except ray.exceptions.RaySystemError:  # it was shut down: its tasks are lost
+            return True
         return any(all(has.get(name, 0) >= (need or 0) for name, need in self._needs.items()) for has in nodes)
 
     def _check(self) -> None:

@@ -21,12 +21,13 @@ def missing() -> str:
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """A new server within the context; its URL for SQLAlchemy."""
+def server(host: str = "127.0.0.1") -> Iterator[str]:
+    """A new server within the context, which listens at an address of this host and takes its whole network; its URL
+    for SQLAlchemy."""
     place = _bin()
     assert place is not None, missing()
     with tempfile.TemporaryDirectory(prefix="deepbore-postgres-") as folder, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind((host, 0))
         port = free.getsockname()[1]
         free.close()
         user = []
@@ -35,11 +36,13 @@ def server() -> Iterator[str]:
             user = ["runuser", "-u", "postgres", "--"]
         data = f"{folder}/data"
         run(*user, place / "initdb", "-D", data, "-U", "deepbore", "-A", "trust", "--no-sync")
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -k {folder} -c max_connections=300 -c fsync=off"
+        with open(f"{data}/pg_hba.conf", "a") as file:
+            file.write(f"host all all {host}/24 trust\n")
+        options = f"-p {port} -c listen_addresses={host} -k {folder} -c max_connections=300 -c fsync=off"
         run(*user, place / "pg_ctl", "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start")
         try:
-            run(*user, place / "createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "deepbore", "deepbore")
-            yield f"postgresql+psycopg://deepbore@127.0.0.1:{port}/deepbore"
+            run(*user, place / "createdb", "-h", host, "-p", str(port), "-U", "deepbore", "deepbore")
+            yield f"postgresql+psycopg://deepbore@{host}:{port}/deepbore"
         finally:
             run(*user, place / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
 

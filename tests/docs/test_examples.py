@@ -41,6 +41,8 @@ HERE = {
     "noisy_folds.py",
     "distributed_trainer.py",
     "logged_run.py",
+    "sequence_encoder.py",
+    "molecule_encoder.py",
 }
 
 
@@ -124,6 +126,15 @@ def test_a_run_is_in_the_logger(logger, tmp_path, monkeypatch):
         assert {"best_value", "tau", "trials", "recommended_value"} <= set(kept.read_text().splitlines()[0].split(","))
     if logger in ("mlflow", "wandb"):
         assert b"best_value" in kept.read_bytes()
+
+
+def test_a_convolution_reads_sequences(tmp_path):
+    text = said("sequence_encoder.py", "--trials", 40, cwd=tmp_path)
+    assert re.fullmatch(r"0\.\d\d of 1 after 40 sequences: [ACGT]{24}\n", text)
+
+
+def test_messages_along_bonds_rank_molecules(tmp_path):
+    assert number(r"(\d+) of the best", said("molecule_encoder.py", "--trials", 80, cwd=tmp_path)) >= 5  # by chance 2
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import optuna
 import pytest
 from optuna.trial import TrialState
+from sqlalchemy import event
 
 from deepbore import Budget, Categorical, Integer, MedianPruner, Real, SearchSpace, Study
 from deepbore.data.outcome import Outcome
@@ -197,6 +198,25 @@ def test_more_trials_wait_the_more_workers_there_are(url, tmp_path):
         result = leader(url, tmp_path, n_initial=10).run(10)
     assert len(result.values) == 10
     assert {trial.status for trial in result.study.trials} == {Status.COMPLETE}
+
+
+def test_a_leader_without_trials_to_give_does_not_keep_the_storage_busy(url, tmp_path):
+    reads = []
+
+    def watched(params, trial):
+        if trial.id < 3:
+            return value(params)
+        before = len(reads)
+        time.sleep(1)
+        reads.append(len(reads) - before)
+        return value(params)
+
+    storage = open_storage(url, creates=True)
+    event.listen(storage.engine, "begin", reads.append)
+    with workers(url, watched, n=1):
+        leader(storage, tmp_path, poll=0.2).run(4)  # the last one lasts
+    (within,) = (each for each in reads if isinstance(each, int))
+    assert within < 15  # five looks
 
 
 def test_a_leader_that_ends_tells_the_workers_and_a_later_one_has_them_wait(url, tmp_path):
