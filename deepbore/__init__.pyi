@@ -11,6 +11,7 @@ from .acquisition import (
     UpperConfidenceBound as UpperConfidenceBound,
 )
 from .candidates import (
+    BelieverBatch as BelieverBatch,
     BoTorchBatch as BoTorchBatch,
     DifferentialEvolution as DifferentialEvolution,
     EpsilonGreedy as EpsilonGreedy,

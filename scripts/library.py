@@ -20,10 +20,11 @@ network             MolPAL's network: 2 layers of 100, ReLU, L2 of .01, Adam wit
 gp-ei, gp-thompson  GPyTorch's exact GP with the Tanimoto kernel, hyperparameters by Adam: the largest expected
                     improvements; or the best of 104 samples, each of all molecules
 gp-ei-counts        gp-ei with how often an atom pair is there in place of whether it is, by the MinMax kernel
-deepbore            the default for a `Library`: `LibraryPLS`, the best means
+deepbore            the default for a `Library`: `LibraryPLS`, the best upper bounds chosen by `BelieverBatch`
 deepbore-counts     the same with such counts
-deepbore-ei, -thompson, -penalised     with another acquisition, or another batch
-deepbore-ensemble   `DeepEnsemble` in place of the kernel
+deepbore-mean, -ei, -thompson, -penalised     with another acquisition, or another batch
+deepbore-ensemble, -dropout, -laplace, -forest    `DeepEnsemble`, `MCDropout`, `LaplaceGGN`, `RandomForest` in place of
+                    the kernel, on counts
 """
 
 import csv
@@ -256,17 +257,25 @@ def settings_of(method: str) -> dict[str, object]:
         return {"candidates": deepbore.ThompsonBatch(deepbore.LibrarySearch())}
     if kind == "penalised":
         return {"candidates": deepbore.GreedyBatch(deepbore.LibrarySearch())}
-    if kind == "ensemble":
-        return {"classifier": deepbore.DeepEnsemble(), "labels": deepbore.ValueGradedLabels()}
-    return {}
+    if kind == "mean":
+        return {"acquisition": deepbore.ClassProbability()}
+    return {"classifier": HEADS[kind]()} if kind in HEADS else {}
 
 
-OURS = ("deepbore", "deepbore-counts", "deepbore-ei", "deepbore-thompson", "deepbore-penalised", "deepbore-ensemble")
+HEADS = {
+    "ensemble": deepbore.DeepEnsemble,
+    "dropout": deepbore.MCDropout,
+    "laplace": deepbore.LaplaceGGN,
+    "forest": deepbore.RandomForest,
+}
+VARIANTS = ("counts", "mean", "ei", "thompson", "penalised", *HEADS)
+OURS = ("deepbore", *(f"deepbore-{variant}" for variant in VARIANTS))
 METHODS = (*OTHERS, *OURS)
 
 
 def by_deepbore(molecules: Molecules, method: str, tested: np.ndarray, seed: int) -> Row:
-    features = molecules.counts if method == "deepbore-counts" else molecules.bits
+    on_counts = method.removeprefix("deepbore-") in ("counts", *HEADS)
+    features = molecules.counts if on_counts else molecules.bits
     study = deepbore.Study({"molecule": deepbore.Library(features)}, seed=seed, **settings_of(method))
     study.add({"molecule": tested.tolist()}, molecules.scores[tested])
     found = []

@@ -63,6 +63,7 @@ CANDIDATES = {
     "EpsilonGreedy": lambda: candidates.EpsilonGreedy(candidates.LocalSearch(), epsilon=0.5),
     "MultiStartLBFGS": lambda: candidates.MultiStartLBFGS(restarts=3, samples=100, iterations=20),
     "DifferentialEvolution": lambda: candidates.DifferentialEvolution(evaluations=400, population=20),
+    "BelieverBatch": candidates.BelieverBatch,
     "BoTorchBatch": lambda: candidates.BoTorchBatch(restarts=2, samples=100, iterations=10),
     "GreedyBatch": candidates.GreedyBatch,
     "RelaxedSearch": lambda: candidates.RelaxedSearch(

@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 from deepbore.candidates.base import Candidates, Search, WrappedSearch
-from deepbore.candidates.batches import GreedyBatch, ThompsonBatch
+from deepbore.candidates.batches import BelieverBatch, GreedyBatch, ThompsonBatch
 from deepbore.candidates.botorch import BoTorchBatch
 from deepbore.candidates.library import LibrarySearch
 from deepbore.candidates.local import LocalSearch, RandomSearch
@@ -14,6 +14,7 @@ from deepbore.candidates.relaxed import DifferentialEvolution, MultiStartLBFGS, 
 from deepbore.candidates.selection import select_new
 
 __all__ = [
+    "BelieverBatch",
     "BoTorchBatch",
     "Candidates",
     "DifferentialEvolution",

@@ -20,6 +20,7 @@ from deepbore.classifiers.posterior import MeanOnlyPosterior, MembersPosterior, 
 from deepbore.classifiers.trees import library
 from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
+from deepbore.labels import Gamma, Labelling
 from deepbore.labels.coreset import distinct_numbers
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import Real, SearchSpace
@@ -58,6 +59,9 @@ class OnAnotherSpace(Classifier):
         self.differentiable, self.distance_aware = classifier.differentiable, classifier.distance_aware
         self.columns, self.closed_form = classifier.columns, classifier.closed_form
         self.generator = classifier.generator
+
+    def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
+        return self.base.default_labels(gamma, objectives)
 
     def keep_best(self, best: float | Tensor) -> None:
         """Sets the best label of the base, and the same here."""
@@ -329,6 +333,9 @@ class Calibrated(Classifier):
         self._map = NO_MAP
         self._maps = [NO_MAP] * folds if ensemble else []  # of each fold
         self._has_logged = False
+
+    def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
+        return self.base.default_labels(gamma, objectives)
 
     @property
     def parts(self) -> list[Classifier]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deepbore.acquisition import Acquisition, ClassProbability
-from deepbore.candidates import Candidates, LibrarySearch, LocalSearch, WrappedSearch
+from deepbore.acquisition import Acquisition, ClassProbability, UpperConfidenceBound
+from deepbore.candidates import BelieverBatch, Candidates, LibrarySearch, LocalSearch, WrappedSearch
 from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, PerColumn
 from deepbore.labels import Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
@@ -45,8 +45,8 @@ def default_strategy(
     """The model of all observations, in turns with others where they have something to add.
 
     These are `NearBest` in continuous spaces, `NeglectedChoices` in those with unordered choices, and `OtherBranches`
-    in conditional ones. With a library it is the model alone, with `LibrarySearch` and without exploration: the levels
-    with the best mean.
+    in conditional ones. With a library it is the model alone: the levels with the best upper confidence bound, chosen
+    one by one as if the earlier ones of a batch had the values that are predicted for them.
 
     The additional strategies need a `KernelPLS` with all hyperparameters learned, labels graded by value, and
     `LocalSearch` or a wrapper of it: for other models no benefit has been measured.
@@ -60,8 +60,10 @@ def default_strategy(
     """
     if has_library(space):
         if acquisition is None and "columns" not in classifier.capabilities:
-            acquisition = ClassProbability()
-        return ModelStrategy(classifier, acquisition, candidates or LibrarySearch())
+            acquisition = UpperConfidenceBound() if "std" in classifier.capabilities else ClassProbability()
+        by_moments = acquisition is not None and acquisition.needs == {"std"}
+        candidates = candidates or (BelieverBatch(LibrarySearch()) if by_moments else LibrarySearch())
+        return ModelStrategy(classifier, acquisition, candidates)
     first = ModelStrategy(classifier, acquisition, candidates)
     search = innermost(first.candidates)
     graded = isinstance(labels, ValueGradedLabels)

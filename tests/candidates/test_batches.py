@@ -11,6 +11,7 @@ from torch import distributed, multiprocessing
 from deepbore import DeepEnsemble, KernelPLS, Ordinal, Real, SearchSpace, Study
 from deepbore.acquisition import ClassProbability, UpperConfidenceBound
 from deepbore.candidates import (
+    BelieverBatch,
     BoTorchBatch,
     Candidates,
     EpsilonGreedy,
@@ -332,3 +333,45 @@ def test_two_processes_propose_the_same(tmp_path):
     one, other = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
     assert torch.equal(one, other)
     assert one.shape == (9, 2)
+
+
+# --- as if predictions were observed ---------------------------------------------------------------------------------
+
+
+def believed_by_hand(classifier, points, pending, q, kappa):
+    """The best bounds one by one, the deviation each time from the joint covariance given all that were chosen."""
+    posterior = classifier.posterior(torch.cat([pending, points]))
+    mean, covariance = posterior.mean, posterior.covariance()
+    taken = list(range(len(pending)))
+    for _ in range(q):
+        cross = covariance[:, taken]
+        explained = cross @ torch.linalg.pinv(cross[taken], hermitian=True) @ cross.mT
+        bound = mean + kappa * (covariance - explained).diagonal().clamp(min=0).sqrt()
+        bound[[*range(len(pending)), *taken]] = -math.inf
+        taken.append(int(bound.argmax()))
+    return points[[row - len(pending) for row in taken[len(pending) :]]]
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_believer_is_the_conditional_gaussian_by_hand(count):
+    points = SQUARE.sobol(60, seed=1)
+    data = toy_data(SQUARE, 12)
+    classifier = fit(KernelPLS(additive=False), data)
+    if count:
+        data.observations.reserve(SQUARE.sobol(count, seed=5))
+    at = Search(UpperConfidenceBound(2), classifier, data.observations, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = believed_by_hand(classifier, points, SQUARE.sobol(5, seed=5)[:count], 8, 2)
+    assert torch.equal(BelieverBatch(Listed(points)).propose(at, 8), expected)
+
+
+def test_a_believer_of_the_mean_alone_is_the_base():
+    data = toy_data(SQUARE, 12)
+    at = Search(ClassProbability(), fit(KernelPLS(), data), data.observations, torch.Generator().manual_seed(0))
+    points = SQUARE.sobol(60, seed=1)
+    assert torch.equal(BelieverBatch(Listed(points)).propose(at, 8), Listed(points).propose(at, 8))
+
+
+def test_a_believer_needs_deviations():
+    with pytest.raises(SettingError, match="BelieverBatch needs std"):
+        Study(LINE, classifier=MLPClassifier(), candidates=BelieverBatch())

@@ -402,8 +402,19 @@ class MinMax:
         return torch.where(either > 0, both / either.clamp(min=1), 1.0)
 
 
+SHARED = 0.25  # of the variance of labels in a library is that of their common mean
+
+
+def with_shared(alike: Tensor) -> Tensor:
+    """Similarities, in place, with a share that all levels have in common: the unknown mean of the labels."""
+    return alike.mul_(1 - SHARED).add_(SHARED)
+
+
 class LibraryKernel:
-    """k(x, y) = MinMax(features of x and y) k_others(x, y), where k_others has the amplitude.
+    """k(x, y) = (s + (1 - s) MinMax(features of x and y)) k_others(x, y), s = 1/4, where k_others has the amplitude.
+
+    What all levels have in common, s, stands for the mean of the labels: levels unlike all that were tested are
+    expected to be as good as most, not as bad as the worst.
 
     Args:
         features: which coordinates are features of the library, c booleans.
@@ -422,7 +433,7 @@ class LibraryKernel:
         """n x c and m x c -> n x m."""
         if self._known is None or self._known[0] is not y:
             self._known = y, MinMax(y[:, self.features].float())
-        alike = self._known[1](x[:, self.features].float()).to(x)
+        alike = with_shared(self._known[1](x[:, self.features].float())).to(x)
         if bool(self.features.all()):
             return alike.mul_(self.amplitude)
         return alike * self.others(x[:, ~self.features], y[:, ~self.features])

@@ -31,6 +31,7 @@ from deepbore.classifiers.kernel.kernels import (
     correlated,
     penalty,
     prior_of,
+    with_shared,
 )
 from deepbore.classifiers.kernel.posterior import (
     JITTER,
@@ -42,7 +43,7 @@ from deepbore.classifiers.kernel.posterior import (
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MomentFormula
 from deepbore.compute.numerics import LinAlgError
-from deepbore.labels.datamodule import LabelledBatch
+from deepbore.labels import Gamma, LabelledBatch, Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates
 from deepbore.validation import above, one_of, whole
@@ -514,13 +515,18 @@ class KernelPLS(BaseKernelPLS):
 
 LIBRARY_ROWS = 5000  # the default maximum of rows of a library
 TUNED = 500  # rows by which its hyperparameters are learned
+ALL_VALUES = 0.97  # of the values of a library are graded; the worst may be far off
 
 
 class LibraryPLS(BaseKernelPLS):
     """`KernelPLS` for a library (`deepbore.Library`): levels are compared by their features.
 
-    Bits and counts have the kernel `MinMax`, which for bits is the Tanimoto similarity; numbers have the Matern kernel
-    with one length scale for all. Other parameters beside the library have a kernel of their own, which multiplies it.
+    Bits and counts have the kernel `MinMax`, which for bits is the Tanimoto similarity, and a constant share for the
+    mean of the labels; numbers have the Matern kernel with one length scale for all. Other parameters beside the
+    library have a kernel of their own, which multiplies it.
+
+    Its default labels are linear in the value but for the worst 3 %: most of a library is poor, and how poor tells
+    which features are.
 
     Amplitude, lambda and length scales maximise the marginal likelihood of up to 500 rows. Then all rows are learned,
     by one Cholesky factor: a second for 3000 rows. Beyond `rows` it learns from a coreset.
@@ -551,6 +557,11 @@ class LibraryPLS(BaseKernelPLS):
     def __init__(self, rows: int = LIBRARY_ROWS, iterations: int = 30, prior: bool = True):
         super().__init__(rows=rows, iterations=iterations, prior=prior)
         whole(1, rows=rows)
+
+    def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
+        if gamma is None and objectives == 1:
+            return ValueGradedLabels(ALL_VALUES, tail=0)
+        return super().default_labels(gamma, objectives)
 
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
@@ -588,7 +599,7 @@ class LibraryPLS(BaseKernelPLS):
         others = None
         if not bool(self._features.all()):
             others = ScaledGram(self.function, self._x[:, ~self._features], self.coordinates.block[~self._features])
-        return LibraryGram(MinMax(features)(features).double(), others, len(self.theta) - 2)
+        return LibraryGram(with_shared(MinMax(features)(features)).double(), others, len(self.theta) - 2)
 
     def _kernel(self, theta: Tensor) -> Kernel:
         if not self.is_tanimoto:
