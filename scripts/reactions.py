@@ -20,7 +20,7 @@ alone               dft without turns for levels that have had few trials
 far                 dft, and the first batch are farthest points: each is as far as can be from those before it
 
 Fifty reactions in batches of five. Only the first batch is without a model, for Optuna the first two. A row has the
-best yield after each batch. BayBE, which takes most of the time, has ten seeds, the others thirty.
+best yield after each batch. BayBE, which takes most of the time, has ten seeds, the others thirteen.
 """
 
 import json
@@ -60,7 +60,7 @@ OURS = {
     "far": "dft",
 }
 METHODS = ("random", "optuna-tpe", "baybe", *OURS)
-SEEDS, BAYBE_SEEDS, BATCH, BUDGET, AT = range(30), range(10), 5, 50, (10, 25, 50)
+SEEDS, BAYBE_SEEDS, BATCH, BUDGET, AT = range(13), range(10), 5, 50, (10, 25, 50)
 CORRELATED = 0.7
 
 
