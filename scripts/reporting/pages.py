@@ -129,7 +129,8 @@ def plans(register: Mapping[str, Any]) -> str:
         for plan in each.get("plan", ()):
             lines.append(
                 f"- {name}, release {each['release']}, {when}: {plan['rule']}; {', '.join(plan['methods'])}; "
-                f"{plan['trials']} evaluations, {plan['seeds']} seeds. {plan.get('made', '')}".rstrip() + "\n"
+                f"{plan['trials']} evaluations, {plan['seeds']} seeds. {plan.get('made', '')}".rstrip()
+                + "\n"
             )
     return PLANS + "".join(lines) if lines else ""
 
