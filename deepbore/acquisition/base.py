@@ -21,6 +21,7 @@ class Acquisition(Component, ABC):
         suited: for the error message, classifiers that have these capabilities.
         otherwise: for the error message, an acquisition for other classifiers.
         takes_front: whether `best` is the labels of a Pareto front, (1 + f) x k (`Labelling.grades_front`).
+        by_moments: whether a mean and a deviation of each point are enough: by default, where it needs no more.
     """
 
     links: ClassVar[frozenset[Link]] = frozenset(Link)
@@ -28,6 +29,10 @@ class Acquisition(Component, ABC):
     suited: str = UNCERTAIN
     otherwise: str = "ClassProbability"
     takes_front: ClassVar[bool] = False
+
+    @property
+    def by_moments(self) -> bool:
+        return self.needs <= {"std"}
 
     @abstractmethod
     def __call__(self, posterior: Posterior, best: Tensor | float) -> Tensor:

@@ -91,6 +91,7 @@ class TheoremBound(Acquisition):
     needs = frozenset({"std"})
     suited = "KernelPLS"
     otherwise = "UpperConfidenceBound"
+    by_moments = False
 
     def __init__(self, delta: float = 0.1, norm: float = 1.0):
         between(0, 1, delta=delta)

@@ -267,6 +267,11 @@ class Candidates(Component, ABC):
         for _, part in self._parts():
             part.check(space, classifier)
 
+    def check_acquisition(self, acquisition: Acquisition) -> None:
+        """Raises SettingError unless it works with this acquisition; most do with all."""
+        for _, part in self._parts():
+            part.check_acquisition(acquisition)
+
     def accepts(self, space: SearchSpace, points: Tensor) -> Tensor:
         """Which points (n x d) of the space it may propose (n booleans): all, unless it has constraints of its own."""
         accepted = torch.ones(len(points), dtype=torch.bool, device=points.device)

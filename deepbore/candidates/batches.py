@@ -5,9 +5,11 @@ import math
 import torch
 from torch import Tensor
 
+from deepbore.acquisition import Acquisition
 from deepbore.candidates.base import Candidates, Search, WrappedSearch
 from deepbore.candidates.local import LocalSearch
 from deepbore.classifiers.posterior import GaussianPosterior
+from deepbore.errors import SettingError
 from deepbore.space.features import Coordinates, squared_distances
 from deepbore.validation import above, of_kind
 
@@ -191,7 +193,8 @@ class BelieverBatch(WrappedSearch):
         base: the optimiser whose ranking the batch is chosen from; default `LocalSearch()`.
 
     Raises:
-        SettingError: when the run is set up, for a classifier without a standard deviation.
+        SettingError: when the run is set up, for a classifier without a standard deviation, or an acquisition that
+            needs more of the scores than a mean and a deviation.
 
     Example:
         >>> import numpy as np
@@ -211,6 +214,14 @@ class BelieverBatch(WrappedSearch):
 
     def __init__(self, base: Candidates | None = None):
         super().__init__(LocalSearch() if base is None else base)
+
+    def check_acquisition(self, acquisition: Acquisition) -> None:
+        if not acquisition.by_moments:
+            raise SettingError(
+                f"BelieverBatch chooses by a mean and a deviation, but {type(acquisition).__name__} needs more of the "
+                "scores. Use UpperConfidenceBound or LogExpectedImprovement, or GreedyBatch."
+            )
+        super().check_acquisition(acquisition)
 
     def ranked(self, search: Search, q: int) -> Tensor:
         ranked = self.base.ranked(search, q)

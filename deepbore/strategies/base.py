@@ -225,6 +225,7 @@ class ModelStrategy(Strategy):
         check_columns(labels, self.classifier, self.acquisition)
         self.acquisition.check(self.classifier)
         self.candidates.check(space, self.classifier)
+        self.candidates.check_acquisition(self.acquisition)
 
     def at_budgets(self, budget: Budget) -> "ModelStrategy":
         return ModelStrategy(at_budgets(self.classifier, budget), self.acquisition, self.candidates)

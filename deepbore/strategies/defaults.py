@@ -61,8 +61,8 @@ def default_strategy(
     if has_library(space):
         if acquisition is None and "columns" not in classifier.capabilities:
             acquisition = UpperConfidenceBound() if "std" in classifier.capabilities else ClassProbability()
-        by_moments = acquisition is not None and acquisition.needs == {"std"}
-        candidates = candidates or (BelieverBatch(LibrarySearch()) if by_moments else LibrarySearch())
+        uncertain = acquisition is not None and acquisition.by_moments and "std" in acquisition.needs
+        candidates = candidates or (BelieverBatch(LibrarySearch()) if uncertain else LibrarySearch())
         return ModelStrategy(classifier, acquisition, candidates)
     first = ModelStrategy(classifier, acquisition, candidates)
     search = innermost(first.candidates)

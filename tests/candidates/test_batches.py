@@ -9,7 +9,13 @@ import torch
 from torch import distributed, multiprocessing
 
 from deepbore import DeepEnsemble, KernelPLS, Ordinal, Real, SearchSpace, Study
-from deepbore.acquisition import ClassProbability, UpperConfidenceBound
+from deepbore.acquisition import (
+    ClassProbability,
+    ExpectedProbability,
+    PosteriorSample,
+    TheoremBound,
+    UpperConfidenceBound,
+)
 from deepbore.candidates import (
     BelieverBatch,
     BoTorchBatch,
@@ -375,3 +381,17 @@ def test_a_believer_of_the_mean_alone_is_the_base():
 def test_a_believer_needs_deviations():
     with pytest.raises(SettingError, match="BelieverBatch needs std"):
         Study(LINE, classifier=MLPClassifier(), candidates=BelieverBatch())
+
+
+@pytest.mark.parametrize(
+    ("classifier", "acquisition"),
+    [
+        (DeepEnsemble(), PosteriorSample()),
+        (DeepEnsemble(), ExpectedProbability("samples")),
+        (KernelPLS(), TheoremBound()),
+    ],
+)
+def test_a_believer_takes_no_acquisition_that_needs_more_than_moments(classifier, acquisition):
+    for candidates in (BelieverBatch(), EpsilonGreedy(BelieverBatch())):
+        with pytest.raises(SettingError, match=f"mean and a deviation, but {type(acquisition).__name__}"):
+            Study(LINE, classifier=classifier, acquisition=acquisition, candidates=candidates)
