@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from deepbore.classifiers.link import Link
 from deepbore.compute.arrays import Array, as_tensor, native
+from deepbore.compute.numerics import LinAlgError
 from deepbore.errors import SettingError
 
 # means and standard deviations (n each) -> values of n points, and their derivatives in the means and in the deviations
@@ -21,7 +22,7 @@ UNCERTAIN = (
     "DeepEnsemble, HyperDeepEnsemble, MCDropout, LaplaceGGN, KernelPLS, LibraryPLS, DeepPLS, GPClassifier, "
     "FourierLogistic or RandomForest"
 )
-JITTER = 1e-6  # relative to the variance: the covariance of many close points is rank-deficient
+JITTERS = (1e-10, 1e-8, 1e-6)  # relative to the variance: the covariance of many close points is rank-deficient
 
 
 @dataclass(frozen=True)
@@ -214,12 +215,26 @@ class GaussianPosterior(Posterior):
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Samples by a Cholesky factor of the covariance; the cost grows with n^3."""
-        covariance = self.covariance().double()
-        jitter = JITTER * self.scale.double().clamp(min=1e-12)
-        root = torch.linalg.cholesky(covariance + jitter.expand(len(covariance)).diag())
+        root = _root(self.covariance().double(), self.scale.double().clamp(min=1e-12))
         noise = torch.randn(count, len(root), dtype=root.dtype, generator=generator, device=generator.device)
         samples: Tensor = self.mean + noise.to(root) @ root.mT
         return samples.to(self.mean)
+
+
+def _root(covariance: Tensor, scale: Tensor) -> Tensor:
+    """The Cholesky factor with the least jitter that gives one: more would drown a small posterior variance.
+
+    Raises:
+        LinAlgError: if the largest jitter gives none.
+    """
+    root: Tensor
+    for jitter in JITTERS:
+        root, info = torch.linalg.cholesky_ex(covariance + (jitter * scale).expand(len(covariance)).diag())
+        if not int(info):
+            return root
+    raise LinAlgError(
+        f"the covariance of the scores is not positive semidefinite: jitter {JITTERS[-1]:g} is too little."
+    )
 
 
 class LinearPosterior(GaussianPosterior):
