@@ -1,8 +1,10 @@
 """`deepbore lead` and `deepbore work`: one study of a leader and workers, in threads of this process."""
 
+import io
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -66,16 +68,19 @@ def test_a_study_is_led_and_worked_on(folder, capsys):
         assert len(study.trials) == 12
 
 
-def test_a_second_leader_waits_for_the_first_and_continues(folder, capsys):
+def test_a_second_leader_waits_for_the_first_and_continues(folder, monkeypatch):
     worker = working()
     assert lead("--loop.n_trials", "4") == 0
     worker.join()
     with loaded(folder) as study:
         study.enqueue({"lr": 0.25})  # it writes the journal now
+        said = io.StringIO()  # capsys, which reads and then empties, may miss what another thread writes
+        monkeypatch.setattr(sys, "stderr", said)
         second = threading.Thread(target=lead)
         second.start()
-        while "another process leads" not in capsys.readouterr().err:
+        while "another process leads" not in said.getvalue():
             assert second.is_alive()
+            time.sleep(0.02)
     worker = working()
     second.join()
     worker.join()
