@@ -1,7 +1,6 @@
 """What all tests need, and fixtures of several files."""
 
 import multiprocessing
-import os
 import signal
 import warnings
 from pathlib import Path
@@ -16,9 +15,6 @@ from processes import is_gone
 
 settings.register_profile("timeless", deadline=None)  # on a busy machine anything takes long at times
 settings.load_profile("timeless")
-
-if "PYTEST_XDIST_WORKER" in os.environ:  # there is one on each core: two threads each would stand in each other's way
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Shells have processes in the background ignore Ctrl-C, and these hand that on: some tests are about Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
