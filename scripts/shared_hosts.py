@@ -12,19 +12,16 @@ seconds; workers beat every second, so that the longer ones make them count as d
 
 import ctypes
 import json
-import logging
 import os
 import random
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import optuna
 from optuna.storages import run_grpc_proxy_server
 
 import shared_kills as kills
@@ -143,10 +140,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.show:
         return show(given.file)
-    for name in ("deepbore", "optuna", "lightning.pytorch"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore")
+    kills.be_quiet()
     return campaign(given.file, given.storage, given.runs, given.cuts, given.trials)
 
 

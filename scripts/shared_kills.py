@@ -240,6 +240,14 @@ def show(path: Path) -> None:
         print(f"| {kind} | {len(own)} | {' | '.join(map(str, sums))} |")
 
 
+def be_quiet() -> None:
+    """Lets a campaign print nothing but its rows: no warnings, and of the logs errors alone."""
+    for name in ("deepbore", "optuna", "lightning.pytorch"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
@@ -251,10 +259,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.show:
         return show(given.path)
-    for name in ("deepbore", "optuna", "lightning.pytorch"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore")
+    be_quiet()
     return campaign(given.path, given.storage, given.runs, given.kills, given.trials)
 
 
