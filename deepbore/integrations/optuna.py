@@ -385,8 +385,8 @@ class FollowedStudy:
         if number not in self._rows:  # a finite space is exhausted
             return False
         for trial in trials:
-            is_new = trial.state == TrialState.RUNNING and trial.number not in self._rows
-            if is_new and trial.system_attrs.get(PROPOSED) == natives:
+            is_known = trial.state == TrialState.WAITING or trial.number in self._rows or trial.number in self._told
+            if not is_known and trial.system_attrs.get(PROPOSED) == natives:
                 self._rows[trial.number] = self._rows.pop(number)
                 return True
         return False

@@ -76,7 +76,8 @@ def test_another_process_sees_what_is_proposed_before_it_is_asked_for(tmp_path):
     assert len({tuple(sorted(params.items())) for params in everything}) == 12
 
 
-def test_of_two_processes_that_propose_the_same_at_once_one_gives_way(tmp_path, monkeypatch):
+@pytest.mark.parametrize("ends", [False, True])  # whether the other's trial has ended before one looks again
+def test_of_two_processes_that_propose_the_same_at_once_one_gives_way(tmp_path, monkeypatch, ends):
     backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log"))
     storages = [optuna.storages.JournalStorage(backend) for _ in range(2)]
     one = optuna.create_study(study_name="s", storage=storages[0], sampler=DeepBoreSampler(seed=0, n_startup_trials=1))
@@ -89,6 +90,8 @@ def test_of_two_processes_that_propose_the_same_at_once_one_gives_way(tmp_path, 
     def write(*args):
         if not others:  # after `one` has chosen and before it says so, the other chooses, too
             others.append(other.ask(GRID))
+            if ends:
+                other.tell(others[0], others[0].params["i"])
         first(*args)
 
     monkeypatch.setattr(storages[0], "set_trial_system_attr", write)
