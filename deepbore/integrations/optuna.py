@@ -139,11 +139,11 @@ class DeclaredSpace(SeenTrials):
         """The distributions of the parameters that are not fixed, by name."""
         return self._named
 
-    def space(self, distributions: Mapping[str, BaseDistribution]) -> SearchSpace:  # noqa: ARG002
+    def space(self, distributions: Mapping[str, BaseDistribution]) -> SearchSpace:
         """The space as declared."""
         return self.declared
 
-    def natives(self, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> Params:  # noqa: ARG002
+    def natives(self, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> Params:
         """The values of a trial that has all of them; else none."""
         both = {**self.declared.fixed, **trial.system_attrs.get(PROPOSED, {}), **trial.params}
         try:
