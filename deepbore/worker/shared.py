@@ -355,7 +355,7 @@ class Worker:
         if self._sampled is None:
             # beside the rooms of deepbore, and with torch: a worker that has a leader does without
             self._sampled = patiently(import_module("deepbore.integrations.alone").Proposals, self.storage, self.study)
-        return self._sampled.propose(self.mark, self._said[ALONE]["trials"])  # type: ignore[no-any-return]
+        return self._sampled.propose(self.mark, self._said[ALONE]["trials"])
 
     def _is_alone(self, limit: float) -> bool:
         """Whether the study goes on, and its leader has given no sign of life for so long, by this process's clock."""
