@@ -141,9 +141,7 @@ def test_nobody_proposes_beside_a_leader_that_lives(url, tmp_path):
         time.sleep(0.2)
         return value(params)
 
-    threads = [
-        threading.Thread(target=work, args=[slow, url, "shared"], kwargs=QUICK | {"patience": 0.5}) for _ in "ab"
-    ]
+    threads = [threading.Thread(target=work, args=[slow, url, "shared"], kwargs=QUICK | {"patience": 30}) for _ in "ab"]
     for thread in threads:
         thread.start()
     with closing(study_of(tmp_path)) as study:
@@ -248,9 +246,7 @@ def test_workers_of_a_leader_that_gives_no_signs_wait(url, tmp_path):
 
 def test_two_workers_propose_different_configurations(url, tmp_path):
     begun(url, tmp_path, n_trials=10)
-    threads = [
-        threading.Thread(target=work, args=[value, url, "shared"], kwargs=QUICK | {"patience": 0.5}) for _ in "ab"
-    ]
+    threads = [threading.Thread(target=work, args=[value, url, "shared"], kwargs=QUICK | {"patience": 1}) for _ in "ab"]
     for thread in threads:
         thread.start()
     for thread in threads:
