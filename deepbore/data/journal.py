@@ -250,8 +250,10 @@ def _checked(path: Path, number: int, line: bytes, crc: int, version: int) -> in
         return crc
     found = checksum(line[:-1], crc)
     if found is None:
+        rest = f"A copy of the {number - 1} lines before it is a run: head -n {number - 1}." if number > 1 else ""
         raise JournalError(
-            f"line {number} of {path} is damaged, or one before it was lost: its checksum does not fit: {line[:80]!r}."
+            f"line {number} of {path} is damaged, or one before it was lost: its checksum does not fit: "
+            f"{line[:80]!r}. {rest}".rstrip()
         )
     return found
 
@@ -296,7 +298,8 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]):
         if not isinstance(path, (str, os.PathLike)):
             raise JournalError(f"a journal is named by the path of a file, but got {path!r:.100}.")
-        self.path = Path(path).absolute()
+        path = Path(path).absolute()
+        self.path = Path(os.path.realpath(path)) if os.path.islink(path) else path  # a file has one lock
         self.run_id: str | None = None
         self._lock = FileLock(f"{self.path}.lock", thread_local=False, fallback_to_soft=False)
         self._locked_file: tuple[int, int] | None = None
