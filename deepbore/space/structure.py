@@ -285,7 +285,7 @@ def _checked_parameters(given: Any) -> dict[str, Parameter]:
         if not isinstance(name, str) or not name:
             raise SpaceError(f"parameter names must be non-empty strings, but got {name!r}.")
         if not isinstance(parameter, Parameter):
-            kinds = "Real, Integer, Ordinal or Categorical"
+            kinds = "Real, Integer, Ordinal, Categorical or Library"
             raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.")
         try:
             parameter.encode([parameter.default] if parameter.default is not UNSET else [])
