@@ -9,6 +9,7 @@
     networks, networks-noisy                         NetworkRun: "networks/optimizers-digits", ...
     branches                                         Branches: "branches/6x3-0" is the first of six models, 3 parameters
     choices                                          Choices: "choices/nested-0", ...
+    bits                                             Bits: "bits/quadratic-0", ... with 18 binary parameters
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
     papers                                           problems of the papers in no other suite: "robot-pushing",
@@ -26,7 +27,7 @@
 | suite | for development | held out |
 |---|---|---|
 | COCO's | instances 1 to 5 | instances above 5 |
-| tables, training, networks, branches, choices | first half of the names, sorted by their SHA-256 | second half |
+| tables, training, networks, branches, choices, bits | first half of the names, sorted by their SHA-256 | second half |
 | tables-single | as the same table | as the same table |
 | levels | as the same run of training | as the same run of training |
 | networks-noisy | as the same run of networks | as the same run of networks |
@@ -44,6 +45,7 @@ from typing import Literal
 
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
+from deepbore.problems.benchmarks.bits import BIT_FAMILIES, Bits
 from deepbore.problems.benchmarks.cec import Cec
 from deepbore.problems.benchmarks.choices import FAMILIES, Choices
 from deepbore.problems.benchmarks.coco import Coco
@@ -125,6 +127,9 @@ BRANCHES: dict[str, Callable[[], Problem]] = {
 CHOICES: dict[str, Callable[[], Problem]] = {
     f"choices/{family}-{seed}": partial(Choices, family, seed) for family in FAMILIES for seed in range(10)
 }
+BITS: dict[str, Callable[[], Problem]] = {
+    f"bits/{family}-{seed}": partial(Bits, family, seed) for family in BIT_FAMILIES for seed in range(8)
+}
 PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "robot-pushing": lambda _: RobotPushing(),
     "racing/ucb": lambda _: RacingLine("ucb"),
@@ -166,6 +171,7 @@ HALVED: dict[str, dict[str, Callable[[], Problem]]] = {
     "networks": NETWORKS,
     "branches": BRANCHES,
     "choices": CHOICES,
+    "bits": BITS,
 }
 SAME_HALVES = {"tables-single/": "", "levels/": "training/", "networks-noisy/": "networks/"}
 WHOLE = {
@@ -219,8 +225,8 @@ def suite(
 
     Args:
         name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, tables-single, training, levels,
-            networks, networks-noisy, branches, choices, noisy, functions, papers, batch-bore, control, cec, statsmodels
-            or designs.
+            networks, networks-noisy, branches, choices, bits, noisy, functions, papers, batch-bore, control, cec,
+            statsmodels or designs.
         half: "development", "held_out" or "all".
         dimensions: d, of a COCO suite; None for all.
         instances: of a COCO suite and of this half; None for 1 to 5, 6 to 15, or 1 to 15.
