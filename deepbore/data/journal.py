@@ -156,7 +156,9 @@ def scan_journal(path: Path) -> JournalScan:
         with open_regular(path) as file:
             return _scan(path, file)
     except (OSError, ValueError) as error:
-        raise JournalError(f"the journal {path} can't be read ({error}).") from error
+        is_missing = isinstance(error, FileNotFoundError)
+        way_out = " Name a journal, or the folder of a run; `deepbore list DIR` finds those below DIR." * is_missing
+        raise JournalError(f"the journal {path} can't be read ({error}).{way_out}") from error
 
 
 def holds_anything(path: Path) -> bool:

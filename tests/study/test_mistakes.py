@@ -147,6 +147,7 @@ RUNS = [  # each gets a journal that is not there, and must not be there afterwa
 
 TOLD = [
     (lambda: study().ask(None), SettingError, "q must be given, but got q=None"),
+    (lambda: Study({"lr": [0.1, 0.2]}), SpaceError, "but got list. Give Categorical([0.1, 0.2]), or Real and Integer"),
     (lambda: study().ask(10**12), SettingError, "q <= 1000000 must hold, but got q=1000000000000"),
     (lambda: study().ask_one().report(0.5, step=[1]), ValueTypeError, "such as an epoch, but got [1]"),
     (lambda: study().ask_one().report(0.5, step=np.array(1)), ValueTypeError, "a step must be"),
