@@ -20,6 +20,7 @@ rival       without the rival whose kernel adds what each parameter does
 rough       kernels of rougher functions, always or where the rows say so
 rows        how many rows the model of all observations learns
 evolution   an evolution strategy that takes turns beyond 200 trials
+told        what else who knows that values are noisy could set
 """
 
 from collections.abc import Callable
@@ -43,6 +44,7 @@ from peers.variants import (
     rows,
     scales,
     ties,
+    told,
     warping,
 )
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
@@ -64,5 +66,6 @@ LATER: dict[str, Callable[[], Settings]] = {
     **elsewhere.VARIANTS,
 }
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
-ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | evolution.VARIANTS | quantile.LONG
+ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS | evolution.VARIANTS
+ALL |= quantile.LONG
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
