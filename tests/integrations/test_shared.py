@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from deepbore import Budget, Categorical, Integer, MedianPruner, Real, SearchSpace, Study
 from deepbore.data.outcome import Outcome
+from deepbore.data.running import running_path, running_reports
 from deepbore.data.trial import Status
 from deepbore.errors import JournalError, SettingError, TrialPruned
 from deepbore.evaluators.base import EvaluationWarning
@@ -263,3 +264,21 @@ def test_settings_that_can_not_be_are_refused(url, tmp_path):
     for settings in ({"ahead": 0}, {"ahead": 1.5}, {"poll": 0}):
         with pytest.raises(SettingError):
             leader(url, tmp_path, **settings).run(2)
+
+
+def test_what_running_trials_of_workers_have_reported_is_beside_the_journal(url, tmp_path, monkeypatch):
+    monkeypatch.setattr("deepbore.data.running.EVERY", 0.0)
+    journal = tmp_path / "run.jsonl"
+
+    def train(params, trial):
+        trial.report(0.5, 1)
+        trial.report(0.25, 2)
+        ends = time.monotonic() + 30
+        while running_reports(journal, trial.id) != {1: 0.5, 2: 0.25} and time.monotonic() < ends:
+            time.sleep(0.01)
+        return float(time.monotonic() < ends)
+
+    with workers(url, train, n=1):
+        result = leader(url, tmp_path).run(2)
+    assert result.values.tolist() == [1, 1]
+    assert not running_path(journal, 0).exists()

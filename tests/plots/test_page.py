@@ -23,7 +23,7 @@ from deepbore.plots.parallel_chart import DeclaredScale
 from deepbore.plots.sources import record_of
 from pages import data_of, opened
 from plane import LINE, SQUARE
-from written_runs import VALUES, write_run, write_times
+from written_runs import VALUES, append_lines, write_run
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def reported(run):
 
 
 def test_the_page_has_what_the_journal_says(run):
-    write_times(run, 4)
+    append_lines(run, 4)
     page = reported(run)
     for title in ("History", "Best configuration", "Parallel coordinates", "Failures", "Timeline of workers", "Trials"):
         assert f"<h2>{title}</h2>" in page
@@ -102,7 +102,7 @@ def wait_for(condition, seconds=120):
 @pytest.mark.slow
 def test_the_page_works_in_a_browser(browser, run):
     """No errors, no requests, the table sorts, the pointer shows a configuration, and nothing is too wide."""
-    write_times(run, 4)
+    append_lines(run, 4)
     reported(run)
     tab = browser.new_page(viewport={"width": 1300, "height": 900})
     tab.set_default_timeout(120_000)
@@ -132,7 +132,7 @@ def test_the_page_works_in_a_browser(browser, run):
 
 @pytest.mark.slow
 def test_nothing_is_cut_in_a_window_of_any_width_by_day_and_by_night(browser, run):
-    write_times(run, 4)
+    append_lines(run, 4)
     reported(run)
     for width, scheme in [(390, "light"), (800, "dark"), (1400, "light"), (390, "dark")]:
         tab, said = opened(browser, run / "report.html", width, scheme)
