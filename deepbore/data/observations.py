@@ -418,7 +418,7 @@ class Observations:
 
     def note_times(self, row: int, began: float, ended: float) -> None:
         """Keeps when the evaluation of a row began and ended, in seconds since 1970, in a file beside the journal."""
-        self.table.times[row] = span = round(began, 3), round(ended, 3)
+        self.table.times[row] = span = round(began, 3), round(max(began, ended), 3)  # clocks are set back
         if self.journal is not None:
             write_times(times_path(self.journal.path), [span_line(row, span)])
 

@@ -352,7 +352,7 @@ class SearchSpace:
         self.encoding.check_names(params)
         point = self.encoding.encode_part(params)
         if (point != OPEN).all():
-            return self.encode([params])[0]
+            return self.encode([self.structure.with_parents(self.encoding.without_gaps(params))])[0]
         try:
             self.with_part(point)
         except SpaceError as error:

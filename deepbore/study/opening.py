@@ -211,6 +211,10 @@ def _same_run(path: str | os.PathLike[str], wanted: Observations, options: Study
     if check is not None:
         check(run.state)
     journal.open()
+    has_begun = len(run.state.observations) or run.history.queue
+    if (default := wanted.space.default) and not has_begun:  # it ended between its first line and this one
+        run.restore()
+        run.state.enqueue(default)
     return run
 
 

@@ -33,6 +33,16 @@ def test_a_run_keeps_when_its_trials_began_and_ended(tmp_path):
     assert study.trials[0].duration == pytest.approx(known[0][1] - known[0][0])
 
 
+# regression: a trial took minus a thousand seconds
+def test_no_trial_takes_less_than_no_time_where_the_clock_is_set_back(monkeypatch, tmp_path):
+    study, now = Study(LINE, journal=tmp_path / "run.jsonl"), iter(range(10**6, 0, -1000))
+    monkeypatch.setattr("time.time", lambda: next(now))
+    study.optimize(value, 2, progress=False)
+    study.tell(study.ask_one(), 0.5)
+    study.close()
+    assert [trial.duration for trial in Study.load(tmp_path / "run.jsonl").trials] == [0, 0, 0]
+
+
 def test_frames_have_them():
     study = Study(LINE)
     study.optimize(value, 3, progress=False)

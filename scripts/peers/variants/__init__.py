@@ -21,6 +21,7 @@ rough       kernels of rougher functions, always or where the rows say so
 rows        how many rows the model of all observations learns
 level_ascent  an ascent of the acquisition along levels, too
 other_basins  turns for what lies beyond a basin that is known in detail
+told        what else who knows that values are noisy could set
 """
 
 from collections.abc import Callable
@@ -45,6 +46,7 @@ from peers.variants import (
     rows,
     scales,
     ties,
+    told,
     warping,
 )
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
@@ -66,6 +68,6 @@ LATER: dict[str, Callable[[], Settings]] = {
     **elsewhere.VARIANTS,
 }
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
-ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS
+ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
 ALL |= level_ascent.VARIANTS | scales.WITH_LEVELS | other_basins.VARIANTS
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
