@@ -102,6 +102,11 @@ class Evaluator(ABC):
         return self.workers - self.outstanding
 
     @property
+    def begun(self) -> int:
+        """How many trials in the study's queue are evaluated already: a run takes them in beyond its `n_trials`."""
+        return 0
+
+    @property
     def lost(self) -> int:
         """How many workers are not available: they are still busy with evaluations that were given up."""
         return 0
@@ -228,6 +233,10 @@ class Timed(Evaluator):
     @property
     def free(self) -> int:
         return self.own.free
+
+    @property
+    def begun(self) -> int:
+        return self.own.begun
 
     @property
     def lost(self) -> int:

@@ -72,8 +72,9 @@ class TrialRunner:
         """The number of trials that the next iteration may ask for; 0 or less if the run is over."""
         if self.control.is_over:
             return 0
-        observations = self.engine.state.observations
-        left = math.inf if self.n_trials is None else self.n_trials - observations.n_asked
+        state = self.engine.state
+        left = math.inf if self.n_trials is None else self.n_trials - state.observations.n_asked
+        left = max(left, min(self.evaluator.begun, len(state.queue)))
         return int(min(max(self.batch_size, self.evaluator.free), left, self.engine.n_left))
 
     def evaluate(self, rows: list[int]) -> None:
