@@ -19,6 +19,7 @@ neglected   what keeps branches and levels from being missed
 rival       without the rival whose kernel adds what each parameter does
 rough       kernels of rougher functions, always or where the rows say so
 rows        how many rows the model of all observations learns
+told        what else who knows that values are noisy could set
 """
 
 from collections.abc import Callable
@@ -41,6 +42,7 @@ from peers.variants import (
     rows,
     scales,
     ties,
+    told,
     warping,
 )
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
@@ -62,5 +64,5 @@ LATER: dict[str, Callable[[], Settings]] = {
     **elsewhere.VARIANTS,
 }
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
-ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS
+ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
