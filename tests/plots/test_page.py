@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from deepbore import Integer, Outcome, Real, Study
+from deepbore import Integer, Outcome, Real, Study, plots
 from deepbore.cli.main import main
 from deepbore.data.replay import read_record
 from deepbore.plots.page.learned import Learned, learned_sections
@@ -220,6 +220,18 @@ def test_the_page_keeps_an_earlier_task_out_of_tau_and_axis(after_a_task):
     tau = next(trace for trace in chart.data if trace["name"].startswith("tau"))
     assert tau["y"][-1] == pytest.approx(after_a_task.labels(after_a_task.observations).metrics["tau"])
     assert chart.layout["yaxis"]["range"][1] < 100
+
+
+# regression: the page was as wide as the name
+@pytest.mark.slow
+def test_a_long_name_does_not_stretch_the_page(browser, tmp_path):
+    study = Study({"model." + "a" * 300: Real(0, 1), "b": Integer(0, 9)})
+    study.add({"model." + "a" * 300: [0.1, 0.2], "b": [1, 2]}, [1.0, 2.0])
+    study.fit()
+    (tmp_path / "report.html").write_text(plots.report(study))
+    tab, said = opened(browser, tmp_path / "report.html", 800)
+    assert tab.evaluate("document.documentElement.scrollWidth") == 800
+    assert said == []
 
 
 def test_values_of_another_task_do_not_stretch_the_page():
