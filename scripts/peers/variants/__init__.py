@@ -20,6 +20,8 @@ rival       without the rival whose kernel adds what each parameter does
 rough       kernels of rougher functions, always or where the rows say so
 rows        how many rows the model of all observations learns
 evolution   an evolution strategy that takes turns beyond 200 trials
+level_ascent  an ascent of the acquisition along levels, too
+other_basins  turns for what lies beyond a basin that is known in detail
 told        what else who knows that values are noisy could set
 """
 
@@ -35,9 +37,11 @@ from peers.variants import (
     former,
     heads,
     in_context,
+    level_ascent,
     near_axes,
     neglected,
     noise,
+    other_basins,
     quantile,
     rival,
     rough,
@@ -66,6 +70,7 @@ LATER: dict[str, Callable[[], Settings]] = {
     **elsewhere.VARIANTS,
 }
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
-ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS | evolution.VARIANTS
-ALL |= quantile.LONG
+ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
+ALL |= level_ascent.VARIANTS | scales.WITH_LEVELS | other_basins.VARIANTS
+ALL |= evolution.VARIANTS | quantile.LONG
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
