@@ -1,6 +1,7 @@
 """`Bits`: binary parameters whose effects depend on each other."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -21,27 +22,38 @@ def quadratic(stream: Stream) -> Function:
     """-x^T Q x, where effects of pairs fall with the distance of their numbers (Baptista & Poloczek, section 4.1)."""
     at = np.arange(COUNT)
     effects = stream.standard_normal((COUNT, COUNT)) * np.exp(-np.square(at[:, None] - at) / REACH)
-    return lambda bits: -((bits @ effects) * bits).sum(-1)
+    return partial(_quadratic, effects)
+
+
+def _quadratic(effects: Array, bits: Array) -> Array:
+    return -((bits @ effects) * bits).sum(-1)
 
 
 def landscape(stream: Stream) -> Function:
     """Minus the mean of what each bit adds, a random number for each combination with three others (NK landscape)."""
     others = [stream.choice(np.delete(np.arange(COUNT), one), BESIDE, replace=False) for one in range(COUNT)]
     together = np.column_stack([np.arange(COUNT), np.stack(others)])
-    added = stream.random((COUNT, 2 ** (BESIDE + 1)))
+    return partial(_landscape, stream.random((COUNT, 2 ** (BESIDE + 1))), together)
+
+
+def _landscape(added: Array, together: Array, bits: Array) -> Array:
     place = 2 ** np.arange(BESIDE + 1)
-    return lambda bits: (
-        -np.mean([added[one, (bits[:, own] @ place).astype(int)] for one, own in enumerate(together)], axis=0)
-    )
+    found = [added[one, (bits[:, own] @ place).astype(int)] for one, own in enumerate(together)]
+    return -np.mean(found, axis=0)
 
 
 def clauses(stream: Stream) -> Function:
     """The total weight of clauses that are not satisfied: each says what one of three bits should be."""
     named = np.stack([stream.choice(COUNT, LITERALS, replace=False) for _ in range(CLAUSES)])
     wanted, weight = stream.integers(0, 2, named.shape), stream.random(CLAUSES)
-    return lambda bits: sum(
-        heavy * (bits[:, own] != want).all(-1) for own, want, heavy in zip(named, wanted, weight, strict=True)
-    )
+    return partial(_clauses, named, wanted, weight)
+
+
+def _clauses(named: Array, wanted: Array, weight: Array, bits: Array) -> Array:
+    total = np.zeros(len(bits))
+    for own, want, heavy in zip(named, wanted, weight, strict=True):
+        total += heavy * (bits[:, own] != want).all(-1)
+    return total
 
 
 BIT_FAMILIES: dict[str, Callable[[Stream], Function]] = {
