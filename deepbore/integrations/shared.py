@@ -134,6 +134,7 @@ class StorageEvaluator(Evaluator):
         self._taken: set[int] | None = None  # numbers of such trials that earlier leaders were told of
         self._watched: dict[int, tuple[Any, float]] = {}  # the last sign of life of those that run, and when it came
         self._judged: dict[int, dict[float, float]] = {}  # reports that the pruner has seen
+        self._shown: dict[int, float] = {}  # the last step that whoever looks on has seen
         self._every = HEARTBEAT  # of the latest worker that was seen
         self._waiting = self._running = self._wanted = 0
         self._queue: list[int] = []  # ids of those that wait
@@ -277,6 +278,7 @@ class StorageEvaluator(Evaluator):
         finished = [trial for trial in own if trial.state.is_finished()]
         self._queue = [trial._trial_id for trial in own if trial.state == TrialState.WAITING]
         self._set_wanted(len(self._queue), running, finished)
+        self._show(running)
         self._judge(running)
         unborn = [trial for trial in trials if trial.state == TrialState.RUNNING and is_unborn(trial)]
         self._requeue_lost([*running, *unborn])
@@ -306,6 +308,17 @@ class StorageEvaluator(Evaluator):
         if not waiting:
             busy = {each.system_attrs.get(BEAT, {}).get("worker") for each in [*running, *finished]}
             self._wanted = max(self._wanted, min(4 * taken, 2 * len(busy)))
+
+    def _show(self, running: Iterable[FrozenTrial]) -> None:
+        """Passes on what running trials have reported, to whoever looks on."""
+        for trial in running:
+            reporter = self._links[trial._trial_id].reporter
+            if isinstance(reporter, Reporting) and reporter.send is not None:
+                shown = self._shown.get(trial._trial_id, -math.inf)
+                for step, value in sorted(trial.intermediate_values.items()):
+                    if step > shown:
+                        reporter.send(step, value)
+                        self._shown[trial._trial_id] = step
 
     def _judge(self, running: Iterable[FrozenTrial]) -> None:
         """Has the pruner look at what running trials have reported, and tells the workers of those that should end."""

@@ -249,7 +249,7 @@ class SearchSpace:
 
     @property
     def is_high_dimensional(self) -> bool:
-        """Whether there are ten parameters or more, all of them continuous and unconditional."""
+        """Whether there are ten parameters or more, all of them ordered and unconditional."""
         return self.structure.is_high_dimensional
 
     @property

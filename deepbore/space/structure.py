@@ -80,8 +80,8 @@ class SpaceStructure:
 
     @cached_property
     def is_high_dimensional(self) -> bool:
-        """Whether there are ten parameters or more, all of them continuous and unconditional."""
-        return self.is_continuous and len(self) >= HIGH
+        """Whether there are ten parameters or more, all of them ordered and unconditional."""
+        return len(self) >= HIGH and all(each.is_ordered and each.when is None for each in self.of_column)
 
     @cached_property
     def continuous_columns(self) -> tuple[int, ...]:

@@ -212,7 +212,7 @@ def _same_run(path: str | os.PathLike[str], wanted: Observations, options: Study
         check(run.state)
     journal.open()
     has_begun = len(run.state.observations) or run.history.queue
-    if (default := wanted.space.default) and not has_begun:  # it ended between its first line and this one
+    if not has_begun and (default := SearchSpace.from_dict(header["space"]).default):  # it ended before it queued this
         run.restore()
         run.state.enqueue(default)
     return run

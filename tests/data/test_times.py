@@ -7,7 +7,7 @@ import pytest
 from deepbore import SerialEvaluator, Study
 from deepbore.cli.run_directory import Run
 from deepbore.data.replay import read_record
-from deepbore.data.times import finished_with, times_of, write_times
+from deepbore.data.times import append_lines, finished_with, times_of
 from plane import LINE
 
 
@@ -79,7 +79,7 @@ def test_a_run_that_did_what_it_was_to_do_is_finished(tmp_path):
 
 
 def test_times_of_a_former_run_are_no_times_of_this_one(tmp_path):
-    write_times(tmp_path / "run.jsonl.times", [{"trial": 0, "began": 1.0, "ended": 2.0}])
+    append_lines(tmp_path / "run.jsonl.times", [{"trial": 0, "began": 1.0, "ended": 2.0}])
     study = Study(LINE, journal=tmp_path / "run.jsonl")
     study.ask()
     study.close()
@@ -91,7 +91,7 @@ def test_neither_a_link_nor_a_pipe_is_written_to(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "mine")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "no/folder"):
-        write_times(tmp_path / name, [{"finished": 1}])
+        append_lines(tmp_path / name, [{"finished": 1}])
     assert (tmp_path / "mine").read_text() == "mine"
 
 

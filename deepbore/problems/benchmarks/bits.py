@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepbore.problems.base import Array, Problem
 from deepbore.space import Integer, Params, SearchSpace
@@ -15,6 +16,7 @@ BESIDE = 3  # other parameters that what one adds depends on
 CLAUSES = 90  # five for each parameter: not all of them can be satisfied
 LITERALS = 3
 Stream = np.random.Generator
+Whole = NDArray[np.int64]
 Function = Callable[[Array], Array]  # bits (n x d) -> values to minimise (n)
 
 
@@ -26,7 +28,8 @@ def quadratic(stream: Stream) -> Function:
 
 
 def _quadratic(effects: Array, bits: Array) -> Array:
-    return -((bits @ effects) * bits).sum(-1)
+    values: Array = -((bits @ effects) * bits).sum(-1)
+    return values
 
 
 def landscape(stream: Stream) -> Function:
@@ -36,10 +39,11 @@ def landscape(stream: Stream) -> Function:
     return partial(_landscape, stream.random((COUNT, 2 ** (BESIDE + 1))), together)
 
 
-def _landscape(added: Array, together: Array, bits: Array) -> Array:
+def _landscape(added: Array, together: Whole, bits: Array) -> Array:
     place = 2 ** np.arange(BESIDE + 1)
     found = [added[one, (bits[:, own] @ place).astype(int)] for one, own in enumerate(together)]
-    return -np.mean(found, axis=0)
+    values: Array = -np.mean(found, axis=0)
+    return values
 
 
 def clauses(stream: Stream) -> Function:
@@ -49,7 +53,7 @@ def clauses(stream: Stream) -> Function:
     return partial(_clauses, named, wanted, weight)
 
 
-def _clauses(named: Array, wanted: Array, weight: Array, bits: Array) -> Array:
+def _clauses(named: Whole, wanted: Whole, weight: Array, bits: Array) -> Array:
     total = np.zeros(len(bits))
     for own, want, heavy in zip(named, wanted, weight, strict=True):
         total += heavy * (bits[:, own] != want).all(-1)

@@ -19,6 +19,8 @@ neglected   what keeps branches and levels from being missed
 rival       without the rival whose kernel adds what each parameter does
 rough       kernels of rougher functions, always or where the rows say so
 rows        how many rows the model of all observations learns
+level_ascent  an ascent of the acquisition along levels, too
+other_basins  turns for what lies beyond a basin that is known in detail
 told        what else who knows that values are noisy could set
 """
 
@@ -33,9 +35,11 @@ from peers.variants import (
     former,
     heads,
     in_context,
+    level_ascent,
     near_axes,
     neglected,
     noise,
+    other_basins,
     quantile,
     rival,
     rough,
@@ -65,4 +69,5 @@ LATER: dict[str, Callable[[], Settings]] = {
 }
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
 ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
+ALL |= level_ascent.VARIANTS | scales.WITH_LEVELS | other_basins.VARIANTS
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default
