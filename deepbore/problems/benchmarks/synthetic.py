@@ -286,7 +286,7 @@ class Levy(Synthetic):
 
     Args:
         dim: number of parameters d, >= 1.
-        seed: >= 0, the lowest point is drawn uniformly from [-5, 5]^d; None for (1, ..., 1), next to the centre.
+        seed: of the lowest point, drawn uniformly from [-5, 5]^d, >= 0; None for (1, ..., 1), next to the centre.
 
     Raises:
         SettingError: for another dim or seed.
