@@ -128,6 +128,7 @@ PROBLEMS = {
     "DigitsTradeOff": lambda: problems.DigitsTradeOff(epochs=1),
     "LearningCurves": lambda: problems.LearningCurves("digits"),
     "Choices": problems.Choices,
+    "Bits": problems.Bits,
     "NetworkRun": lambda: problems.NetworkRun("rate-digits"),
     "TrainingRun": lambda: problems.TrainingRun("svm-iris"),
 }

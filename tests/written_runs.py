@@ -60,7 +60,7 @@ def write_run(folder, values, config="loop: {n_trials: 4}\n", **settings):
     return folder
 
 
-def write_times(folder, n, workers=2):
+def append_lines(folder, n, workers=2):
     """When its trials were evaluated."""
     rows = [
         {"trial": k, "began": 100.0 + 5 * (k // workers) + k % workers, "ended": 104.5 + 5 * (k // workers)}

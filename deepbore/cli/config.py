@@ -144,6 +144,7 @@ NO_PROBLEM = (
 _KEY = re.compile(r'Parser key "([\w.]+)"')
 _CLASS = re.compile(r"(?:Expected a dot import path string|Given value): ([\w.]+)\s*$", re.MULTILINE)
 _OPTION = re.compile(r"[Uu]nrecognized arguments: --([\w.]+)")
+_NO_MAPPING = "Unexpected config:"
 _INSIDE = "Problem with given class_path '"
 _NO_SETTING = re.compile(r"Option '([\w.]+)' is not accepted")
 _NO_CLASS = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'|No ([\w.]+) attribute (\w+)")  # of lazy_loader
@@ -171,13 +172,21 @@ def explained(message: str, options: Collection[str]) -> str:
     if key and (stranger := _STRANGER.search(message)):
         return f"{key[1]}: {stranger[1]} is no {stranger[2]}."
     if key is None or given is None or key[1] not in ROOMS:
-        return message
+        return _explained_file(message)
     room = f"deepbore.{ROOMS[key[1]]}"
     names: list[str] = import_module(room).__all__
     name = given[1].rpartition(".")[2]
     meant = _like(name, names) or f" Of {room} there are {', '.join(n for n in names if n[0].isupper())}."
     said = f"{key[1]}: there is no class {given[1]}.{meant} A class of your own needs its module: my_module.{name}."
     return message if name in names else said
+
+
+def _explained_file(message: str) -> str:
+    """What a file must have that is empty or has no settings by name; other messages unchanged."""
+    if not message.startswith(_NO_MAPPING):
+        return message
+    given = message.removeprefix(_NO_MAPPING).strip()
+    return f"{_NO_MAPPING} it must have settings by name, but got {given!r:.100}.{NO_PROBLEM}"
 
 
 def _explained_inside(key: str, message: str) -> str | None:

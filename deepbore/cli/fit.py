@@ -34,12 +34,13 @@ WRITTEN = "# lightning.pytorch=="  # the first characters of a configuration tha
 log = logging.getLogger(__name__)
 
 
-def run_fit(args: Sequence[str], connect: Callable[[Study], Evaluator] | None = None) -> None:
+def run_fit(args: Sequence[str], connect: Callable[[Study, int | None], Evaluator] | None = None) -> None:
     """Parses the configuration, runs it and prints the best; `--resume RUN` continues a run.
 
     Args:
         args: the command line, without the command.
-        connect: function of the study that gives its evaluator, in place of the configuration's.
+        connect: function of the study, and of its number of trials, that gives its evaluator, in place of the
+            configuration's.
 
     Raises:
         KeyboardInterrupt: after a run that Ctrl-C has ended, and its summary.
@@ -50,7 +51,7 @@ def run_fit(args: Sequence[str], connect: Callable[[Study], Evaluator] | None = 
     check_takes_trial(cli.problem, cli.loop.budget, cli.loop.pruner)
     own = cli.evaluator  # made before anything is written
     study = _loaded(cli) if resumed else _new(cli)
-    evaluator = own if connect is None else connect(study)
+    evaluator = own if connect is None else connect(study, cli.loop.n_trials)
     if resumed and connect is None and _is_done(cli, study):
         print(summary(study.observations, cli.problem.optimum))
         print(f"{cli.run} has its {cli.loop.n_trials} trials already; for more, give --loop.n_trials")

@@ -246,7 +246,7 @@ def _write(paths: Sequence[str], output: str | None, *, quick: bool, every: floa
     while True:
         fresh = [Run(run.path) for run in runs]
         is_running = every is not None and any(run.is_locked is not False for run in fresh)
-        if seen != (now := [run.last_event for run in fresh]) or not is_running:
+        if seen != (now := [run.last_change for run in fresh]) or not is_running:
             seen, again = now, every if is_running else None
             if several:
                 _write_several(fresh, target, every=again)

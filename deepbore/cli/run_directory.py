@@ -16,6 +16,7 @@ from deepbore.data.journal import content_of, open_regular, refuse_link
 from deepbore.data.journal_format import JOURNAL, parsed
 from deepbore.data.outcome import Status
 from deepbore.data.replay import Record, read_record
+from deepbore.data.running import last_report
 from deepbore.data.times import finished_with, times_path
 from deepbore.errors import JournalError, SettingError
 
@@ -160,6 +161,11 @@ class Run:
             return self.journal.stat().st_mtime
         except OSError as error:
             raise JournalError(f"the journal {self.journal} can't be read ({error}).") from error
+
+    @property
+    def last_change(self) -> float:
+        """When the journal, or the reports of its running trials, were last written, in seconds since 1970."""
+        return max(self.last_event, last_report(self.journal))
 
     @property
     def state(self) -> str:

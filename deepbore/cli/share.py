@@ -31,6 +31,7 @@ LEAD = """deepbore lead: proposes for one study that workers on many machines ev
                            waits until the first one has ended or died, and goes on from its journal
   --ahead A                trials that wait for workers: a share of those that run, or a number from 1 on (default .05)
   --poll S                 seconds between two looks at the storage (default .5)
+  --heartbeat S            seconds between two signs of life, for `deepbore work --propose_after` (default 10)
 
 Everything else is as in `deepbore fit`: --config, --problem, --loop.*, --model, ...; the problem gives the space and
 the directions, and loop.n_trials says how many trials there are in all. The evaluation is the workers'.
@@ -50,6 +51,7 @@ def lead(args: Sequence[str]) -> None:
         parser.add_argument(f"--{name}")
     parser.add_argument("--ahead", type=float, default=0.05)
     parser.add_argument("--poll", type=float, default=0.5)
+    parser.add_argument("--heartbeat", type=float, default=10.0)
     try:
         given, others = parser.parse_known_args(args)
     except ArgumentError as error:
@@ -63,8 +65,9 @@ def lead(args: Sequence[str]) -> None:
     run = Path(given.run or RUNS / given.study).expanduser()
     evaluators: list[StorageEvaluator] = []
 
-    def connect(study: Any) -> StorageEvaluator:
-        evaluators.append(StorageEvaluator(given.storage, given.study, study, given.ahead, given.poll))
+    def connect(study: Any, n_trials: int | None) -> StorageEvaluator:
+        shared = StorageEvaluator(given.storage, given.study, study, given.ahead, given.poll, n_trials, given.heartbeat)
+        evaluators.append(shared)
         return evaluators[-1]
 
     while True:
@@ -111,6 +114,7 @@ def work(args: Sequence[str]) -> None:
     parser.add_argument("--n_trials", type=int, metavar="N", help="how many trials (default: no limit)")
     parser.add_argument("--patience", type=float, metavar="S", help="seconds without a trial (default: no limit)")
     parser.add_argument("--poll", type=float, default=1.0, metavar="S", help="seconds between two looks (1)")
+    parser.add_argument("--propose_after", type=float, metavar="S", help="seconds without a leader, then it proposes")
     given = vars(parser.parse_args(list(args)))
     objective = _function(given.pop("target"))
     from deepbore.worker.shared import work as evaluate_trials

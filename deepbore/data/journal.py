@@ -156,7 +156,9 @@ def scan_journal(path: Path) -> JournalScan:
         with open_regular(path) as file:
             return _scan(path, file)
     except (OSError, ValueError) as error:
-        raise JournalError(f"the journal {path} can't be read ({error}).") from error
+        is_missing = isinstance(error, FileNotFoundError)
+        way_out = " Name a journal, or the folder of a run; `deepbore list DIR` finds those below DIR." * is_missing
+        raise JournalError(f"the journal {path} can't be read ({error}).{way_out}") from error
 
 
 def holds_anything(path: Path) -> bool:
@@ -250,8 +252,10 @@ def _checked(path: Path, number: int, line: bytes, crc: int, version: int) -> in
         return crc
     found = checksum(line[:-1], crc)
     if found is None:
+        rest = f"A copy of the {number - 1} lines before it is a run: head -n {number - 1}." if number > 1 else ""
         raise JournalError(
-            f"line {number} of {path} is damaged, or one before it was lost: its checksum does not fit: {line[:80]!r}."
+            f"line {number} of {path} is damaged, or one before it was lost: its checksum does not fit: "
+            f"{line[:80]!r}. {rest}".rstrip()
         )
     return found
 
@@ -296,7 +300,8 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]):
         if not isinstance(path, (str, os.PathLike)):
             raise JournalError(f"a journal is named by the path of a file, but got {path!r:.100}.")
-        self.path = Path(path).absolute()
+        path = Path(path).absolute()
+        self.path = Path(os.path.realpath(path)) if os.path.islink(path) else path  # a file has one lock
         self.run_id: str | None = None
         self._lock = FileLock(f"{self.path}.lock", thread_local=False, fallback_to_soft=False)
         self._locked_file: tuple[int, int] | None = None

@@ -38,7 +38,7 @@ from deepbore.data.replicates import AveragedValues, Replicates
 from deepbore.data.reports import Reports
 from deepbore.data.suspicion import Suspicion, suspicion
 from deepbore.data.table import Effect, Table, as_numbers
-from deepbore.data.times import span_line, times_path, write_times
+from deepbore.data.times import append_lines, span_line, times_path
 from deepbore.data.trial import Budget, Direction, Status, Trial, checked_directions, checked_names
 from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
@@ -418,15 +418,15 @@ class Observations:
 
     def note_times(self, row: int, began: float, ended: float) -> None:
         """Keeps when the evaluation of a row began and ended, in seconds since 1970, in a file beside the journal."""
-        self.table.times[row] = span = round(began, 3), round(ended, 3)
+        self.table.times[row] = span = round(began, 3), round(max(began, ended), 3)  # clocks are set back
         if self.journal is not None:
-            write_times(times_path(self.journal.path), [span_line(row, span)])
+            append_lines(times_path(self.journal.path), [span_line(row, span)])
 
     def note_finished(self) -> None:
         """Keeps that a run has done what it was to do, in a file beside the journal."""
         if self.journal is not None:
             done = self.n_asked - len(self.pending_rows)
-            write_times(times_path(self.journal.path), [{"finished": done}])
+            append_lines(times_path(self.journal.path), [{"finished": done}])
 
     def tellable(
         self,

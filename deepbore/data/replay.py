@@ -45,6 +45,7 @@ from deepbore.data.outcome import (
 )
 from deepbore.data.ranking import best_trial
 from deepbore.data.reports import Reports
+from deepbore.data.running import running_reports
 from deepbore.data.times import Span, times_of, times_path
 from deepbore.data.trial import LARGEST, Budget, Direction, Status, Trial, checked_directions, sign_of
 from deepbore.errors import JournalError, SpaceError, TrialError
@@ -619,7 +620,7 @@ def read_record(path: Path) -> Record:
     """
     state = Replay.of(path, events_in(path, scan_journal(path)))
     times = times_of(times_path(path))
-    trials = [_timed(trial, times) for trial in state.records(path)]
+    trials = [_shown(_timed(trial, times), path) for trial in state.records(path)]
     pairs = [pair for pair, _ in state.pairs]
     queue = [params for params, _ in state.queue]
     return Record(state.header, state.directions, trials, len(state.asked), queue, pairs)
@@ -630,6 +631,13 @@ def _timed(trial: Trial, times: Mapping[int, Span]) -> Trial:
     if (span := times.get(trial.id)) is None:
         return trial
     return replace(trial, began=span[0], ended=span[1])
+
+
+def _shown(trial: Trial, path: Path) -> Trial:
+    """A trial with what it has reported, if it runs and that is known."""
+    if trial.status is not Status.PENDING or trial.reports:
+        return trial
+    return replace(trial, reports=running_reports(path, trial.id))
 
 
 # --- the observations of a study -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from deepbore.data.reports import Reports
 from deepbore.data.trial import Budget, Direction, Status, Trial, sign_of
 from deepbore.errors import TrialError, ValueTypeError
 from deepbore.space import SearchSpace
+from deepbore.space.parameters.scale import without_gradients
 
 ROOM = 16  # rows at the beginning
 LONGEST_IDENTITY = 64  # bytes that are kept as they are; of longer ones a digest without known collisions
@@ -95,10 +96,7 @@ def as_numbers(values: Any, what: str = "objective values") -> np.ndarray:
     Raises:
         ValueTypeError: for anything but numbers.
     """
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-    elif isinstance(values, (list, tuple)):
-        values = [each.detach().cpu() if isinstance(each, Tensor) else each for each in values]
+    values = without_gradients(values)
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):

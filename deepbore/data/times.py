@@ -29,7 +29,7 @@ def times_path(journal: Path) -> Path:
 def times_of(path: Path) -> dict[int, Span]:
     """When each trial began and ended; empty where that was not kept. Lines that say nothing are passed over."""
     found = {}
-    for said in _lines(path):
+    for said in lines_of(path):
         try:
             row, span = int(said["trial"]), (float(said["began"]), float(said["ended"]))
         except (ValueError, LookupError, TypeError, OverflowError):
@@ -41,11 +41,11 @@ def times_of(path: Path) -> dict[int, Span]:
 
 def finished_with(path: Path) -> int | None:
     """How many trials were done when the latest run had done what it was to do; None where that was not kept."""
-    said = [each["finished"] for each in _lines(path) if isinstance(each.get("finished"), int)]
+    said = [each["finished"] for each in lines_of(path) if isinstance(each.get("finished"), int)]
     return said[-1] if said else None
 
 
-def write_times(path: Path, lines: Iterable[dict[str, Any]]) -> None:
+def append_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     """Appends lines; where that can't be done, there are none."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -60,7 +60,8 @@ def span_line(row: int, span: Span) -> dict[str, Any]:
     return {"trial": row, "began": round(span[0], 3), "ended": round(span[1], 3)}
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def lines_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects in a file of JSON lines that can be read."""
     try:
         lines = content_of(path, LONGEST).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError, JournalError):

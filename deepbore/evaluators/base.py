@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from deepbore.data.outcome import Outcome
-from deepbore.data.times import span_line, write_times
+from deepbore.data.times import append_lines, span_line
 from deepbore.data.trial import Trial
 from deepbore.errors import EvaluatorError, SettingError
 from deepbore.validation import above, refusal, required, whole
@@ -100,6 +100,11 @@ class Evaluator(ABC):
     def free(self) -> int:
         """How many trials could start at once; negative while some are queued."""
         return self.workers - self.outstanding
+
+    @property
+    def begun(self) -> int:
+        """How many trials in the study's queue are evaluated already: a run takes them in beyond its `n_trials`."""
+        return 0
 
     @property
     def lost(self) -> int:
@@ -218,7 +223,7 @@ class Timed(Evaluator):
         while self._waiting and len(self._began) < self.workers:
             self._began[self._waiting.popleft()] = now
         if self.path is not None and finished:
-            write_times(self.path, [span_line(one.trial.id, one.span) for one in finished if one.span is not None])
+            append_lines(self.path, [span_line(one.trial.id, one.span) for one in finished if one.span is not None])
         return finished
 
     @property
@@ -228,6 +233,10 @@ class Timed(Evaluator):
     @property
     def free(self) -> int:
         return self.own.free
+
+    @property
+    def begun(self) -> int:
+        return self.own.begun
 
     @property
     def lost(self) -> int:

@@ -192,11 +192,12 @@ class ParallelEvaluator(Evaluator):
 
     def _connected(self, trial: Trial) -> Trial:
         """The trial with the address of the judge in place of the judge, if it runs in another process."""
-        judge = trial.reporter.judge if isinstance(trial.reporter, Reporting) else None
-        if judge is None or self._reach == "process":
+        reporter = trial.reporter
+        judge = reporter.judge if isinstance(reporter, Reporting) else None
+        if not isinstance(reporter, Reporting) or judge is None or self._reach == "process":
             return trial
         self._server = self._server or JudgeServer(judge, is_local=self._reach == "machine")
-        return replace(trial, reporter=Reporting(self._server.address))
+        return replace(trial, reporter=Reporting(self._server.address, reporter.send))
 
     def _raise_if_over(self) -> None:
         """Raises the error that ends the run, once running attempts are done; an interrupt does not wait for them."""

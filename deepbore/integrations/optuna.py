@@ -17,7 +17,7 @@ from deepbore.classifiers import Classifier
 from deepbore.data.observations import Direction
 from deepbore.data.outcome import Outcome, as_number
 from deepbore.data.trial import Status
-from deepbore.errors import MissingPackage, PointError, SettingError, SpaceError, ValueTypeError
+from deepbore.errors import DeepBoreError, MissingPackage, PointError, SettingError, SpaceError, ValueTypeError
 from deepbore.labels.threshold import Gamma, checked_gamma
 from deepbore.loop.state import as_seed
 from deepbore.space import Categorical, Condition, Integer, Parameter, Params, Real, SearchSpace
@@ -102,6 +102,60 @@ class SeenTrials:
 
     def _seen_levels(self, name: str, branches: Iterable[frozenset[str]]) -> set[float]:
         return set().union(*(self._branches[branch].get(name, set()) for branch in branches))
+
+    def natives(self, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> Params:
+        """The known native values of a trial: those it has asked for, else those proposed for it."""
+        proposed = trial.system_attrs.get(PROPOSED, {})
+        asked = {name: to_native(d, trial.params[name]) for name, d in trial.distributions.items()}
+        return {name: value for name, value in {**proposed, **asked}.items() if name in distributions}
+
+    def to_optuna(self, natives: Params, distributions: Mapping[str, BaseDistribution]) -> Params:
+        """Optuna's values of native ones."""
+        return {name: to_optuna(distributions[name], native) for name, native in natives.items()}
+
+
+class DeclaredSpace(SeenTrials):
+    """A search space that is known, in place of one inferred from trials. Optuna's values are its native ones.
+
+    Trials outside the space, or which ended before they had all parameters, are ignored.
+
+    Args:
+        space: as declared.
+
+    Raises:
+        SpaceError: naming it, for a parameter without counterpart in Optuna.
+    """
+
+    def __init__(self, space: SearchSpace):
+        self.declared = space
+        free = {name: each for name, each in space.parameters.items() if name not in space.fixed}
+        self._named = {name: distribution_of(name, each) for name, each in free.items()}
+
+    def add(self, trial: FrozenTrial) -> None:
+        """Does nothing."""
+
+    @property
+    def distributions(self) -> Distributions:
+        """The distributions of the parameters that are not fixed, by name."""
+        return self._named
+
+    def space(self, distributions: Mapping[str, BaseDistribution]) -> SearchSpace:
+        """The space as declared."""
+        return self.declared
+
+    def natives(self, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> Params:
+        """The values of a trial that has all of them; else none."""
+        both = {**self.declared.fixed, **trial.system_attrs.get(PROPOSED, {}), **trial.params}
+        try:
+            params = self.declared.structure.without_unused({k: both[k] for k in self.declared.names if k in both})
+            self.declared.encode([params])
+        except DeepBoreError:
+            return {}
+        return params
+
+    def to_optuna(self, natives: Params, distributions: Mapping[str, BaseDistribution]) -> Params:
+        """The values of those that are not fixed."""
+        return {name: value for name, value in natives.items() if name in distributions}
 
 
 # --- spaces, read and written ---------------------------------------------------------------------------------------
@@ -324,12 +378,20 @@ class FollowedStudy:
         directions: "minimize" or "maximize" for each objective.
         new_study: (space, directions, classifier or None for a new one) -> a study of deepbore.
         seed: of random values in place of those that a trial lacks.
+        seen: infers the search space from trials, or knows it.
     """
 
-    def __init__(self, identity: Any, directions: Sequence[Direction], new_study: Callable[..., Study], seed: int):
+    def __init__(
+        self,
+        identity: Any,
+        directions: Sequence[Direction],
+        new_study: Callable[..., Study],
+        seed: int,
+        seen: SeenTrials,
+    ):
         self.identity, self.directions, self.new_study = identity, directions, new_study
         self.generator = torch.Generator().manual_seed(seed)
-        self.seen = SeenTrials()
+        self.seen = seen
         self._study: Study | None = None
         self._distributions: Mapping[str, BaseDistribution] = {}
         self._finished: set[int] = set()  # numbers of the trials in `seen`
@@ -372,7 +434,7 @@ class FollowedStudy:
             others = [trial for trial in trials if trial.number != number]
         self._tell(study, others)
         natives = self._next(study, number)
-        return {name: to_optuna(distributions[name], native) for name, native in natives.items()}, natives
+        return self.seen.to_optuna(natives, distributions), natives
 
     def leaves_to_another(self, trials: Sequence[FrozenTrial], number: int, natives: Params) -> bool:
         """Whether another process has proposed the same at the same moment; if so, its trial takes over the row here.
@@ -447,9 +509,9 @@ class FollowedStudy:
         """The proposal of deepbore; a random configuration if a finite space is exhausted."""
         trials = largest_possible_batch(study.ask, 1)
         if trials is None:
-            return study.space.decode(study.space.sample(1, self.generator))[0]
+            return study.space.plain(study.space.decode(study.space.sample(1, self.generator))[0])
         self._rows[number] = trials[0].id
-        return trials[0].params
+        return study.space.plain(trials[0].params)
 
     def _outcome(self, trial: FrozenTrial) -> Outcome:
         """Values and constraints of a complete trial that has all of them, reports of a pruned one; else a failure."""
@@ -463,10 +525,7 @@ class FollowedStudy:
     # --- from Optuna's trials ----------------------------------------------------------------------------------------
 
     def _natives(self, trial: FrozenTrial) -> Params:
-        """The known native values of a trial: those it has asked for, else those proposed for it."""
-        proposed = trial.system_attrs.get(PROPOSED, {})
-        asked = {name: to_native(d, trial.params[name]) for name, d in trial.distributions.items()}
-        return {name: value for name, value in {**proposed, **asked}.items() if name in self._distributions}
+        return self.seen.natives(trial, self._distributions)
 
     def _columns(self, space: SearchSpace, trials: Sequence[FrozenTrial]) -> dict[str, list[Any]]:
         """The trials' parameters by column, with random values for missing ones, which spread over the range."""
@@ -524,9 +583,12 @@ class DeepBoreSampler(BaseSampler):
         gamma: proportion of good trials, in (0, 1); default as in `deepbore.Study`.
         constraints_func: a finished trial -> its constraints, feasible if all are <= 0, as for Optuna's own samplers.
             None if there are none, or if the objective calls `trial.set_constraint` (Optuna 5).
+        space: the search space, if it is known before any trial, with its conditions, constraints and fixed values; the
+            objective then has its configuration from `suggest(trial, space)`. None to infer it from the trials.
 
     Raises:
         SettingError: for a setting outside its range; when sampling, for parts that do not fit the study's objectives.
+        SpaceError: for a `space` with a parameter that has no counterpart in Optuna.
         ValueTypeError: when a trial ends, for constraints that are not a sequence of numbers.
 
     Example:
@@ -547,6 +609,7 @@ class DeepBoreSampler(BaseSampler):
         candidates: Candidates | None = None,
         gamma: Gamma | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        space: SearchSpace | Mapping[str, Parameter] | None = None,
     ):
         whole(1, n_startup_trials=n_startup_trials)
         if gamma is not None:
@@ -559,6 +622,7 @@ class DeepBoreSampler(BaseSampler):
         self.n_startup_trials, self.classifier = n_startup_trials, classifier
         self.acquisition, self.candidates, self.gamma = acquisition, candidates, gamma
         self.constraints_func = constraints_func
+        self._declared = None if space is None else DeclaredSpace(SearchSpace.of(space))
         self._seed = secrets.randbits(31) if seed is None else as_seed(seed)
         self._random = RandomSampler(seed=self._seed % 2**32)  # Optuna's seeds have 32 bits
         self._followed: FollowedStudy | None = None
@@ -619,7 +683,8 @@ class DeepBoreSampler(BaseSampler):
         identity = study.study_name, trials[0].datetime_start if trials else None
         if self._followed is None or self._followed.identity != identity:
             directions = [direction.name.lower() for direction in study.directions]
-            self._followed = FollowedStudy(identity, directions, self._new_study, self._seed)
+            seen = self._declared or SeenTrials()
+            self._followed = FollowedStudy(identity, directions, self._new_study, self._seed, seen)
         self._followed.look(trials)
         return self._followed
 

@@ -7,18 +7,23 @@ and the next leader continues from the journal, where each trial is told once.
 
 import logging
 import math
+import os
+import socket
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Unpack
+from uuid import uuid4
 
 from deepbore.data.journal_format import outcome_of, told
 from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import DeepBoreError, MissingPackage, SettingError
+from deepbore.errors import DeepBoreError, MissingPackage, SettingError, SpaceError
 from deepbore.evaluators import Evaluator, Finished
+from deepbore.integrations.optuna import DeclaredSpace
 from deepbore.space import Params
 from deepbore.space.parameters import Parameter
 from deepbore.study import Result, Study
@@ -26,16 +31,21 @@ from deepbore.study.options import RunArguments
 from deepbore.validation import above, required, seconds, whole
 from deepbore.worker.reporting import Reporting
 from deepbore.worker.shared import (
+    ALONE,
     BEAT,
     DONE,
     HEARTBEAT,
+    LEADER,
     LOST,
+    MISSED,
     OUTCOME,
     PRUNE,
     QUEUE,
     RETRIES,
     STUDY,
     TRIAL,
+    Beats,
+    is_own,
     open_storage,
     patiently,
     task_of,
@@ -51,8 +61,9 @@ except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
 
 FIXED = "fixed_params"  # system attribute in which Optuna keeps what a user has enqueued
+LEADS = 10.0  # seconds between two signs of life of a leader
 REST = 3  # times as long as a look at the storage takes, the leader leaves it alone then
-MISSED = 3  # heartbeats without a sign of life after which a worker counts as dead
+NUMBER = "storage_trial"  # attribute of a trial that a worker proposed: its number in the storage
 log = logging.getLogger(__name__)
 
 
@@ -84,6 +95,8 @@ class StorageEvaluator(Evaluator):
         study: whose trials these are.
         ahead: how many trials wait: below 1 a share of those that run, but at least one; else a number.
         poll: seconds between two looks at the storage.
+        n_trials: how many trials there are in all, for workers that propose without a leader; None for no limit.
+        heartbeat: seconds between two signs of life, for these workers.
 
     Raises:
         SettingError: for a setting outside its range, or a study in the storage that is another one.
@@ -96,9 +109,11 @@ class StorageEvaluator(Evaluator):
         study: Study,
         ahead: float = 0.05,
         poll: float | timedelta = 0.5,
+        n_trials: int | None = None,
+        heartbeat: float | timedelta = LEADS,
     ):
-        required(ahead=ahead, poll=poll)
-        above(0, ahead=ahead, poll=seconds(poll))
+        required(ahead=ahead, poll=poll, heartbeat=heartbeat)
+        above(0, ahead=ahead, poll=seconds(poll), heartbeat=seconds(heartbeat))
         if ahead >= 1:
             whole(1, ahead=ahead)
         if objects := [name for name, parameter in study.space.parameters.items() if not parameter.is_plain]:
@@ -108,13 +123,18 @@ class StorageEvaluator(Evaluator):
             )
         self.ahead, self.study, self.name = ahead, study, name
         self.poll = float(seconds(poll) or 0)
+        self.n_trials = n_trials
+        self.mark = {"leader": f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}", "every": seconds(heartbeat)}
         self.storage = get_storage(patiently(open_storage, storage, creates=True))
         self.study_id = self._joined()
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
         self._known: dict[int, int] = {}  # trial of ours -> id of the storage's trial
-        self._enqueued: dict[int, Params] = {}  # by users; not yet one of our trials
+        self._enqueued: dict[int, Params] = {}  # by users, or begun by workers; not yet one of our trials
+        self._begun: set[int] = set()  # those of them that workers have begun
+        self._taken: set[int] | None = None  # numbers of such trials that earlier leaders were told of
         self._watched: dict[int, tuple[Any, float]] = {}  # the last sign of life of those that run, and when it came
         self._judged: dict[int, dict[float, float]] = {}  # reports that the pruner has seen
+        self._shown: dict[int, float] = {}  # the last step that whoever looks on has seen
         self._every = HEARTBEAT  # of the latest worker that was seen
         self._waiting = self._running = self._wanted = 0
         self._queue: list[int] = []  # ids of those that wait
@@ -122,6 +142,8 @@ class StorageEvaluator(Evaluator):
         self._told_at = -math.inf
         self._looked, self._took = -math.inf, 0.0  # when the latest look ended, and what it took
         self._is_urgent = False  # whether it found an empty queue, and there are new trials
+        self._beats: Beats | None = None
+        self._look()  # what workers have begun is in the study's queue before a run counts its trials
 
     def _joined(self) -> int:
         """The id of the study in the storage, which is this run's now."""
@@ -143,8 +165,20 @@ class StorageEvaluator(Evaluator):
             )
         prunes = self.study.state.judge is not None
         study.set_user_attr(STUDY, {"run": run, "parameters": list(self.study.space.names), "prunes": prunes})
+        study.set_user_attr(ALONE, self._for_workers_alone())
+        study.set_user_attr(LEADER, {**self.mark, "count": -1})
         study.set_user_attr(DONE, False)
         return int(patiently(self.storage.get_study_id_from_name, self.name))
+
+    def _for_workers_alone(self) -> dict[str, Any]:
+        """What workers need to propose without a leader; or why they can't."""
+        if self.study.observations.budget is not None:
+            return {"why": "the study has a budget, and only a leader promotes"}
+        try:
+            DeclaredSpace(self.study.space)
+        except SpaceError as error:
+            return {"why": str(error)}
+        return {"space": self.study.space.to_dict(), "trials": self.n_trials}
 
     def end(self) -> None:
         """Tells the workers that there are no more trials."""
@@ -165,8 +199,14 @@ class StorageEvaluator(Evaluator):
     def free(self) -> int:
         return self._wanted - self._waiting
 
+    @property
+    def begun(self) -> int:
+        return len(self._begun & self._enqueued.keys())
+
     def open(self) -> None:
         self._look()
+        self._beats = Beats(partial(self.storage.set_study_user_attr, self.study_id, LEADER), self.mark)
+        self._beats.begin()
 
     def submit(self, trial: Trial) -> None:
         identity = self._known.get(trial.id)
@@ -174,6 +214,8 @@ class StorageEvaluator(Evaluator):
             identity = self._adopted(trial) or self._created(trial)
         self._known[trial.id] = identity
         self._links[identity] = trial
+        if identity in self._begun:  # it does not wait
+            return
         self._is_urgent = self._is_urgent or not self._waiting
         self._waiting += 1  # until the next look, as the next line
         self._queue.append(identity)
@@ -190,6 +232,8 @@ class StorageEvaluator(Evaluator):
 
     def close(self) -> None:
         self._links.clear()
+        if self._beats is not None:
+            self._beats.end()
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -210,14 +254,15 @@ class StorageEvaluator(Evaluator):
         return int(patiently(self.storage.create_new_trial, self.study_id, waiting))
 
     def _adopted(self, trial: Trial) -> int | None:
-        """A trial that a user has enqueued in the storage with this configuration; None if there is none."""
+        """A trial with this configuration that a user has enqueued in the storage, or a worker has begun, if any."""
         for identity, params in self._enqueued.items():
             if params == trial.params:
                 del self._enqueued[identity]
-                for name, value in params.items():
+                for name, value in params.items() if identity not in self._begun else ():
                     own = distribution(self.study.space.parameters[name])
                     patiently(self.storage.set_trial_param, identity, name, own.to_internal_repr(value), own)
-                patiently(self.storage.set_trial_system_attr, identity, TRIAL, task_of(trial))
+                with suppress(UpdateFinishedTrialError):  # begun, and ended since
+                    patiently(self.storage.set_trial_system_attr, identity, TRIAL, task_of(trial))
                 return identity
         return None
 
@@ -226,20 +271,33 @@ class StorageEvaluator(Evaluator):
         began = time.monotonic()
         trials = patiently(self.storage.get_all_trials, self.study_id, deepcopy=False)
         for trial in reversed(trials):  # of two for one of ours, which leaders without a lock make, the first counts
-            if TRIAL in trial.system_attrs:
+            if TRIAL in trial.system_attrs and not is_own(trial):
                 self._known[trial.system_attrs[TRIAL]["id"]] = trial._trial_id
         own = [trial for trial in trials if trial._trial_id in self._links]
         running = [trial for trial in own if trial.state == TrialState.RUNNING]
         finished = [trial for trial in own if trial.state.is_finished()]
         self._queue = [trial._trial_id for trial in own if trial.state == TrialState.WAITING]
         self._set_wanted(len(self._queue), running, finished)
+        self._show(running)
         self._judge(running)
-        self._requeue_lost(running)
-        self._enqueue([trial for trial in trials if trial.state == TrialState.WAITING])
+        unborn = [trial for trial in trials if trial.state == TrialState.RUNNING and is_unborn(trial)]
+        self._requeue_lost([*running, *unborn])
+        self._enqueue([trial for trial in trials if self._is_for_the_study(trial)])
         finished.sort(key=lambda each: (each.datetime_complete, each.number))
         self._looked, self._is_urgent = time.monotonic(), False
         self._took = self._looked - began
-        return [Finished(self._links.pop(each._trial_id), outcome_in(each)) for each in finished]
+        return [Finished(self._links.pop(each._trial_id), numbered(each, outcome_in(each))) for each in finished]
+
+    def _is_for_the_study(self, trial: FrozenTrial) -> bool:
+        """Whether a trial was enqueued by a user, or begun by a worker, and the study does not know of it."""
+        if trial._trial_id in self._enqueued or trial._trial_id in self._begun:
+            return False
+        if not is_own(trial):
+            return trial.state == TrialState.WAITING and TRIAL not in trial.system_attrs
+        if self._taken is None:
+            told = self.study.observations.table.attributes.values()
+            self._taken = {attributes[NUMBER] for attributes in told if NUMBER in attributes}
+        return trial.number not in self._taken
 
     def _set_wanted(self, waiting: int, running: Sequence[FrozenTrial], finished: Sequence[FrozenTrial]) -> None:
         """Sets how many trials are to wait; if the queue was emptied, four times what was taken, or two a worker."""
@@ -250,6 +308,17 @@ class StorageEvaluator(Evaluator):
         if not waiting:
             busy = {each.system_attrs.get(BEAT, {}).get("worker") for each in [*running, *finished]}
             self._wanted = max(self._wanted, min(4 * taken, 2 * len(busy)))
+
+    def _show(self, running: Iterable[FrozenTrial]) -> None:
+        """Passes on what running trials have reported, to whoever looks on."""
+        for trial in running:
+            reporter = self._links[trial._trial_id].reporter
+            if isinstance(reporter, Reporting) and reporter.send is not None:
+                shown = self._shown.get(trial._trial_id, -math.inf)
+                for step, value in sorted(trial.intermediate_values.items()):
+                    if step > shown:
+                        reporter.send(step, value)
+                        self._shown[trial._trial_id] = step
 
     def _judge(self, running: Iterable[FrozenTrial]) -> None:
         """Has the pruner look at what running trials have reported, and tells the workers of those that should end."""
@@ -278,7 +347,13 @@ class StorageEvaluator(Evaluator):
                 self._watched[trial._trial_id] = (mark, since if last == mark else now)
 
     def _lose(self, trial: FrozenTrial) -> None:
-        identity, row = trial._trial_id, self._links[trial._trial_id].id
+        identity = trial._trial_id
+        if identity not in self._links:
+            with suppress(UpdateFinishedTrialError):
+                patiently(self.storage.set_trial_user_attr, identity, "reason", "its worker died and proposed nothing")
+                patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
+            return
+        row = self._links[identity].id
         times = trial.system_attrs.get(LOST, 0) + 1
         again = times <= trial.system_attrs.get(BEAT, {}).get("retries", RETRIES)
         try:
@@ -295,20 +370,23 @@ class StorageEvaluator(Evaluator):
         except UpdateFinishedTrialError:  # it was slow, and not dead
             log.info("trial %d came back after all", row)
 
-    def _enqueue(self, waiting: Iterable[FrozenTrial]) -> None:
-        """Enqueues in the study what users have enqueued in the storage; the trial stays theirs."""
-        for trial in waiting:
-            if TRIAL in trial.system_attrs or trial._trial_id in self._enqueued:
-                continue
+    def _enqueue(self, trials: Iterable[FrozenTrial]) -> None:
+        """Enqueues in the study what users have enqueued in the storage, or workers begun; the trial stays theirs."""
+        for trial in trials:
             params = trial.system_attrs.get(FIXED, trial.params)
+            if is_own(trial):
+                params = trial.system_attrs[TRIAL]["params"]
+                self._begun.add(trial._trial_id)
             try:
                 (native,) = self.study.space.decode(self.study.space.encode([params]))
-                if native not in self._taken_up():
+                others = list(self._enqueued.values())
+                if self._taken_up().count(native) <= others.count(native):
                     self.study.enqueue(native)
                 self._enqueued[trial._trial_id] = native
             except DeepBoreError as error:
-                patiently(self.storage.set_trial_user_attr, trial._trial_id, "reason", f"refused: {error}")
-                patiently(self.storage.set_trial_state_values, trial._trial_id, TrialState.FAIL)
+                with suppress(UpdateFinishedTrialError):
+                    patiently(self.storage.set_trial_user_attr, trial._trial_id, "reason", f"refused: {error}")
+                    patiently(self.storage.set_trial_state_values, trial._trial_id, TrialState.FAIL)
 
     def _taken_up(self) -> list[Params]:
         """Configurations that an earlier leader has enqueued or asked for, and not linked to a trial of the storage."""
@@ -316,6 +394,11 @@ class StorageEvaluator(Evaluator):
         asked = state.observations.trials(state.observations.pending_rows.tolist())
         queued = [self.study.space.decode(point[None])[0] for point in state.queue]
         return queued + [trial.params for trial in asked if trial.id not in self._known]
+
+
+def is_unborn(trial: FrozenTrial) -> bool:
+    """Whether a worker was about to propose a configuration for a trial."""
+    return BEAT in trial.system_attrs and TRIAL not in trial.system_attrs
 
 
 def outcome_in(trial: FrozenTrial) -> Outcome:
@@ -327,6 +410,11 @@ def outcome_in(trial: FrozenTrial) -> Outcome:
     if trial.state == TrialState.PRUNED:
         return replace(Outcome.pruned(), reports=trial.intermediate_values)
     return Outcome.failure(trial.user_attrs.get("reason"))
+
+
+def numbered(trial: FrozenTrial, outcome: Outcome) -> Outcome:
+    """An outcome with the number of its trial, if a worker has proposed that: later leaders know by it who was told."""
+    return replace(outcome, attributes={**outcome.attributes, NUMBER: trial.number}) if is_own(trial) else outcome
 
 
 # --- the leader ------------------------------------------------------------------------------------------------------
@@ -342,6 +430,7 @@ class Leader:
             `Study(..., journal=..., if_exists="load")`.
         ahead: how many trials wait: below 1 a share of those that run, but at least one; else a number.
         poll: seconds between two looks at the storage.
+        heartbeat: seconds between two signs of life, for workers that may propose without a leader.
 
     Raises:
         SettingError: for a study without a journal.
@@ -354,10 +443,12 @@ class Leader:
         study: Study,
         ahead: float = 0.05,
         poll: float | timedelta = 0.5,
+        heartbeat: float | timedelta = LEADS,
     ):
         if study.observations.journal is None:
             raise SettingError("a leader needs a study with a journal, from which another one can continue. Give one.")
-        self.storage, self.name, self.study, self.ahead, self.poll = storage, name, study, ahead, poll
+        self.storage, self.name, self.study = storage, name, study
+        self.ahead, self.poll, self.heartbeat = ahead, poll, heartbeat
 
     def run(self, n_trials: int | None, **options: Unpack[RunArguments]) -> Result:
         """Proposes until the study has so many trials, those of earlier leaders included, and all are told.
@@ -375,7 +466,9 @@ class Leader:
         journal = self.study.observations.journal
         assert journal is not None
         journal.open()  # before the storage is touched: another process may lead
-        evaluator = StorageEvaluator(self.storage, self.name, self.study, self.ahead, self.poll)
+        evaluator = StorageEvaluator(
+            self.storage, self.name, self.study, self.ahead, self.poll, n_trials, self.heartbeat
+        )
         left = None if n_trials is None else max(0, n_trials - self.study.observations.n_asked)
         result = self.study.optimize(evaluator, left, **options)
         evaluator.end()

@@ -66,7 +66,7 @@ class Engine:
         state, own = self.state, self.state.own
         if not state.has_earlier_tasks:
             sobol = state.space.sobol(4 * q, state.seed, skip=state.n_designed)
-            if not state.n_designed and state.space.is_high_dimensional:
+            if not state.n_designed and state.space.is_high_dimensional and state.space.is_continuous:
                 sobol[:1] = state.space.in_the_middle(sobol[:1])
             return select_new(sobol.to(own.points.device), own, q, state.generator)
         with one_thread():

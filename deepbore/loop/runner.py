@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 from deepbore.data.outcome import LostWorker, Mistake, Outcome
+from deepbore.data.running import RunningReports, forget_reports, running_path
 from deepbore.data.trial import Trial
 from deepbore.errors import ObjectiveError
 from deepbore.evaluators import Evaluator, Timed
@@ -72,16 +73,18 @@ class TrialRunner:
         """The number of trials that the next iteration may ask for; 0 or less if the run is over."""
         if self.control.is_over:
             return 0
-        observations = self.engine.state.observations
-        left = math.inf if self.n_trials is None else self.n_trials - observations.n_asked
+        state = self.engine.state
+        left = math.inf if self.n_trials is None else self.n_trials - state.observations.n_asked
+        left = max(left, min(self.evaluator.begun, len(state.queue)))
         return int(min(max(self.batch_size, self.evaluator.free), left, self.engine.n_left))
 
     def evaluate(self, rows: list[int]) -> None:
         """Submits trials, and waits until a batch of workers is free, or, at the end of the run, until all are done."""
         with self.control.interrupts.gently():
-            judge = self.engine.state.judge
+            judge, journal = self.engine.state.judge, self.engine.state.observations.journal
             for trial in self.engine.state.observations.trials(rows):
-                self.evaluator.submit(replace(trial, reporter=Reporting(judge)))
+                send = None if journal is None else RunningReports(running_path(journal.path, trial.id))
+                self.evaluator.submit(replace(trial, reporter=Reporting(judge, send)))
             while self._must_wait:
                 self._collect()
         self.control.interrupts.is_gentle = self.evaluator.outstanding > 0  # trials continue during training
@@ -115,6 +118,8 @@ class TrialRunner:
         recorded = []
         for one in finished:
             recorded.append((one.trial, self.engine.record(one.trial, with_reports(*one))))
+            if (journal := self.engine.state.observations.journal) is not None:
+                forget_reports(journal.path, one.trial.id)
             if one.span is not None:
                 self.engine.state.observations.note_times(one.trial.id, *one.span)
         for trial, outcome in recorded:  # all of them before any listener

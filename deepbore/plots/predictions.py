@@ -234,7 +234,7 @@ BY_DEFINITION = (
 )
 BY_CALIBRATION = (
     "The labels do not tell values apart, so predictions are calibrated: an isotonic regression, on trials that the "
-    "classifier had not seen, from pi to the rank of the value."
+    "classifier had not seen, from the expected label to the rank of the value."
 )
 
 

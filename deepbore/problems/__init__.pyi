@@ -2,6 +2,7 @@
 
 from . import suites
 from .base import FunctionProblem, Problem, VectorProblem
+from .benchmarks.bits import Bits
 from .benchmarks.cec import Cec
 from .benchmarks.choices import Choices
 from .benchmarks.coco import Coco
@@ -46,6 +47,7 @@ __all__ = [
     "WFG",
     "ZDT",
     "Ackley",
+    "Bits",
     "Branches",
     "Branin",
     "Cec",

@@ -9,12 +9,14 @@
     networks, networks-noisy                         NetworkRun: "networks/optimizers-digits", ...
     branches                                         Branches: "branches/6x3-0" is the first of six models, 3 parameters
     choices                                          Choices: "choices/nested-0", ...
+    bits                                             Bits: "bits/quadratic-0", ... with 18 binary parameters
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
     papers                                           problems of the papers in no other suite: "robot-pushing",
                                                      "racing/ucb", "noisy/forrester", ...
     batch-bore                                       six functions for figure 1 of batch BORE (Oliveira et al. 2022),
                                                      which names Six-hump Camel and Hartmann 3-D; the others are ours
+    long                                             Levy in 20-D, its lowest point elsewhere: "long/levy20-0", ...
     control                                          PolicySearch: "control/lander", ..., in 18 to 100 dimensions
     cec                                              Cec in 10-D: "cec/2020/f01" is the first function of 2020
     statsmodels                                      TrainingRun on data of statsmodels: "statsmodels/knn-fair", ...
@@ -26,11 +28,11 @@
 | suite | for development | held out |
 |---|---|---|
 | COCO's | instances 1 to 5 | instances above 5 |
-| tables, training, networks, branches, choices | first half of the names, sorted by their SHA-256 | second half |
+| tables, training, networks, branches, choices, bits | first half of the names, sorted by their SHA-256 | second half |
 | tables-single | as the same table | as the same table |
 | levels | as the same run of training | as the same run of training |
 | networks-noisy | as the same run of networks | as the same run of networks |
-| functions, noisy, papers, batch-bore, designs | all: they are too well known to hold any out | none |
+| functions, noisy, papers, batch-bore, long, designs | all: they are too well known to hold any out | none |
 | control, cec, statsmodels | none: no default was chosen by them | all |
 """
 
@@ -44,6 +46,7 @@ from typing import Literal
 
 from deepbore.errors import SettingError
 from deepbore.problems.base import Problem
+from deepbore.problems.benchmarks.bits import BIT_FAMILIES, Bits
 from deepbore.problems.benchmarks.cec import Cec
 from deepbore.problems.benchmarks.choices import FAMILIES, Choices
 from deepbore.problems.benchmarks.coco import Coco
@@ -88,6 +91,7 @@ FUNCTIONS: dict[str, Callable[[], Problem]] = {
     "levy10": lambda: Levy(10),
     "michalewicz5": lambda: Michalewicz(5),
 }
+LONG: dict[str, Callable[[], Problem]] = {f"long/levy20-{seed}": partial(Levy, 20, seed) for seed in range(3)}
 CENTRED = ("ackley10", "levy10")  # best near the centre, where a wide design begins: left out of our suites
 # the standard deviation of a function's values at random points
 SPREADS = {"branin": 51.2, "hartmann3": 0.955, "hartmann6": 0.384, "ackley10": 0.422, "levy10": 48.1}
@@ -124,6 +128,9 @@ BRANCHES: dict[str, Callable[[], Problem]] = {
 }
 CHOICES: dict[str, Callable[[], Problem]] = {
     f"choices/{family}-{seed}": partial(Choices, family, seed) for family in FAMILIES for seed in range(10)
+}
+BITS: dict[str, Callable[[], Problem]] = {
+    f"bits/{family}-{seed}": partial(Bits, family, seed) for family in BIT_FAMILIES for seed in range(8)
 }
 PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "robot-pushing": lambda _: RobotPushing(),
@@ -166,6 +173,7 @@ HALVED: dict[str, dict[str, Callable[[], Problem]]] = {
     "networks": NETWORKS,
     "branches": BRANCHES,
     "choices": CHOICES,
+    "bits": BITS,
 }
 SAME_HALVES = {"tables-single/": "", "levels/": "training/", "networks-noisy/": "networks/"}
 WHOLE = {
@@ -173,6 +181,7 @@ WHOLE = {
     "functions": [name for name in FUNCTIONS if name not in CENTRED],
     "papers": list(PAPERS),
     "batch-bore": BATCH_BORE,
+    "long": list(LONG),
     "designs": list(DESIGNS),
 }
 HELD_OUT = {"control": list(CONTROL), "cec": list(CEC), "statsmodels": list(STATSMODELS)}
@@ -201,7 +210,7 @@ def problem(name: str, seed: int = 0) -> Problem:
     for seeded in (PAPERS, NOISY_NETWORKS):
         if name in seeded:
             return seeded[name](seed)
-    for makers in (FUNCTIONS, DESIGNS, CONTROL, CEC, STATSMODELS, *HALVED.values()):
+    for makers in (FUNCTIONS, LONG, DESIGNS, CONTROL, CEC, STATSMODELS, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -219,8 +228,8 @@ def suite(
 
     Args:
         name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, tables-single, training, levels,
-            networks, networks-noisy, branches, choices, noisy, functions, papers, batch-bore, control, cec, statsmodels
-            or designs.
+            networks, networks-noisy, branches, choices, bits, noisy, functions, papers, batch-bore, long, control, cec,
+            statsmodels or designs.
         half: "development", "held_out" or "all".
         dimensions: d, of a COCO suite; None for all.
         instances: of a COCO suite and of this half; None for 1 to 5, 6 to 15, or 1 to 15.

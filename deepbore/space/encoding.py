@@ -155,7 +155,10 @@ class Encoding:
         names = self.structure.names
         self.check_names(columns)
         if missing := [name for name in names if name not in columns]:
-            raise PointError(f"every parameter needs a column, but {missing} are missing.")
+            raise PointError(
+                f"every parameter needs a column, but {missing} are missing. Give None where one is inactive; "
+                "add(..., defaults={name: value}) says what others were."
+            )
         for name in names:
             if isinstance(columns[name], (str, bytes)) or not hasattr(columns[name], "__len__"):
                 raise PointError(

@@ -41,7 +41,7 @@ ORDER: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 EQUALITY: dict[type, Callable[[Any, Any], Any]] = {ast.Eq: operator.eq, ast.NotEq: operator.ne}
-NUMBER, TEXT, TRUTH, MIXED = "a number", "a text", "True or False", "of several kinds"
+NUMBER, TEXT, TRUTH, MIXED = "a number", "a text", "True or False", "a value of several kinds"
 
 
 class Expression:
@@ -166,7 +166,7 @@ class Expression:
             elif type(sign) not in ORDER:
                 raise self._error(f"has {ast.unparse(node)!r}; parameters are compared by < <= > >= == != in")
             elif {self._kind(left), self._kind(right)} not in ({NUMBER}, {TEXT}):
-                kinds = f"{self._kind(left)} with what is {self._kind(right)}"
+                kinds = f"{self._kind(left)} with {self._kind(right)}"
                 raise self._error(f"compares {kinds} in {ast.unparse(node)!r}, which has no order")
             left = right
 

@@ -230,7 +230,9 @@ class Sampler:
         what = "no configuration meets" if not cardinality else f"none of {SEARCH:,} random configurations meets"
         fixed = f" with the fixed values {self.structure.fixed}" if self.structure.is_fixed else ""
         rules = "; ".join(map(str, self.constraints.each))
-        raise SpaceError(f"{what} the constraints{fixed}: {rules}. Loosen them, or mend what contradicts another.")
+        raise SpaceError(
+            f"{what} the constraints{fixed}: {rules}. Loosen them, or correct those that contradict each other."
+        )
 
 
 def _changed(shape: torch.Size, generator: torch.Generator, free: Sequence[int]) -> Tensor:

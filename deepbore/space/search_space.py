@@ -249,7 +249,7 @@ class SearchSpace:
 
     @property
     def is_high_dimensional(self) -> bool:
-        """Whether there are ten parameters or more, all of them continuous and unconditional."""
+        """Whether there are ten parameters or more, all of them ordered and unconditional."""
         return self.structure.is_high_dimensional
 
     @property
@@ -352,7 +352,7 @@ class SearchSpace:
         self.encoding.check_names(params)
         point = self.encoding.encode_part(params)
         if (point != OPEN).all():
-            return self.encode([params])[0]
+            return self.encode([self.structure.with_parents(self.encoding.without_gaps(params))])[0]
         try:
             self.with_part(point)
         except SpaceError as error:

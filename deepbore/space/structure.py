@@ -80,8 +80,8 @@ class SpaceStructure:
 
     @cached_property
     def is_high_dimensional(self) -> bool:
-        """Whether there are ten parameters or more, all of them continuous and unconditional."""
-        return self.is_continuous and len(self) >= HIGH
+        """Whether there are ten parameters or more, all of them ordered and unconditional."""
+        return len(self) >= HIGH and all(each.is_ordered and each.when is None for each in self.of_column)
 
     @cached_property
     def continuous_columns(self) -> tuple[int, ...]:
@@ -285,8 +285,10 @@ def _checked_parameters(given: Any) -> dict[str, Parameter]:
         if not isinstance(name, str) or not name:
             raise SpaceError(f"parameter names must be non-empty strings, but got {name!r}.")
         if not isinstance(parameter, Parameter):
-            kinds = "Real, Integer, Ordinal or Categorical"
-            raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.")
+            kinds = "Real, Integer, Ordinal, Categorical or Library"
+            several = isinstance(parameter, (list, tuple))
+            way_out = f" Give Categorical({parameter!r:.100}), or Real and Integer for a range." if several else ""
+            raise SpaceError(f"parameter {name!r} must be a {kinds}, but got {type(parameter).__name__}.{way_out}")
         try:
             parameter.encode([parameter.default] if parameter.default is not UNSET else [])
         except PointError as error:

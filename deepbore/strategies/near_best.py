@@ -78,8 +78,9 @@ class NearBest(Strategy):
     def fit(self, view: View) -> bool:
         """Trains all models on the near rows; whether the one with the largest evidence explains their labels."""
         assert view.batch is not None
-        best, rows = near_rows(view.batch, view.values)
-        rows = rows.coreset(self._settings["rows"], view.generator)  # the same for all models
+        count = self._settings["rows"]
+        best, rows = near_rows(view.batch, view.values, max(count, ROWS))
+        rows = rows.coreset(count, view.generator)  # the same for all models
         several = self.axes(best)
         models = [model.to(rows.points.device) for model in self._made(len(several), view.space)]
         losses = [model.learn_in_axes(axes, rows) + cost for model, (axes, cost) in zip(models, several, strict=True)]
@@ -175,7 +176,7 @@ def knows(batch: LabelledBatch, values: Tensor, least: int) -> bool:
     return False
 
 
-def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBatch]:
+def near_rows(batch: LabelledBatch, values: Tensor, count: int = ROWS) -> tuple[Tensor, LabelledBatch]:
     """Points of the best rows, best first, and the rows near the best one, graded among themselves.
 
     Failures are dropped as random if they are less than a tenth of the near rows. Otherwise each model decides
@@ -184,15 +185,17 @@ def near_rows(batch: LabelledBatch, values: Tensor) -> tuple[Tensor, LabelledBat
     Args:
         batch: n rows. Their labels are not used: in single precision they are all equal near the best row.
         values: of the rows, to minimise, NaN for failures (n, at least one value).
+        count: how many of the near rows, >= 1.
     """
     merit = values.nan_to_num(nan=torch.finfo(values.dtype).max).index_fill_(0, batch.ignored, math.inf)
-    ranked = smallest(merit, min(POOL, batch.n_learned))
+    reach = max(POOL, count)
+    ranked = smallest(merit, min(reach, batch.n_learned))
     known = ranked[~values[ranked].isnan()]
     best = batch.points[known[: n_good(batch.points.shape[1])]]
-    newest = batch.learned[-POOL:].nonzero().squeeze(-1) + max(0, len(batch) - POOL)
+    newest = batch.learned[-reach:].nonzero().squeeze(-1) + max(0, len(batch) - reach)
     pool = torch.cat([ranked, newest]).unique()
     distance = LocalAxes.principal(best)(batch.points[pool]).square().sum(-1)
-    near = pool[distance.topk(min(ROWS, len(pool)), largest=False).indices.sort().values]
+    near = pool[distance.topk(min(count, len(pool)), largest=False).indices.sort().values]
     failed = values[near].isnan()
     if int(failed.sum()) < CRASHES * len(near):
         near = near[~failed]

@@ -40,7 +40,7 @@ class OtherBranches(SubsetStrategy):
         rows: the maximum number of rows to learn from, >= 1; for all arguments see `KernelPLS`.
         iterations: of L-BFGS on the evidence, >= 0.
         prior: whether the hyperparameters have priors.
-        alike: whether length scales are correlated a priori in spaces of ten real parameters or more.
+        alike: whether length scales are correlated a priori in spaces of ten ordered parameters or more.
         crashes: whether single failures may be random.
         additive: whether a partly additive kernel is compared.
 

@@ -211,6 +211,10 @@ def _same_run(path: str | os.PathLike[str], wanted: Observations, options: Study
     if check is not None:
         check(run.state)
     journal.open()
+    has_begun = len(run.state.observations) or run.history.queue
+    if not has_begun and (default := SearchSpace.from_dict(header["space"]).default):  # it ended before it queued this
+        run.restore()
+        run.state.enqueue(default)
     return run
 
 

@@ -31,6 +31,7 @@ from deepbore.data.imported import (
 )
 from deepbore.data.observations import Observations, Trial, several_budgets
 from deepbore.data.outcome import Outcome, as_noise, as_number, as_outcome
+from deepbore.data.reports import as_step
 from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
@@ -55,7 +56,7 @@ from deepbore.study.options import (
 )
 from deepbore.study.running import as_evaluator, check_run, check_takes_trial, run_trials
 from deepbore.text import as_html
-from deepbore.validation import above, required, whole
+from deepbore.validation import above, required, whole, within
 from deepbore.worker.reporting import Reporting
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 SHOWN = 10  # trials of a front in a notebook
+LARGEST_BATCH = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -326,12 +328,13 @@ class Study:
         spend.
 
         Raises:
-            SettingError: for q < 1; or if another study was given the classifier since.
+            SettingError: for q < 1 or above a million; or if another study was given the classifier since.
             SpaceExhausted: if a finite space has fewer than q configurations left.
             StudyRunning: while `optimize` runs, which asks by itself.
         """
         required(q=q)
         whole(1, q=q)
+        within(1, LARGEST_BATCH, q=q)
         self._resume()
         self._state.check_classifier()
         rows = self._allocator.ask(q)
@@ -575,7 +578,7 @@ class Study:
         if has_budget:
             required(step=step)
             above(0, step=step)
-        observations.report(row, {step: outcome.values[0] if outcome.values else float("nan")})
+        observations.report(row, {as_step(step): outcome.values[0] if outcome.values else float("nan")})
         if has_budget and (outcome.has_failed or step >= float(observations.budgets[row]) * (1 - ROUNDING)):
             observations.tell(row, outcome)
             self._note_time(row)
@@ -593,7 +596,7 @@ class Study:
     def _keep_report(self, trial: Trial | int, value: SupportsFloat, step: float) -> None:
         """`trial.report` of a trial that `ask` gave."""
         self._restore()
-        self.observations.report(self._held(trial), {step: as_number(value, "a reported value")})
+        self.observations.report(self._held(trial), {as_step(step): as_number(value, "a reported value")})
 
     def _note_time(self, trial: Trial | int) -> None:
         """Keeps how long a trial took that `ask` gave in this process."""

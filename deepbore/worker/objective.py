@@ -10,7 +10,7 @@ from typing import Any
 
 from deepbore.data.outcome import Mistake, Outcome, WrongReturn, as_outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import NeverLogged, ValueTypeError
+from deepbore.errors import NeverLogged, StudyRunning, ValueTypeError
 from deepbore.worker.reporting import Reporting
 
 Objective = Callable[..., Any]  # of a configuration, and perhaps the trial -> a number, several, or an Outcome
@@ -66,10 +66,11 @@ def missing_if_mistake(error: BaseException, params: dict[str, Any]) -> tuple[st
     """The names that a program has looked for in vain, if its error is likely a mistake in it; None for other errors.
 
     Without names it is a mistake whatever else the configuration has: a name that is not defined, a module that is
-    missing, an attribute of the configuration, a call with other arguments than a function takes.
+    missing, a call that the running study refuses, an attribute of the configuration, a call with other arguments than
+    a function takes.
     """
     names: tuple[str, ...] | None = None
-    if isinstance(error, (NameError, ImportError)):
+    if isinstance(error, (NameError, ImportError, StudyRunning)):
         names = ()
     elif isinstance(error, KeyError):
         names = tuple(key for key in error.args[:1] if isinstance(key, str)) or None

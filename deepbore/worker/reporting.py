@@ -29,15 +29,23 @@ log = logging.getLogger(__name__)
 class LocalJudge:
     """Decides in this process; a copy in another process decides nothing, and is None.
 
+    Where the decision fails, which is a mistake in a pruner and no failure of the trial, trials go on, with a message
+    in the log.
+
     Args:
         decide: the decision.
     """
 
     def __init__(self, decide: Judge):
-        self._decide = decide
+        self._decide: Judge | None = decide
 
     def __call__(self, row: int, reports: Mapping[float, float]) -> bool:
-        return self._decide(row, reports)
+        try:
+            return self._decide is not None and self._decide(row, reports)
+        except Exception as error:
+            self._decide = None
+            log.warning("trial %d goes on unjudged: the pruner has failed (%r).", row, error, exc_info=True)
+            return False
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(None), ()

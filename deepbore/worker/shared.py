@@ -8,6 +8,8 @@ outcomes. They are ordinary trials of one Optuna study, which optuna-dashboard s
 | `deepbore:study` | the study | the leader | the run's id, the names of its parameters, whether a pruner ends trials |
 | `deepbore:done` | the study | the leader | whether there will be no more trials |
 | `deepbore:queue` | the study | the leader | ids of the trials that wait, the first ones first, at its last look |
+| `deepbore:leader` | the study | the leader | which process leads, and a count that goes up while it lives |
+| `deepbore:alone` | the study | the leader | how workers propose without a leader: space, number of trials |
 | `deepbore:trial` | a trial | the leader | id, configuration, budget, and the trial that it continues |
 | `deepbore:beat` | a trial | its worker | who evaluates it, and a count that goes up while that one lives |
 | `deepbore:prune` | a trial | the leader | whether its worker should end it |
@@ -16,6 +18,9 @@ outcomes. They are ordinary trials of one Optuna study, which optuna-dashboard s
 
 Beats are attributes, and not Optuna's heartbeats: its gRPC proxy passes none on, a trial has none between pop and first
 beat, and their retry leaves a failed trial for each lost worker. Here a lost trial waits again, as the same trial.
+
+A worker that proposes while there is no leader writes `deepbore:trial`, too, with an id below zero. The next leader
+asks its study for that configuration, and has the trial as its own from then on.
 """
 
 import logging
@@ -29,6 +34,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
 from uuid import uuid4
@@ -49,8 +57,10 @@ except ImportError:
     raise MissingPackage("a shared study needs Optuna: pip install 'deepbore[optuna]'.") from None
 
 STUDY, DONE, QUEUE, TRIAL = "deepbore:study", "deepbore:done", "deepbore:queue", "deepbore:trial"
+LEADER, ALONE = "deepbore:leader", "deepbore:alone"
 BEAT, LOST, PRUNE, OUTCOME = "deepbore:beat", "deepbore:lost", "deepbore:prune", "deepbore:outcome"
 HEARTBEAT, RETRIES = 60.0, 3
+MISSED = 3  # heartbeats without a sign of life after which a worker or a leader counts as dead
 AWAY = 600.0  # seconds that a storage may be away, as while its server starts anew
 STATES = {Status.COMPLETE: TrialState.COMPLETE, Status.FAILED: TrialState.FAIL, Status.PRUNED: TrialState.PRUNED}
 TRIES = 4  # trials that the leader says wait, before a worker looks for itself
@@ -136,6 +146,21 @@ def patiently(call: Callable[..., T], *args: Any, **named: Any) -> T:
 # --- trials ----------------------------------------------------------------------------------------------------------
 
 
+def own_task(number: int, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The task of a trial that a worker has proposed, without a leader that knows an id for it.
+
+    Args:
+        number: of the trial in the storage.
+        params: its configuration, as plain data.
+    """
+    return {"id": -1 - number, "params": dict(params)}
+
+
+def is_own(trial: FrozenTrial) -> bool:
+    """Whether a worker has proposed a trial, and no leader has it yet."""
+    return TRIAL in trial.system_attrs and trial.system_attrs[TRIAL]["id"] < 0
+
+
 def task_of(trial: Trial) -> dict[str, Any]:
     """What a worker is told of a trial, as plain JSON data; `trial_of` is the way back."""
     task: dict[str, Any] = {"id": trial.id, "params": trial.params}
@@ -165,6 +190,7 @@ def work(
     n_trials: int | None = None,
     patience: float | timedelta | None = None,
     poll: float | timedelta = 1.0,
+    propose_after: float | timedelta | None = None,
 ) -> int:
     """Evaluates trials of a shared study until its leader says that there are no more.
 
@@ -182,6 +208,10 @@ def work(
         n_trials: how many trials it evaluates; None for no limit.
         patience: seconds, or a `timedelta`, without a trial after which it ends; None for no limit.
         poll: seconds between two looks for a trial; up to eight times as many while there is none.
+        propose_after: seconds, or a `timedelta`, without a sign of life of a leader, and at least three of those that
+            are due, after which it proposes by itself when no trial waits: by `DeepBoreSampler`, for which torch is
+            imported then, from the trials in the storage, until the study has its `n_trials`. The next leader takes
+            these trials in. Their `trial.id` is below zero. None: it waits for a leader.
 
     Returns:
         how many trials it has evaluated.
@@ -189,16 +219,20 @@ def work(
     Raises:
         ObjectiveError: for a mistake in the program, or a first evaluation that returns no value.
         KeyboardInterrupt: on Ctrl-C and SIGTERM.
+        MissingPackage: for `propose_after` without torch.
         SettingError: for a setting outside its range.
     """
     required(heartbeat=heartbeat, retries=retries, poll=poll)
     every, limit, pause = seconds(heartbeat), seconds(patience), seconds(poll)
-    above(0, heartbeat=every, patience=limit, poll=pause)
+    alone = seconds(propose_after)
+    above(0, heartbeat=every, patience=limit, poll=pause, propose_after=alone)
     whole(0, retries=retries)
     whole(1, n_trials=n_trials)
     assert every is not None  # it is required
     assert pause is not None
-    worker = Worker(objective, storage, study, every, retries, pause)
+    if alone is not None and find_spec("torch") is None:
+        raise MissingPackage("a worker that proposes needs torch: pip install torch, or leave propose_after out.")
+    worker = Worker(objective, storage, study, every, retries, pause, alone)
     with worker.interruptible():
         return worker.run(n_trials, limit)
 
@@ -207,15 +241,25 @@ class Worker:
     """What `work` does, step by step; the arguments are the same, times in seconds."""
 
     def __init__(
-        self, objective: Objective, storage: str | BaseStorage, study: str, every: float, retries: int, pause: float
+        self,
+        objective: Objective,
+        storage: str | BaseStorage,
+        study: str,
+        every: float,
+        retries: int,
+        pause: float,
+        alone: float | None = None,
     ):
         self.objective, self.place, self.study, self.pause = objective, storage, study, pause
         self.mark = {"worker": f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}", "every": every}
         self.mark["retries"] = retries
-        self.every = every
+        self.every, self.alone = every, alone
         self.is_told_to_end = False
         self._has_value = False
         self._said: dict[str, Any] = {}  # attributes of the study, at the last look
+        self._led: tuple[Any, float] = (None, 0.0)  # the leader's last sign of life, and when it was new
+        self._sampled: Any = None  # proposes without a leader
+        self._is_warned = False  # that there is none
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -241,7 +285,7 @@ class Worker:
             return 0
         while n_trials is None or count < n_trials:
             idle = time.monotonic() - idle_since
-            if (found := self.pop()) is not None:
+            if (found := self.pop() or self.propose()) is not None:
                 self.evaluate(found)
                 count, looks, idle_since, is_open = count + 1, 0, time.monotonic(), True
                 continue
@@ -304,6 +348,29 @@ class Worker:
                 return trial
         return None
 
+    def propose(self) -> FrozenTrial | None:
+        """A trial that this worker has made; None unless it may, and no leader lives."""
+        if self.alone is None or not self._is_alone(self.alone):
+            return None
+        if self._sampled is None:
+            # beside the rooms of deepbore, and with torch: a worker that has a leader does without
+            self._sampled = patiently(import_module("deepbore.integrations.alone").Proposals, self.storage, self.study)
+        return self._sampled.propose(self.mark, self._said[ALONE]["trials"])
+
+    def _is_alone(self, limit: float) -> bool:
+        """Whether the study goes on, and its leader has given no sign of life for so long, by this process's clock."""
+        mark, now = self._said.get(LEADER), time.monotonic()
+        if mark != self._led[0]:
+            self._led, self._is_warned = (mark, now), False
+        if mark is None or self._said.get(DONE) or now - self._led[1] <= max(limit, MISSED * mark["every"]):
+            return False
+        may = self._said[ALONE]
+        if not self._is_warned:
+            what = f"it waits: {may['why']}" if "why" in may else "it proposes by DeepBoreSampler until one is back"
+            log.warning("no leader gives a sign of life, and no trial waits for this worker: %s", what)
+        self._is_warned = True
+        return "why" not in may
+
     def _takes(self, identity: int) -> bool:
         """Whether a trial waited, and is this worker's now."""
         with suppress(UpdateFinishedTrialError):
@@ -315,7 +382,7 @@ class Worker:
         identity = found._trial_id
         trial = replace(trial_of(found.system_attrs[TRIAL]), reporter=self._reporting(identity))
         try:
-            with Beats(self.storage, identity, self.mark):
+            with Beats(partial(self.storage.set_trial_system_attr, identity, BEAT), self.mark):
                 outcome = evaluate(self.objective, trial)
             if self.is_told_to_end:  # which the objective has caught
                 raise KeyboardInterrupt
@@ -382,34 +449,41 @@ class Worker:
 
 
 class Beats:
-    """A context in which a thread writes signs of life of a trial.
+    """A context in which a thread writes signs of life.
 
     Args:
-        storage: of the trial.
-        identity: the trial's id in the storage.
-        mark: what is written, with a count.
+        write: writes one of them into the storage.
+        mark: what is written, with a count; `every` of it is the seconds between two of them.
     """
 
-    def __init__(self, storage: BaseStorage, identity: int, mark: dict[str, Any]):
-        self.storage, self.identity, self.mark = storage, identity, mark
+    def __init__(self, write: Callable[[dict[str, Any]], None], mark: dict[str, Any]):
+        self.write, self.mark = write, mark
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True, name="deepbore-beats")
 
-    def __enter__(self) -> Self:
+    def begin(self) -> None:
+        """Writes the first one, soon."""
         self._thread.start()
+
+    def end(self) -> None:
+        """Waits until no more is written."""
+        self._ended.set()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        self.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ended.set()
-        self._thread.join()
+        self.end()
 
     def _beat(self) -> None:
         count = 0
         while True:
             try:
-                self.storage.set_trial_system_attr(self.identity, BEAT, {**self.mark, "count": count})
+                self.write({**self.mark, "count": count})
             except UpdateFinishedTrialError:
                 return  # another worker was first
             except Exception as error:

@@ -21,7 +21,7 @@ NOISY = ("bbob-noisy", "noisy", "networks-noisy")
 DESIGNS = ("pressure-vessel", "welded-beam", "digits-under-limit")
 ORDER = (
     *COCO[:4],
-    *("tables", "tables-single", "training", "levels", "networks", "networks-noisy", "branches", "choices"),
+    *("tables", "tables-single", "training", "levels", "networks", "networks-noisy", "branches", "choices", "bits"),
     *("noisy", "functions", "bbob-constrained", "designs", "control", "cec", "statsmodels"),
 )
 INSTANCES_OF_DEVELOPMENT = range(1, 6)

@@ -14,7 +14,7 @@ from deepbore.cli.run_directory import Run, plain_data
 from deepbore.data.journal import LONGEST_LINE, Journal, replace_file
 from deepbore.data.replay import read_record
 from deepbore.errors import DeepBoreError, JournalError, SettingError
-from written_runs import SPACE, write_journal, write_run, write_times
+from written_runs import SPACE, append_lines, write_journal, write_run
 
 NAME = "lr\x1b]0;owned\x07\x1b[2J"
 LINE = {"x": {"type": "real", "low": 0, "high": 1}}
@@ -38,7 +38,7 @@ def loop(path):
 def test_what_stands_in_the_place_of_a_file_is_not_waited_for(name, place, tmp_path, capsys):
     run = write_run(tmp_path / "runs" / "bad", [1.0, 2.0])
     write_run(tmp_path / "runs" / "good", [1.0, 2.0])
-    write_times(run, 2)
+    append_lines(run, 2)
     (run / name).unlink(missing_ok=True)
     place(run / name)
     assert main(["list", str(tmp_path / "runs")]) == 0
@@ -189,7 +189,7 @@ def test_a_value_of_another_kind_is_refused_clearly(value, tmp_path):
 )
 def test_a_line_of_times_that_says_nothing_is_passed_over(line, tmp_path):
     run = write_run(tmp_path / "run", [1.0, 2.0])
-    write_times(run, 2)
+    append_lines(run, 2)
     with (run / "journal.jsonl.times").open("a") as file:
         file.write("\n" + line)
     assert main(["report", "--quick", str(run)]) == 0

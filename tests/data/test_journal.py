@@ -13,7 +13,7 @@ from deepbore import Categorical, Integer, Ordinal, SearchSpace, Study, minimize
 from deepbore.data.journal import Journal
 from deepbore.data.outcome import Outcome
 from deepbore.data.replay import replay
-from deepbore.errors import JournalError
+from deepbore.errors import JournalError, JournalInUse
 from kept_observations import KEPT, SPACE, begun, header, known, loaded
 from objectives import bowl
 from plane import DESIGN, LINE, PLANE
@@ -287,3 +287,19 @@ def test_half_a_first_line_is_no_run(tmp_path, size, if_exists):
     study.ask()
     study.close()
     assert len(Study.load(tmp_path / "run.jsonl").trials) == 1
+
+
+# regression: each name of a file had a lock and a snapshot of its own
+def test_a_link_to_a_journal_is_that_journal(tmp_path, caplog):
+    path, link = tmp_path / "run.jsonl", tmp_path / "latest.jsonl"
+    study = Study(LINE, journal=path)
+    study.ask()
+    link.symlink_to(path.name)
+    with pytest.raises(JournalInUse):
+        Study.load(link).ask()
+    study.close()
+    again = Study.load(link)
+    again.ask()
+    again.close()
+    assert "can't be used" not in caplog.text
+    assert sorted(each.name for each in tmp_path.glob("latest*")) == ["latest.jsonl"]

@@ -177,6 +177,18 @@ def test_no_line_is_lost_doubled_or_moved_unnoticed(tmp_path):
                 replay(Journal(path))
 
 
+# regression: the message named no way out
+def test_what_stands_before_a_damaged_line_is_a_run(tmp_path):
+    path = tmp_path / "run.jsonl"
+    small(path)
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*whole[:3], b"damage" + whole[3], *whole[4:]]))
+    with pytest.raises(JournalError, match=r"line 4 of .* is damaged.* head -n 3\."):
+        replay(Journal(path))
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    replay(Journal(path))
+
+
 def test_wherever_the_file_is_cut_the_lines_before_are_there(tmp_path, caplog):
     path = tmp_path / "run.jsonl"
     small(path)

@@ -7,7 +7,7 @@ import pytest
 from deepbore import SerialEvaluator, Study
 from deepbore.cli.run_directory import Run
 from deepbore.data.replay import read_record
-from deepbore.data.times import finished_with, times_of, write_times
+from deepbore.data.times import append_lines, finished_with, times_of
 from plane import LINE
 
 
@@ -31,6 +31,16 @@ def test_a_run_keeps_when_its_trials_began_and_ended(tmp_path):
     assert spans(Study.load(tmp_path / "run.jsonl").trials) == known
     assert spans(read_record(tmp_path / "run.jsonl").trials) == known
     assert study.trials[0].duration == pytest.approx(known[0][1] - known[0][0])
+
+
+# regression: a trial took minus a thousand seconds
+def test_no_trial_takes_less_than_no_time_where_the_clock_is_set_back(monkeypatch, tmp_path):
+    study, now = Study(LINE, journal=tmp_path / "run.jsonl"), iter(range(10**6, 0, -1000))
+    monkeypatch.setattr("time.time", lambda: next(now))
+    study.optimize(value, 2, progress=False)
+    study.tell(study.ask_one(), 0.5)
+    study.close()
+    assert [trial.duration for trial in Study.load(tmp_path / "run.jsonl").trials] == [0, 0, 0]
 
 
 def test_frames_have_them():
@@ -69,7 +79,7 @@ def test_a_run_that_did_what_it_was_to_do_is_finished(tmp_path):
 
 
 def test_times_of_a_former_run_are_no_times_of_this_one(tmp_path):
-    write_times(tmp_path / "run.jsonl.times", [{"trial": 0, "began": 1.0, "ended": 2.0}])
+    append_lines(tmp_path / "run.jsonl.times", [{"trial": 0, "began": 1.0, "ended": 2.0}])
     study = Study(LINE, journal=tmp_path / "run.jsonl")
     study.ask()
     study.close()
@@ -81,7 +91,7 @@ def test_neither_a_link_nor_a_pipe_is_written_to(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "mine")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "no/folder"):
-        write_times(tmp_path / name, [{"finished": 1}])
+        append_lines(tmp_path / name, [{"finished": 1}])
     assert (tmp_path / "mine").read_text() == "mine"
 
 

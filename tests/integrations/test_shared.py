@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from deepbore import Budget, Categorical, Integer, MedianPruner, Real, SearchSpace, Study
 from deepbore.data.outcome import Outcome
+from deepbore.data.running import running_path, running_reports
 from deepbore.data.trial import Status
 from deepbore.errors import JournalError, SettingError, TrialPruned
 from deepbore.evaluators.base import EvaluationWarning
@@ -136,15 +137,17 @@ def test_a_trial_that_kills_its_workers_has_failed_in_the_end(url, tmp_path):
 def test_what_users_enqueue_in_the_storage_is_tried_next(url, tmp_path):
     chosen = {"x": 0.25, "k": 8, "kind": "b"}
     lead = leader(url, tmp_path)
-    optuna.create_study(storage=open_storage(url, creates=True), study_name="shared").enqueue_trial(chosen)
+    enqueued = optuna.create_study(storage=open_storage(url, creates=True), study_name="shared")
+    enqueued.enqueue_trial(chosen)
+    enqueued.enqueue_trial(chosen)  # twice, as a value that is noisy
     optuna.load_study(storage=open_storage(url), study_name="shared").enqueue_trial({"x": 7, "k": 8, "kind": "b"})
     with workers(url):
         result = lead.run(6)
-    assert chosen in [trial.params for trial in result.study.trials]
-    assert len(stored(url)) == 7  # the trial of the user, and one that was refused
-    assert stored(url)[0].value == value(chosen)
-    assert stored(url)[1].state == TrialState.FAIL
-    assert "refused" in stored(url)[1].user_attrs["reason"]
+    assert [trial.params for trial in result.study.trials].count(chosen) == 2
+    assert len(stored(url)) == 7  # the trials of the user, and one that was refused
+    assert [trial.value for trial in stored(url)[:2]] == [value(chosen)] * 2
+    assert stored(url)[2].state == TrialState.FAIL
+    assert "refused" in stored(url)[2].user_attrs["reason"]
 
 
 def test_a_budget_is_passed_on_with_what_is_continued(url, tmp_path):
@@ -263,3 +266,21 @@ def test_settings_that_can_not_be_are_refused(url, tmp_path):
     for settings in ({"ahead": 0}, {"ahead": 1.5}, {"poll": 0}):
         with pytest.raises(SettingError):
             leader(url, tmp_path, **settings).run(2)
+
+
+def test_what_running_trials_of_workers_have_reported_is_beside_the_journal(url, tmp_path, monkeypatch):
+    monkeypatch.setattr("deepbore.data.running.EVERY", 0.0)
+    journal = tmp_path / "run.jsonl"
+
+    def train(params, trial):
+        trial.report(0.5, 1)
+        trial.report(0.25, 2)
+        ends = time.monotonic() + 30
+        while running_reports(journal, trial.id) != {1: 0.5, 2: 0.25} and time.monotonic() < ends:
+            time.sleep(0.01)
+        return float(time.monotonic() < ends)
+
+    with workers(url, train, n=1):
+        result = leader(url, tmp_path).run(2)
+    assert result.values.tolist() == [1, 1]
+    assert not running_path(journal, 0).exists()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from deepbore import Integer, Outcome, Real, Study
+from deepbore import Integer, Outcome, Real, Study, plots
 from deepbore.cli.main import main
 from deepbore.data.replay import read_record
 from deepbore.plots.page.learned import Learned, learned_sections
@@ -23,7 +23,7 @@ from deepbore.plots.parallel_chart import DeclaredScale
 from deepbore.plots.sources import record_of
 from pages import data_of, opened
 from plane import LINE, SQUARE
-from written_runs import VALUES, write_run, write_times
+from written_runs import VALUES, append_lines, write_run
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def reported(run):
 
 
 def test_the_page_has_what_the_journal_says(run):
-    write_times(run, 4)
+    append_lines(run, 4)
     page = reported(run)
     for title in ("History", "Best configuration", "Parallel coordinates", "Failures", "Timeline of workers", "Trials"):
         assert f"<h2>{title}</h2>" in page
@@ -102,7 +102,7 @@ def wait_for(condition, seconds=120):
 @pytest.mark.slow
 def test_the_page_works_in_a_browser(browser, run):
     """No errors, no requests, the table sorts, the pointer shows a configuration, and nothing is too wide."""
-    write_times(run, 4)
+    append_lines(run, 4)
     reported(run)
     tab = browser.new_page(viewport={"width": 1300, "height": 900})
     tab.set_default_timeout(120_000)
@@ -132,7 +132,7 @@ def test_the_page_works_in_a_browser(browser, run):
 
 @pytest.mark.slow
 def test_nothing_is_cut_in_a_window_of_any_width_by_day_and_by_night(browser, run):
-    write_times(run, 4)
+    append_lines(run, 4)
     reported(run)
     for width, scheme in [(390, "light"), (800, "dark"), (1400, "light"), (390, "dark")]:
         tab, said = opened(browser, run / "report.html", width, scheme)
@@ -220,6 +220,18 @@ def test_the_page_keeps_an_earlier_task_out_of_tau_and_axis(after_a_task):
     tau = next(trace for trace in chart.data if trace["name"].startswith("tau"))
     assert tau["y"][-1] == pytest.approx(after_a_task.labels(after_a_task.observations).metrics["tau"])
     assert chart.layout["yaxis"]["range"][1] < 100
+
+
+# regression: the page was as wide as the name
+@pytest.mark.slow
+def test_a_long_name_does_not_stretch_the_page(browser, tmp_path):
+    study = Study({"model." + "a" * 300: Real(0, 1), "b": Integer(0, 9)})
+    study.add({"model." + "a" * 300: [0.1, 0.2], "b": [1, 2]}, [1.0, 2.0])
+    study.fit()
+    (tmp_path / "report.html").write_text(plots.report(study))
+    tab, said = opened(browser, tmp_path / "report.html", 800)
+    assert tab.evaluate("document.documentElement.scrollWidth") == 800
+    assert said == []
 
 
 def test_values_of_another_task_do_not_stretch_the_page():

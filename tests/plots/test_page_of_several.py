@@ -6,7 +6,7 @@ import pytest
 
 from deepbore.cli.main import main
 from pages import data_of, opened
-from written_runs import write_run, write_times
+from written_runs import append_lines, write_run
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def runs(tmp_path):
         write_run(tmp_path / name, values)
         for name, values in (("wide <b>", [3.0, None, 1.0]), ("deep", [5.0, 4.0, 0.5]), ("new", ["pending"]))
     ]
-    write_times(folders[0], 3)
+    append_lines(folders[0], 3)
     return [str(folder) for folder in folders]
 
 

@@ -67,7 +67,7 @@ DEVELOPMENT = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tables", "training", "levels", "noisy", "functions", "control"])
+@pytest.mark.parametrize("name", ["tables", "training", "levels", "noisy", "functions", "long", "control"])
 def test_every_name_makes_a_problem(name):
     for each in suites.suite(name, half="all"):
         assert isinstance(suites.problem(each), Problem)

@@ -1,4 +1,4 @@
-"""scripts/peers/variants, the later ones: warped parameters, several heads, and a transformer."""
+"""scripts/peers/variants, the later ones: warped parameters, several heads, a transformer, and evolution."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from deepbore import Categorical, Real, SearchSpace, Study
 from deepbore.classifiers.link import Link
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
-from peers.variants import heads, in_context, warping
+from peers.variants import evolution, heads, in_context, warping
 from peers.variants.heads import Marginals, MixtureImprovement, MixturePosterior
 from peers.variants.in_context import Forecaster, drawn
 
@@ -136,3 +136,16 @@ def test_a_space_of_too_many_coordinates_is_refused():
     space = SearchSpace({"c": Categorical([str(i) for i in range(11)])})
     with pytest.raises(SettingError, match="knows 10 coordinates, not 11"):
         in_context.InContext(Forecaster()).bind(space)
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_evolution_searches_apart_where_the_model_near_the_best_knows_its_rows(rough, monkeypatch):
+    monkeypatch.setattr(evolution, "BEGIN", 30)
+    turns, chance = evolution.WithEvolution(), np.random.default_rng(0)
+    study = Study(SearchSpace({"a": Real(0, 1), "b": Real(0, 1)}), seed=0, n_initial=29, strategy=turns)
+    for _ in range(50):
+        (trial,) = study.ask()
+        study.tell(trial, (trial.params["a"] - 0.3) ** 2 + trial.params["b"] + rough * chance.normal())
+    assert turns.is_known is not rough
+    assert (turns.apart.search is None) is rough
+    assert rough or turns.apart.search.countiter >= 1  # it has been told a generation

@@ -267,6 +267,17 @@ def test_the_near_rows_are_those_that_sorting_finds(n, failed, seed):
     assert torch.equal(near.points, points[found])
 
 
+def test_more_near_rows_than_by_default_are_learned():
+    view, learned = view_of(told(n=300)), []
+    for rows in (200, 250, 300, 400):
+        near = NearBest(rows=rows, iterations=1)
+        near.fit(view)
+        learned.append(near.state_dict()["thetas"])
+    assert torch.equal(learned[2], learned[3])  # all there are
+    assert not torch.equal(learned[0], learned[1])
+    assert not torch.equal(learned[1], learned[2])
+
+
 def test_values_however_large_are_better_than_failures():
     points = torch.rand(60, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     values = 1e200 * torch.tensor([math.nan] * 30 + list(range(30)), dtype=torch.float64)

@@ -121,6 +121,20 @@ def test_a_part_has_the_parents_that_it_needs():
     assert SearchSpace({**space, "last": Integer(1, 9, when={"layers": 4}, default=3)}).default == {}
 
 
+# regression: it was refused where no other parameter was left to be proposed
+def test_a_part_whose_parents_are_all_that_it_lacks_is_a_configuration():
+    study = Study(
+        SearchSpace(
+            {"model": Categorical(["svc", "net"]), "layers": Integer(1, 4, when={"model": "net"}), "k": Integer(1, 9)},
+            constraints=["layers < k"],
+        )
+    )
+    study.enqueue({"layers": 3, "k": 4})
+    assert study.ask_one().params == {"model": "net", "layers": 3, "k": 4}
+    with pytest.raises(PointError, match="constraint 'layers < k' forbids"):
+        study.enqueue({"layers": 3, "k": 3})
+
+
 def test_one_configuration_with_a_list_among_its_choices_is_added():
     study = Study({"layers": Categorical({"one": [64], "two": [64, 64]}), "x": Real(0, 1)})
     study.add({"layers": [64, 64], "x": 0.5}, 1.0)

@@ -147,6 +147,11 @@ RUNS = [  # each gets a journal that is not there, and must not be there afterwa
 
 TOLD = [
     (lambda: study().ask(None), SettingError, "q must be given, but got q=None"),
+    (lambda: Study({"lr": [0.1, 0.2]}), SpaceError, "but got list. Give Categorical([0.1, 0.2]), or Real and Integer"),
+    (lambda: study().ask(10**12), SettingError, "q <= 1000000 must hold, but got q=1000000000000"),
+    (lambda: study().ask_one().report(0.5, step=[1]), ValueTypeError, "such as an epoch, but got [1]"),
+    (lambda: study().ask_one().report(0.5, step=np.array(1)), ValueTypeError, "a step must be"),
+    (lambda: asked().report(0, 0.5, {}), ValueTypeError, "a step must be"),
     (lambda: study().tell(0, 1.0), TrialError, "no trial exists yet, but got 0"),
     (lambda: asked().tell(True, 1.0), TrialError, "a trial is named by its id, a whole number, but got True"),
     (lambda: asked().tell(0, 1.0, failed="no"), ValueTypeError, "failed must be True or False, but got failed='no'"),
@@ -168,7 +173,11 @@ TOLD = [
     ),
     (lambda: Study(LINE, journal=5), JournalError, "a journal is named by the path of a file, but got 5"),
     (lambda: Study.load(None), JournalError, "a journal is named by the path of a file, but got None"),
-    (lambda: Study.load("run.jsonl", space={"x": 1}), SpaceError, "parameter 'x' must be a Real, Integer, Ordinal or"),
+    (
+        lambda: Study.load("run.jsonl", space={"x": 1}),
+        SpaceError,
+        "parameter 'x' must be a Real, Integer, Ordinal, Categorical or Library",
+    ),
     (lambda: Study.load("run.jsonl", direction="maximize"), SettingError, "a run is loaded with its own direction"),
     (lambda: Study.load("run.jsonl", gama=0.3), SettingError, "classifier, acquisition, candidates, labels, gamma"),
 ]

@@ -214,6 +214,22 @@ def test_threads_and_evaluators_of_your_own_report_too():
     assert all(trial.reports for trial in study.trials)
 
 
+# regression: trials failed, or a log said that the study could not be reached
+def test_a_mistake_in_a_pruner_fails_no_trial(caplog):
+    class Mistaken(Pruner):
+        def should_prune(self, curve, others):
+            return others.best(curve) < curve.lowest[-1]
+
+    study = minimize(train, LINE, 3, pruner=Mistaken(), progress=False).study
+    assert [trial.status.name for trial in study.trials] == ["COMPLETE"] * 3
+    assert "goes on unjudged: the pruner has failed (AttributeError" in caplog.text
+    assert "others.best(curve)" in caplog.text
+    trial = study.ask_one()
+    trial.report(0.5, step=1)
+    with pytest.raises(AttributeError):
+        trial.should_prune()
+
+
 def test_a_run_of_pruned_trials_alone_goes_on():
     def hopeless(params, trial):
         trial.report(params["x"], step=1)

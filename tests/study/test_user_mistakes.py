@@ -91,6 +91,17 @@ def test_a_mistake_in_the_program_ends_the_run_and_its_trial_stays_pending(objec
     again.close()
 
 
+# regression: the trial failed, and the classifier learned to avoid its configuration
+@pytest.mark.parametrize("call", ["ask_one", "fit", "optimize"])
+def test_an_objective_that_calls_its_running_study_is_a_mistake(call):
+    study = Study(BRANCHES, seed=0)
+    arguments = {"optimize": (as_attribute, 1)}.get(call, ())
+    with pytest.raises(ObjectiveError, match="StudyRunning: while `optimize` runs"):
+        study.optimize(lambda params: getattr(study, call)(*arguments), 3)
+    assert study.observations.n_failed == 0
+    assert len(study.pending) == 1
+
+
 @pytest.mark.slow
 def test_a_mistake_in_a_worker_ends_the_run():
     study = Study(BRANCHES, seed=0)

@@ -14,7 +14,7 @@ from sqlalchemy import event
 from deepbore.data.journal_format import outcome_of
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Trial
-from deepbore.errors import ObjectiveError, SettingError, TrialPruned
+from deepbore.errors import MissingPackage, ObjectiveError, SettingError, TrialPruned
 from deepbore.worker.shared import DONE, OUTCOME, QUEUE, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
 
 pytestmark = pytest.mark.timeout(60)
@@ -67,11 +67,17 @@ def test_a_worker_needs_no_torch(queue):
     program = f"""
 import sys
 from deepbore.worker.shared import work
-done = work(lambda params: params["x"], {queue.url!r}, "shared")
+done = work(lambda params: params["x"], {queue.url!r}, "shared", propose_after=60)
 print(done, *{{"torch", "lightning", "botorch", "scipy"}} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["1"]
+
+
+def test_a_worker_that_may_propose_needs_torch_to_be_there(queue, monkeypatch):
+    monkeypatch.setattr("deepbore.worker.shared.find_spec", lambda _name: None)
+    with pytest.raises(MissingPackage, match="propose_after"):
+        queue.work(abs, propose_after=60)
 
 
 def test_the_outcome_comes_whole(queue):

@@ -309,7 +309,9 @@ class PartlyAdditivePLS(BaseKernelPLS):
         owner = self.coordinates.owner
         self.groups = tuple((owner == parameter).nonzero().squeeze(-1) for parameter in owner.unique())
         self._prior = np.insert(self._prior, scales, ADDED_PRIOR, axis=0)
+        of_scales = self._prior_precision[:scales, :scales]
         self._prior_precision = np.eye(scales + 4)
+        self._prior_precision[:scales, :scales] = of_scales
         self._bounds[scales:scales] = ADDED_BOUNDS
         return np.insert(start, scales, self._prior[scales : scales + 2, 0])
 
@@ -324,6 +326,11 @@ class PartlyAdditivePLS(BaseKernelPLS):
         together = ScaledKernel(self.function, (-theta[:-4]).exp()[self.coordinates.block], theta[-2].exp())
         groups = tuple(own.to(theta.device) for own in self.groups)
         return PartlyAdditiveKernel(together, theta[-4].sigmoid(), theta[-3].exp(), groups)
+
+
+def is_costly(space: SearchSpace) -> bool:
+    """Whether a partly additive model would cost more than it brings: it has ten real parameters or more."""
+    return space.is_high_dimensional and space.is_continuous
 
 
 LIKELY = 0.5  # predicted probability of success above which a failure counts as random
@@ -383,9 +390,9 @@ class KernelPLS(BaseKernelPLS):
     of the labels: a larger lambda means that it explains them as noise.
 
     Departures from the paper: beyond `rows` observations it learns from a coreset, at a constant cost, and the
-    hyperparameters have log-normal priors; `prior=False` removes them. With ten real parameters or more the logarithms
-    of two length scales have a prior correlation of 3/4: few observations determine a common length scale before
-    individual ones, and few parameters look irrelevant by chance.
+    hyperparameters have log-normal priors; `prior=False` removes them. With ten ordered parameters or more the
+    logarithms of two length scales have a prior correlation of 3/4: few observations determine a common length scale
+    before individual ones, and few parameters look irrelevant by chance.
 
     Args:
         kernel: "matern" (5/2), "rbf" or "rational_quadratic".
@@ -396,7 +403,7 @@ class KernelPLS(BaseKernelPLS):
         iterations: of L-BFGS on the marginal likelihood, per iteration of the run; fewer beyond 100 rows.
         prior: whether length scales, amplitude and lambda have priors.
         noisy: whether values are known to be noisy.
-        alike: whether length scales are correlated a priori in spaces of ten real parameters or more.
+        alike: whether length scales are correlated a priori in spaces of ten ordered parameters or more.
         crashes: whether single failures may be random; if not, all failures are learned as bad.
         additive: whether a partly additive kernel is compared; never with ten real parameters or more, with `noisy`,
             with another kernel than the default, or with a fixed length scale or regularisation.
@@ -440,8 +447,9 @@ class KernelPLS(BaseKernelPLS):
     def build(self, space: SearchSpace, outputs: int) -> None:
         super().build(space, outputs)
         self.additive_model, self.prefers_additive = None, False
-        if self.additive and self.learns_all and not self.noisy and len(space) > 1 and not space.is_high_dimensional:
-            self.additive_model = PartlyAdditivePLS(rows=self.rows, iterations=self.iterations, prior=self.prior)
+        if self.additive and self.learns_all and not self.noisy and len(space) > 1 and not is_costly(space):
+            settings = {name: getattr(self, name) for name in ("rows", "iterations", "prior", "alike")}
+            self.additive_model = PartlyAdditivePLS(**settings)
             self.additive_model.amplitude_prior = self.amplitude_prior
             self.additive_model.bind(space)
 

@@ -282,25 +282,35 @@ class Rosenbrock(Synthetic):
 
 
 class Levy(Synthetic):
-    """Waves on a bowl with its lowest point at (1, ..., 1): `levy` on [-10, 10]^d.
+    """Waves on a bowl with its lowest point at (1, ..., 1), or elsewhere: `levy` on [-10, 10]^d.
 
     Args:
         dim: number of parameters d, >= 1.
+        seed: of the lowest point, drawn uniformly from [-5, 5]^d, >= 0; None for (1, ..., 1), next to the centre.
 
     Raises:
-        SettingError: for another dim.
+        SettingError: for another dim or seed.
 
     Example:
         >>> round(Levy(1)({"x0": 5}), 4)
         1.0
+        >>> problem = Levy(20, seed=0)
+        >>> round(problem(dict(zip(problem.space.names, problem.lowest, strict=True))), 9)
+        0.0
     """
 
-    formula = staticmethod(levy)
     optimum = 0.0
 
-    def __init__(self, dim: int):
+    def __init__(self, dim: int, seed: int | None = None):
         whole(1, dim=dim)
+        if seed is not None:
+            whole(0, seed=seed)
         super().__init__([(-10.0, 10.0)] * dim)
+        self.lowest = np.ones(dim) if seed is None else np.random.default_rng(seed).uniform(-5, 5, dim)
+
+    def formula(self, x: Array) -> Array:
+        """The values at vectors (... x d)."""
+        return levy(x - (self.lowest - 1))
 
 
 class Michalewicz(Synthetic):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from deepbore.errors import SpaceError
+from deepbore.space.parameters.scale import without_gradients
 
 FINGERPRINT = 32  # columns from which whole numbers, most of them 0, are taken as bits or counts
 SAME = 1e-9  # of standardised columns: a smaller difference is rounding
@@ -307,7 +308,7 @@ def _in_order(given: Any, names: list[str]) -> tuple[Sequence[Any], list[str] | 
 def _checked(rows: Sequence[Any], columns: list[str] | None, names: list[str]) -> np.ndarray:
     """K x f finite numbers."""
     try:
-        found = np.asarray(rows, dtype=np.float64)
+        found = np.asarray(without_gradients(rows), dtype=np.float64)
     except (TypeError, ValueError):
         raise SpaceError(_what_is_wrong(rows, columns, names)) from None
     if found.ndim != 2 or len(found) != len(names) or not found.shape[1]:

@@ -15,6 +15,7 @@ from deepbore.errors import PointError, SpaceError
 from deepbore.space.condition import When
 from deepbore.space.parameters.base import UNSET, Parameter, Reading
 from deepbore.space.parameters.descriptors import Descriptors, UnknownFeatures, are_fingerprints
+from deepbore.space.parameters.scale import without_gradients
 
 SAMPLE = 10_000  # levels at even distances whose features tell scales, and are in the checksum
 MADE = 16  # of them where features are made by a function
@@ -155,7 +156,7 @@ class LibraryFeatures(Descriptors):
     def __init__(self, given: Any, names: "Names"):
         self.given, self.names = given, names
         if not isinstance(given, (str, Path, np.ndarray)) and not callable(given):
-            self.given = np.asarray(given)
+            self.given = np.asarray(without_gradients(given))
         shape = self._some.shape
         if len(shape) != 2 or not shape[1] or self._size != names.size:
             raise SpaceError(
@@ -164,6 +165,8 @@ class LibraryFeatures(Descriptors):
             )
         if self._some.dtype.kind not in "buif":
             raise SpaceError(f"features of a library are numbers, but are of the type {self._some.dtype}.")
+        in_memory = isinstance(self.given, np.ndarray) and not isinstance(self.given, np.memmap)
+        self._refuse_gaps(self.given if in_memory else self._some, range(self._size) if in_memory else self._sampled)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.given, self.names)
@@ -200,10 +203,17 @@ class LibraryFeatures(Descriptors):
         elif self._scale is not None:
             mean, deviation = (torch.from_numpy(each).to(rows.device) for each in self._scale)
             rows = (rows.double() - mean) / deviation
-            if not bool(rows.isfinite().all()):
-                level = levels.reshape(-1)[~rows.isfinite().all(-1)][0]
-                raise SpaceError(f"features must be finite, but those of {self.names.at([int(level)])[0]!r} are not.")
+            self._refuse_gaps(found, levels.reshape(-1).tolist())
         return rows.float().reshape(*levels.shape, self.width)
+
+    def _refuse_gaps(self, rows: np.ndarray, levels: Sequence[int]) -> None:
+        """Raises SpaceError for a row that is not finite."""
+        has_gap = ~np.isfinite(rows).all(1)
+        if has_gap.any():
+            name = self.names.at([levels[int(has_gap.argmax())]])[0]
+            raise SpaceError(
+                f"features must be finite, but those of {name!r} are not. Fill them in, or leave the level out."
+            )
 
     @property
     def _is_packed(self) -> bool:
@@ -224,7 +234,7 @@ class LibraryFeatures(Descriptors):
             return np.asarray(self._array[levels])
         if not levels and self.names.size:
             return self._some[:0]
-        made = np.asarray(self.given(self.names.at(levels)))
+        made = np.asarray(without_gradients(self.given(self.names.at(levels))))
         if len(made) != len(levels):
             raise SpaceError(f"a function of features gives one row for each of {len(levels)} names, not {len(made)}.")
         return made

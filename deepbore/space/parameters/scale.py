@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from deepbore.errors import PointError, SpaceError
@@ -14,7 +15,8 @@ from deepbore.errors import PointError, SpaceError
 FINEST = 1e-9  # of the largest number: finer steps are lost in the digits of float64
 SLACK = 1e-6  # of a step or a range: tolerance of a number beside its level, or beyond a bound
 SINGLE = 2.0**-24  # relative rounding of single precision, by which values may have come
-NO_NUMBERS = (bool, np.bool_, str, bytes)  # which NumPy would make numbers
+TIMES = (np.datetime64, np.timedelta64)
+NO_NUMBERS = (bool, np.bool_, str, bytes, complex, np.complexfloating, *TIMES)  # which NumPy would make numbers
 POWERS = np.array([float(f"1e{k}") for k in range(23)])  # all powers of ten that float64 holds exactly
 
 Array = np.ndarray
@@ -113,6 +115,16 @@ def as_scalar(value: Any) -> Any:
         return value
 
 
+def without_gradients(values: Any) -> Any:
+    """Tensors of torch, alone or in lists, as arrays of NumPy, which has no bfloat16; anything else unchanged."""
+    if isinstance(values, Tensor):
+        tensor = values.detach().cpu()
+        return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    if isinstance(values, (list, tuple)) and any(isinstance(each, (Tensor, list, tuple)) for each in values):
+        return [without_gradients(each) for each in values]
+    return values
+
+
 def _is_finite(bound: float) -> bool:
     try:
         return math.isfinite(bound)
@@ -122,10 +134,11 @@ def _is_finite(bound: float) -> bool:
 
 def as_column(values: Sequence[Any], low: float, high: float) -> np.ndarray:
     """Values (n) as a new float64 array; the bounds are for the message. Raises PointError where one is no number."""
+    values = without_gradients(values)
     try:
         kind = getattr(getattr(values, "dtype", None), "kind", "O")
         if kind in "bcmMSU" or (kind == "O" and any(issubclass(each, NO_NUMBERS) for each in set(map(type, values)))):
-            raise TypeError  # such as complex numbers and dates, of which NumPy would make numbers
+            raise TypeError
         column = np.array(values, dtype=np.float64)  # a copy: a data frame's own is read-only
     except (TypeError, ValueError, OverflowError):
         raise PointError(f"values must be numbers in [{low}, {high}], but got {list(values)[:3]!r}.") from None

@@ -10,7 +10,7 @@ in_context  a transformer that forecasts labels from the rows without training
 design      where the design begins
 scales      which spaces have length scales that are expected to be alike
 ends        a prior that falls towards the ends of ranges, and improvement beyond a margin
-quantile    labels that are spread over more of the values
+quantile    labels that are spread over more of the values, or whose scale is kept in long runs
 additive    kernels that add what single parameters do to what all do together
 near_axes   which axes the model of the near rows has, and when its turns begin
 repeat      whether values are noisy, by the best configuration once more
@@ -19,6 +19,10 @@ neglected   what keeps branches and levels from being missed
 rival       without the rival whose kernel adds what each parameter does
 rough       kernels of rougher functions, always or where the rows say so
 rows        how many rows the model of all observations learns
+evolution   an evolution strategy that takes turns beyond 200 trials
+level_ascent  an ascent of the acquisition along levels, too
+other_basins  turns for what lies beyond a basin that is known in detail
+told        what else who knows that values are noisy could set
 """
 
 from collections.abc import Callable
@@ -29,18 +33,22 @@ from peers.variants import (
     design,
     elsewhere,
     ends,
+    evolution,
     former,
     heads,
     in_context,
+    level_ascent,
     near_axes,
     neglected,
     noise,
+    other_basins,
     quantile,
     rival,
     rough,
     rows,
     scales,
     ties,
+    told,
     warping,
 )
 from peers.variants.repeat import REPEATED as REPEATED, Repeat as Repeat
@@ -62,5 +70,7 @@ LATER: dict[str, Callable[[], Settings]] = {
     **elsewhere.VARIANTS,
 }
 ALL = {name: believing(make) for name, make in LATER.items()}  # measured without crashes by chance, and without a rival
-ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS
+ALL |= rival.VARIANTS | rows.VARIANTS | neglected.VARIANTS | rough.VARIANTS | told.VARIANTS
+ALL |= level_ascent.VARIANTS | scales.WITH_LEVELS | other_basins.VARIANTS
+ALL |= evolution.VARIANTS | quantile.LONG
 FIRST = dict.fromkeys(EARLIER, design.sobol_first) | design.FIRST  # what has another first trial than the default

@@ -27,4 +27,5 @@ def middle_first(space: SearchSpace, seed: int) -> Params:
 FIRST: dict[str, Callable[[SearchSpace, int], Params]] = {
     "deepbore:sobol-first": sobol_first,
     "deepbore:middle-first": middle_first,
+    "deepbore:levels-from-the-middle": middle_first,
 }

@@ -5,7 +5,16 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from deepbore import Integer, KernelPLS, Real, SearchSpace, Study, ValueGradedLabels
+from deepbore import (
+    Categorical,
+    Integer,
+    KernelPLS,
+    Ordinal,
+    Real,
+    SearchSpace,
+    Study,
+    ValueGradedLabels,
+)
 from deepbore.classifiers.wrappers import PerColumn
 from deepbore.errors import SettingError
 from deepbore.testing import TOY_SPACES, fit, toy_data
@@ -76,13 +85,29 @@ def test_many_rows_still_tell_an_idle_parameter():
     assert min(idle) > 3 * relevant
 
 
-def test_small_spaces_and_those_with_levels_have_independent_length_scales():
-    small = SearchSpace({f"x{number}": Real(0, 1) for number in range(9)})
-    mixed = SearchSpace({**WIDE.parameters, "n": Integer(1, 9)})
-    for space, matters in ((small, False), (mixed, False), (WIDE, True)):
-        batch = bowl(space, 20)
-        one, other = learned(space, batch), learned(space, batch, alike=False)
-        assert torch.equal(one.theta, other.theta) is not matters
+def space_with(*others):
+    """Nine real parameters and others."""
+    return SearchSpace({**dict(list(WIDE.parameters.items())[:9]), **{f"y{k}": each for k, each in enumerate(others)}})
+
+
+@pytest.mark.parametrize(
+    ("others", "matters"),
+    [
+        ((), False),
+        ((Real(0, 1),), True),
+        ((Integer(1, 9),), True),
+        ((Ordinal([1, 2, 4]), Integer(0, 1)), True),
+        ((Real(0, 1), Categorical(["a", "b"])), False),
+    ],
+    ids=["nine", "ten", "a whole number", "levels", "a choice"],
+)
+def test_ten_numbers_or_more_have_length_scales_that_are_alike(others, matters):
+    space = space_with(*others)
+    batch = bowl(space, 20)
+    one, other = learned(space, batch), learned(space, batch, alike=False)
+    assert torch.equal(one.theta, other.theta) is not matters
+    if one.additive_model is not None:
+        assert torch.equal(one.additive_model.theta, other.additive_model.theta) is not matters
 
 
 def test_several_objectives_have_independent_length_scales_by_default():

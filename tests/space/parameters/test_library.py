@@ -148,3 +148,22 @@ def test_a_journal_refuses_changed_features_and_takes_files_from_elsewhere(files
     again.close()
     with pytest.raises(deepbore.errors.JournalError, match="'molecule' are others"):
         deepbore.Study.load(path, space={"molecule": Library(~BITS, names=NAMES)})
+
+
+# regression: these were found after many evaluations, by a run that could not go on then, or by NumPy
+def test_a_missing_number_in_memory_is_refused_at_once():
+    numbers = np.random.default_rng(0).normal(size=(20_001, 3))
+    numbers[1, 2] = np.inf
+    with pytest.raises(SpaceError, match=r"those of 1 are not. Fill"):
+        Library(numbers)
+    with pytest.raises(SpaceError, match=r"those of 'b' are not. Fill"):
+        Library(lambda names: np.array([[np.nan if name == "b" else 1.0] for name in names]), names=["a", "b"])
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_tensors_are_features(kind):
+    features = torch.arange(6.0).reshape(3, 2).to(kind).requires_grad_()
+    assert rows(Library(features), [0, 2]).tolist() == rows(Library(np.arange(6.0).reshape(3, 2)), [0, 2]).tolist()
+    described = deepbore.Categorical(["a", "b", "c"], features=dict(zip("abc", features, strict=True)))
+    assert described == deepbore.Categorical(["a", "b", "c"], features=[[0, 1], [2, 3], [4, 5]])
+    assert described == deepbore.Categorical(["a", "b", "c"], features=features)

@@ -92,9 +92,25 @@ def test_values_outside_are_refused(parameter, values, says):
         parameter.encode(values)
 
 
-@pytest.mark.parametrize("value", [np.float32(0.25), np.float64(0.25), np.array(0.25), torch.tensor(0.25)])
+@pytest.mark.parametrize(
+    "value",
+    [np.float32(0.25), np.float64(0.25), np.array(0.25), torch.tensor(0.25), torch.tensor(0.25, requires_grad=True),
+     torch.tensor(0.25, dtype=torch.bfloat16), torch.tensor(0.25, dtype=torch.half)],
+)  # fmt: skip
 def test_numbers_of_numpy_and_torch_are_numbers(value):
     assert Real(0, 1).encode([value]).tolist() == [0.25]
+    study = Study(SearchSpace({"x": Real(0, 1, default=value)}))
+    study.enqueue({"x": value})
+    study.add({"x": [value]}, [value])
+    assert [trial.params["x"] for trial in [study.ask_one(), study.ask_one(), study.trials[0]]] == [0.25] * 3
+
+
+# regression: NumPy refused them
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16, torch.half])
+def test_tensors_are_columns(kind):
+    study = Study(SearchSpace({"x": Real(0, 1)}))
+    study.add({"x": torch.full((2,), 0.25, dtype=kind, requires_grad=True)}, torch.ones(2, dtype=kind))
+    assert [(trial.params["x"], trial.value) for trial in study.trials] == [(0.25, 1.0)] * 2
 
 
 @pytest.mark.slow

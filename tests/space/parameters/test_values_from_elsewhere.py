@@ -60,8 +60,9 @@ def test_what_is_not_rounding_is_refused(parameter, value):
     "values",
     [[True], ["1"], [b"1"], [1.0, True], [np.True_], np.array([True]), np.array(["1"]),
      np.array([1.0, "1"], dtype=object),
-     pd.Series(["1"]), pd.Series([True]), np.array(["2020-01-01"], dtype="M8[D]"), [1j]],
-    ids=range(12),
+     pd.Series(["1"]), pd.Series([True]), np.array(["2020-01-01"], dtype="M8[D]"), [1j],
+     [np.complex128(1 + 5j)], [np.complex64(1)], [np.timedelta64(1, "s")], [np.datetime64(1, "s")]],
+    ids=range(16),
 )  # fmt: skip
 def test_booleans_and_texts_are_no_numbers(parameter, values):
     with pytest.raises(PointError, match="values must be"):

@@ -1,0 +1,106 @@
+"""What running trials have reported, beside the journal, for whoever looks on."""
+
+import math
+import os
+import pickle
+
+import pytest
+
+from deepbore import ProcessEvaluator, Study
+from deepbore.cli.run_directory import Run
+from deepbore.data import running
+from deepbore.data.replay import read_record
+from deepbore.data.running import RunningReports, forget_reports, last_report, running_path, running_reports
+from plane import LINE
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    monkeypatch.setattr(running, "EVERY", 0.0)
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return tmp_path / "run.jsonl"
+
+
+def shown(journal):
+    """The reports of running trials, as the page has them."""
+    return [dict(trial.reports) for trial in read_record(journal).trials if trial.status.name == "PENDING"]
+
+
+def test_a_curve_that_begins_anew_does_so(journal):
+    write = RunningReports(running_path(journal, 3))
+    for step, value in [(1, 0.5), (2, math.nan), (3, 0.25), (2, 0.125), (4, 1.0)]:
+        write(step, value)
+    assert running_reports(journal, 3) == {1: 0.5, 2: 0.125, 4: 1.0}
+    assert running_reports(journal, 4) == {}
+    assert last_report(journal) > 0
+    forget_reports(journal, 3)
+    assert not running_path(journal, 3).parent.exists()
+    assert last_report(journal) == 0
+
+
+def test_writes_are_seldom_and_none_is_lost(journal, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(running, "EVERY", 2.0)
+    monkeypatch.setattr(running.time, "monotonic", lambda: now[0])
+    write = pickle.loads(pickle.dumps(RunningReports(running_path(journal, 0))))
+    for step in range(1, 101):
+        now[0] += 0.1
+        write(step, step / 4)
+        if step == 5:
+            write(step, 0.0)  # anew, and not written yet
+        if now[0] < 2:
+            assert not running_path(journal, 0).exists()
+    assert running_path(journal, 0).read_text().count("\n") <= 5
+    found = running_reports(journal, 0)
+    assert list(found) == list(range(1, len(found) + 1))
+    assert found[5] == 0
+    assert len(found) > 80
+
+
+def test_the_record_of_a_run_has_the_curves_of_running_trials_and_the_journal_has_not(journal):
+    def objective(params, trial):
+        trial.report(0.5, 1)
+        trial.report(0.25, 2)
+        seen.append((shown(journal), Run(journal).last_change > 0, '"steps"' in journal.read_text().splitlines()[-1]))
+        return params["x"]
+
+    seen = []
+    study = Study(LINE, journal=journal)
+    study.optimize(objective, 2, progress=False)
+    assert seen == [([{1: 0.5, 2: 0.25}], True, False)] * 2
+    assert [dict(trial.reports) for trial in read_record(journal).trials] == [{1: 0.5, 2: 0.25}] * 2
+    assert not running_path(journal, 0).parent.exists()
+
+
+def looked_on(params, trial):
+    running.EVERY = 0.0
+    trial.report(0.5, 1)
+    return float(os.path.exists(trial.reporter.send.path))
+
+
+def test_trials_in_other_processes_write_theirs(journal):
+    study = Study(LINE, journal=journal)
+    study.optimize(ProcessEvaluator(looked_on, workers=1), 1, progress=False)
+    assert study.trials[0].value == 1
+    assert not running_path(journal, 0).parent.exists()
+
+
+def test_what_can_not_be_written_or_read_is_left_out(tmp_path, journal):
+    RunningReports(tmp_path / "missing" / "run.jsonl.running" / "0")(1, 0.5)
+    assert not (tmp_path / "missing").exists()
+    RunningReports(running_path(journal, 0))(1, 0.5)
+    with running_path(journal, 0).open("a") as file:
+        file.write('no JSON\n{"steps": [2, 1], "values": [0, 0]}\n{"steps": 3}\n[]\n{"steps": [2], "values": [null]}\n')
+    found = running_reports(journal, 0)
+    assert list(found) == [1, 2]
+    assert math.isnan(found[2])
+
+
+def test_links_are_not_followed(tmp_path, journal):
+    RunningReports(tmp_path / "real" / "0").path.parent.mkdir()
+    RunningReports(tmp_path / "real" / "0")(1, 0.5)
+    running_path(journal, 0).parent.symlink_to(tmp_path / "real")
+    assert running_reports(journal, 0) == {}
