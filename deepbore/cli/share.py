@@ -68,7 +68,7 @@ def lead(args: Sequence[str]) -> None:
     def connect(study: Any, n_trials: int | None) -> StorageEvaluator:
         shared = StorageEvaluator(given.storage, given.study, study, given.ahead, given.poll, n_trials, given.heartbeat)
         evaluators.append(shared)
-        return evaluators[-1]
+        return shared
 
     while True:
         try:

@@ -7,8 +7,6 @@ and the next leader continues from the journal, where each trial is told once.
 
 import logging
 import math
-import os
-import socket
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -16,7 +14,6 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Unpack
-from uuid import uuid4
 
 from deepbore.data.journal_format import outcome_of, told
 from deepbore.data.outcome import LostWorker, Outcome
@@ -48,6 +45,7 @@ from deepbore.worker.shared import (
     is_own,
     open_storage,
     patiently,
+    process_name,
     task_of,
 )
 
@@ -124,7 +122,7 @@ class StorageEvaluator(Evaluator):
         self.ahead, self.study, self.name = ahead, study, name
         self.poll = float(seconds(poll) or 0)
         self.n_trials = n_trials
-        self.mark = {"leader": f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}", "every": seconds(heartbeat)}
+        self.mark = {"leader": process_name(), "every": seconds(heartbeat)}
         self.storage = get_storage(patiently(open_storage, storage, creates=True))
         self.study_id = self._joined()
         self._links: dict[int, Trial] = {}  # by the id of the storage's trial
@@ -349,9 +347,7 @@ class StorageEvaluator(Evaluator):
     def _lose(self, trial: FrozenTrial) -> None:
         identity = trial._trial_id
         if identity not in self._links:
-            with suppress(UpdateFinishedTrialError):
-                patiently(self.storage.set_trial_user_attr, identity, "reason", "its worker died and proposed nothing")
-                patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
+            self._fail(identity, "its worker died and proposed nothing")
             return
         row = self._links[identity].id
         times = trial.system_attrs.get(LOST, 0) + 1
@@ -384,9 +380,13 @@ class StorageEvaluator(Evaluator):
                     self.study.enqueue(native)
                 self._enqueued[trial._trial_id] = native
             except DeepBoreError as error:
-                with suppress(UpdateFinishedTrialError):
-                    patiently(self.storage.set_trial_user_attr, trial._trial_id, "reason", f"refused: {error}")
-                    patiently(self.storage.set_trial_state_values, trial._trial_id, TrialState.FAIL)
+                self._fail(trial._trial_id, f"refused: {error}")
+
+    def _fail(self, identity: int, reason: str) -> None:
+        """Ends a trial of the storage that is none of the study's, unless it has ended since."""
+        with suppress(UpdateFinishedTrialError):
+            patiently(self.storage.set_trial_user_attr, identity, "reason", reason)
+            patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
 
     def _taken_up(self) -> list[Params]:
         """Configurations that an earlier leader has enqueued or asked for, and not linked to a trial of the storage."""

@@ -143,6 +143,11 @@ def patiently(call: Callable[..., T], *args: Any, **named: Any) -> T:
         pause = min(2 * pause, 10.0)
 
 
+def process_name() -> str:
+    """A name for what a process does, which no other process has, nor anything else in this one."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+
+
 # --- trials ----------------------------------------------------------------------------------------------------------
 
 
@@ -251,8 +256,7 @@ class Worker:
         alone: float | None = None,
     ):
         self.objective, self.place, self.study, self.pause = objective, storage, study, pause
-        self.mark = {"worker": f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}", "every": every}
-        self.mark["retries"] = retries
+        self.mark = {"worker": process_name(), "every": every, "retries": retries}
         self.every, self.alone = every, alone
         self.is_told_to_end = False
         self._has_value = False

@@ -1,6 +1,6 @@
 """An evolution strategy that takes turns with the default beyond 200 trials.
 
-docs/ablation.md has what came of it ("An evolution strategy in long runs").
+docs/ablation.md has what came of it ("Long runs, again").
 """
 
 from collections.abc import Callable
