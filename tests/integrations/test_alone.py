@@ -27,19 +27,9 @@ SPACE = SearchSpace(
     },
     constraints=["x + z <= 1"],
 )
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("quiet_optuna")]
 QUICK = {"heartbeat": 5, "poll": 0.01, "propose_after": 0.05}
 BRIEF = {"poll": 0.02, "heartbeat": 0.01}  # of a leader: three missing signs of life are soon over
-
-
-@pytest.fixture(autouse=True)
-def _silent():
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/storage.db"
 
 
 def value(params):

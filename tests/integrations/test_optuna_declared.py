@@ -9,6 +9,7 @@ from deepbore import Categorical, Integer, Library, Real, SearchSpace
 from deepbore.errors import SpaceError
 from deepbore.integrations.optuna import PROPOSED, DeepBoreSampler, suggest
 
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 SPACE = SearchSpace(
     {
         "kind": Categorical({"one": [1], "two": [2, 3]}),
@@ -19,11 +20,6 @@ SPACE = SearchSpace(
     },
     constraints=["a + b <= 1"],
 )
-
-
-@pytest.fixture(autouse=True)
-def _silent():
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def value(params):

@@ -22,18 +22,8 @@ from deepbore.integrations.shared import Leader
 from deepbore.worker.shared import BEAT, DONE, TRIAL, Worker, open_storage, work
 
 SPACE = SearchSpace({"x": Real(0, 1), "k": Integer(1, 64, log=True), "kind": Categorical(["a", "b"])})
-pytestmark = pytest.mark.timeout(60)  # a leader waits for workers
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("quiet_optuna")]  # a leader waits for workers
 QUICK = {"heartbeat": 10, "poll": 0.01}
-
-
-@pytest.fixture(autouse=True)
-def _silent():
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/storage.db"
 
 
 def value(params):

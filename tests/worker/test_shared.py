@@ -17,13 +17,8 @@ from deepbore.data.trial import Trial
 from deepbore.errors import MissingPackage, ObjectiveError, SettingError, TrialPruned
 from deepbore.worker.shared import DONE, OUTCOME, QUEUE, STUDY, TRIAL, Worker, open_storage, task_of, trial_of, work
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("quiet_optuna")]
 QUICK = {"heartbeat": 0.1, "poll": 0.01}
-
-
-@pytest.fixture(autouse=True)
-def _silent():
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 class Queue:
