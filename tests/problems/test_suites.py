@@ -86,7 +86,7 @@ def test_halves_share_nothing_and_are_the_whole(name):
     part = {half: suites.suite(name, half=half) for half in ("development", "validation", "held_out", "all")}
     assert not set(part["development"]) & set(part["held_out"])
     assert sorted(part["development"] + part["validation"] + part["held_out"]) == sorted(part["all"])
-    assert len(set(part["all"])) == len(half["all"])
+    assert len(set(part["all"])) == len(part["all"])
 
 
 @pytest.mark.parametrize("name", DEVELOPMENT)
