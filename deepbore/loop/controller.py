@@ -17,7 +17,6 @@ from deepbore.candidates.selection import largest_possible_batch
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import clean_torch_state, hook
 from deepbore.evaluators import Evaluator
-from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine
 from deepbore.loop.metrics import Metrics, exact, progress
 from deepbore.loop.runner import TrialRunner
@@ -96,17 +95,10 @@ class LoopController(Callback):
         """Starts the clock."""
         self._began = time.perf_counter()
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: LabelledBatch, batch_idx: int
-    ) -> None:
-        """Logs metrics of the labels."""
-        if self.logs:
-            self._metrics.relabelled(batch.own, self.state.observations)
-            pl_module.log_dict(exact(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
-
     @hook
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
+        self._log_labels(pl_module)
         if self.state.warmup_epochs > 0:
             self.state.warmup_epochs -= 1
         else:
@@ -124,6 +116,13 @@ class LoopController(Callback):
                 pl_module.log_dict(exact({**measured, **self._metrics.known}))
             self._stop_if_over(trainer)
         self._save_state()
+
+    def _log_labels(self, pl_module: LightningModule) -> None:
+        """Logs metrics of the labels of this epoch."""
+        batch = self.state.data.latest
+        if self.logs and batch is not None:
+            self._metrics.relabelled(batch, self.state.observations)
+            pl_module.log_dict(exact(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Waits for outstanding trials if the trainer has ended the run."""
