@@ -4,7 +4,7 @@ epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate ->
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Self
+from typing import Self
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
