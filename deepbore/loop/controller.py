@@ -4,7 +4,7 @@ epoch t:   relabel (data module) -> train (classifier) -> propose -> evaluate ->
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Self
+from typing import Self
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
@@ -12,7 +12,6 @@ from torch import Tensor
 from deepbore.compute.distributed import Ranks
 from deepbore.compute.torch_state import hook
 from deepbore.evaluators import Evaluator
-from deepbore.labels import LabelledBatch
 from deepbore.loop.engine import Engine
 from deepbore.loop.metrics import Metrics, exact, progress
 from deepbore.loop.runner import Run, TrialRunner
@@ -82,20 +81,20 @@ class LoopController(Callback):
         """Starts the clock."""
         self.run.begin_iteration()
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: LabelledBatch, batch_idx: int
-    ) -> None:
-        """Logs metrics of the labels."""
-        if self.logs:
-            self._metrics.relabelled(batch.own, self.state.observations)
-            pl_module.log_dict(exact(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
-
     @hook
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """One iteration: propose, evaluate, record."""
+        self._log_labels(pl_module)
         if self.run.iterate() and self.logs:
             measured = {**progress(self.state.observations), "seconds_per_suggestion": self.run.seconds}
             pl_module.log_dict(exact({**measured, **self._metrics.known}))
+
+    def _log_labels(self, pl_module: LightningModule) -> None:
+        """Logs metrics of the labels of this epoch."""
+        batch = self.state.data.latest
+        if self.logs and batch is not None:
+            self._metrics.relabelled(batch, self.state.observations)
+            pl_module.log_dict(exact(batch.metrics), on_step=False, on_epoch=True, batch_size=len(batch))
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Waits for outstanding trials if the trainer has ended the run."""

@@ -103,15 +103,19 @@ class LaplaceGGN(NetworkClassifier):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        batch = replace(batch, z=batch.z.mean(-1, keepdim=True))
+    def before_training(self, batch: LabelledBatch) -> LabelledBatch:
+        """The mean labels; sets the prior's weight decay."""
         decay = float(self.delta) / max(1, batch.n_learned)  # of a mean loss
-        self.configure_optimizers().param_groups[0]["weight_decay"] = decay
-        logged = super().fit(batch)
-        self._condition_on_some_of(batch)
+        self.optimizers_made().optimizers[0].param_groups[0]["weight_decay"] = decay
+        self._batch = replace(batch, z=batch.z.mean(-1, keepdim=True))
+        return self._batch
+
+    def after_training(self, x: Tensor, batch: LabelledBatch) -> dict[str, Any]:
+        """Conditions the posterior, and moves the prior precision."""
+        self._condition_on_some_of(self._batch)
         if self.prior_precision is None:
             self.delta.copy_(self._more_evident_delta())
-        return {**logged, "prior_precision": self.delta.clone()}
+        return {"prior_precision": self.delta.clone()}
 
     @torch.no_grad()
     def _condition_on_some_of(self, batch: LabelledBatch) -> None:
