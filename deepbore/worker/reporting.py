@@ -71,6 +71,12 @@ class Reporting:
         self._last = -1.0
         self._decision = False
 
+    @classmethod
+    def of(cls, trial: Trial | None) -> "Reporting | None":
+        """What a trial reports to that a run evaluates; None for any other, and for no trial."""
+        reporter = None if trial is None else trial.reporter
+        return reporter if isinstance(reporter, Reporting) else None
+
     def report(self, trial: Trial, value: Any, step: float) -> None:  # of `Reporter`
         """Keeps a value. A step that is not greater than the last one begins the curve anew from there."""
         step, value = as_step(step), as_number(value, "a reported value")
