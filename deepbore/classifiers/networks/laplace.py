@@ -28,7 +28,7 @@ from deepbore.space import SearchSpace
 from deepbore.validation import above, one_of, whole
 
 if TYPE_CHECKING:
-    from deepbore.classifiers.networks.laplace_torch import Directions
+    from deepbore.classifiers.networks.laplace_torch import Approximate, Directions
 
 STRUCTURES = ("full", "kron", "diag", "last_layer")
 LIKELIHOODS = ("gaussian", "bernoulli")
@@ -49,17 +49,17 @@ class LaplaceGGN(NetworkClassifier):
         f(x) ~ N(f(x; theta) + J(x) m, J(x) Sigma J(x)^T)                         (the linearised network, section 7.5)
         Sigma = (J^T Lambda J + delta I)^-1
 
-    With the Gaussian likelihood Lambda is the inverse variance of the labels' noise, and m one Gauss-Newton step from the
-    trained weights, Sigma J^T Lambda (z - f): the network is the mean of a Gaussian process whose kernel is J J^T / delta,
-    which learns what training has left. Prior precision and noise are chosen by the marginal likelihood of laplace-torch
-    in each iteration, under weak priors from the scale of the labels.
+    With the Gaussian likelihood Lambda is the inverse variance of the labels' noise, and m one Gauss-Newton step from
+    the trained weights, Sigma J^T Lambda (z - f). So the network is the mean of a Gaussian process with the kernel
+    J J^T / delta, which learns what training has left. Prior precision and noise maximise the marginal likelihood of
+    laplace-torch in each iteration, with weak priors from the scale of the labels.
 
-    With the Bernoulli likelihood m is 0, and delta is chosen by MacKay's fixed point, unless it is given. For the search
-    of optima this has two faults, and so it is only for the paper's recipe: delta must also be the size of all the
-    weights, most of which no label determines, and grows in some runs until the network is a constant; and labels near a
-    threshold say so little about logits that their deviation is tens of logits, which sends upper bounds to corners.
-    Eq. 3.4 of the paper has the wrong sign of the evidence and misplaced labels; the objective here is the standard one,
-    mean over the rows.
+    With the Bernoulli likelihood m is 0, and delta is chosen by MacKay's fixed point, unless it is given. In the search
+    for optima this has two faults, so it is for the paper's recipe only. The prior of all weights is tied to their
+    size, though the labels determine few of them: delta can grow until the network is a constant. And classes tell
+    little about logits far from the threshold: their deviation is tens of logits, which leads upper bounds to corners.
+    Eq. 3.4 of the paper has the wrong sign of the evidence and misplaced labels; the objective here is the standard
+    one, mean over the rows.
 
     Mean, standard deviation, covariance and joint samples of the posterior are in closed form; its members are samples
     of the weights, the same functions for a whole iteration (Thompson samples). For "kron" and "diag" m is 0: a step
@@ -67,7 +67,7 @@ class LaplaceGGN(NetworkClassifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        activation: "tanh", "elu", "relu", or "auto" (ELU for d <= 10, else ReLU).
         network: a factory (number of features, 1) -> module, in place of `hidden` and `activation`. For "full" and
             "diag" `torch.func.vmap` must be able to vectorise it; for "kron" its weights must all be of `nn.Linear`
             layers, too; for "last_layer" its last `nn.Linear` must give the output.
@@ -91,7 +91,7 @@ class LaplaceGGN(NetworkClassifier):
     def __init__(
         self,
         hidden: tuple[int, ...] = (32, 32),
-        activation: str = "auto",
+        activation: str = "tanh",
         network: NetworkFactory | None = None,
         structure: str = "full",
         prior_precision: float | None = None,
@@ -107,7 +107,7 @@ class LaplaceGGN(NetworkClassifier):
         whole(1, samples=samples, rows=rows)
         self.capabilities = frozenset({"std", "members"})
         self.structure, self.prior_precision, self.samples, self.rows = structure, prior_precision, samples, rows
-        self.is_gaussian = self.distance_aware = likelihood == "gaussian"
+        self.is_gaussian = self.distance_aware = self.learns_grades = likelihood == "gaussian"
         self.link = Link.IDENTITY if self.is_gaussian else Link.LOGIT
         self.register_buffer("delta", torch.tensor(prior_precision or WEAK, dtype=torch.float64))
         if self.is_gaussian:
@@ -193,8 +193,8 @@ class LaplaceGGN(NetworkClassifier):
             batch: labels z of the rows behind the posterior; for a Gaussian likelihood their own are used.
         """
         if self.is_gaussian:
-            evidence: Tensor = self._directions().at(self.delta, self.noise).laplace.log_marginal_likelihood()
-            return evidence
+            found = self._directions().at(self.delta.clone(), self.noise.clone())
+            return found.laplace.log_marginal_likelihood()
         z = batch.z.mean(-1, keepdim=True)
         likelihood = -len(batch) * self.loss(self.net(self.encode(batch.points)), z, batch.weight)
         squared_norm = self.linearised.squared_norm()
@@ -219,20 +219,23 @@ class LaplaceGGN(NetworkClassifier):
     def _conditioned(self) -> WeightPosterior:
         """The posterior of the weights, given the rows."""
         if self.structure not in BY_WEIGHTS:
-            return self._directions().at(self.delta, self.noise if self.is_gaussian else None)
+            noise = self.noise.clone() if self.is_gaussian else None
+            return self._directions().at(self.delta.clone(), noise)
         network, names = self.linearised.module()
         noise = self.noise if self.is_gaussian else None
         x, weight = (self._rows[name].to(self.delta.device) for name in ("x", "weight"))
-        return laplace_torch().Approximate(network, names, self.structure, x, weight, self.delta.clone(), noise)
+        approximate: type[Approximate] = laplace_torch().Approximate
+        return approximate(network, names, self.structure, x, weight, self.delta.clone(), noise)
 
     def _directions(self) -> "Directions":
         """The full GGN of the rows, before a prior precision is set."""
         rows = {name: each.to(self.delta.device) for name, each in self._rows.items()}
         output, factors = self._linearised(rows["x"])
+        directions: type[Directions] = laplace_torch().Directions
         if self.is_gaussian:
-            return laplace_torch().Directions(factors, rows["weight"], rows["z"] - output)
+            return directions(factors, rows["weight"], rows["z"] - output)
         curvature = rows["weight"] * bernoulli_variance(output.double())
-        return laplace_torch().Directions(factors, curvature.clamp(min=FLATTEST))
+        return directions(factors, curvature.clamp(min=FLATTEST))
 
     def _linearised(self, x: Tensor) -> tuple[Tensor, Factors]:
         """The trained network's output (n) for features x (n x e), and the factors of its Jacobian."""

@@ -4,7 +4,7 @@ laplace-torch provides precisions, decompositions, determinants, the marginal li
 
 | laplace-torch | here |
 |---|---|
-| a matrix of P x P for the full GGN | `Directions`: the n directions that the rows determine, in which the GGN is diagonal |
+| P x P numbers for the full GGN | `Directions`: the n directions that rows determine, where the GGN is diagonal |
 | likelihoods of two logits or more | `TwoLogits`: the softmax of [0, f] is the sigmoid of f |
 | no weights of rows | `WeightedGGN` multiplies the curvature of each row |
 | Jacobians quadratic in the batch, or without gradients in x | `row_jacobians`: linear, with gradients |
@@ -25,6 +25,7 @@ from laplace import DiagLaplace, KronLaplace, Laplace
 from laplace.curvature import CurvatureInterface
 from laplace.utils import Kron
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 from torch.utils.data import DataLoader, TensorDataset
 
 from deepbore.classifiers.networks.linearised import (
@@ -44,7 +45,7 @@ from deepbore.compute.devices import generator_on
 TINY = 1e-12
 AMPLITUDE = (-2.3, 2.0)  # log of the outputs' mean variance under the prior, of labels in [0, 1]: mean, deviation
 NOISE = (-9.2, 3.0)  # log of the variance of the labels' noise, likewise
-ROUNDS = 15  # of L-BFGS on the marginal likelihood
+ROUNDS = 8  # of L-BFGS on the marginal likelihood
 
 
 # --- the whole GGN ---------------------------------------------------------------------------------------------------
@@ -80,13 +81,16 @@ class Directions(WeightPosterior):
         self.into = root[:, None] * basis[:, kept] / self.singular.clamp(min=TINY)  # n x r
         whitened = root.new_zeros(len(root)) if residual is None else root * residual.double()
         self.target, self.power = whitened @ basis[:, kept], whitened.square().sum()  # U^T Lambda^1/2 (z - f)
+        self.is_shifted = residual is not None
         self.amplitude = kernel.diagonal().mean() if len(root) else root.new_ones(())
         self.laplace = self._laplace(float(curvature.sum()))
 
     def _laplace(self, rows: float) -> DiagLaplace:
-        linear = nn.Linear(len(self.singular), 1, bias=False).to(self.singular)
-        made: DiagLaplace = Laplace(linear, "regression", "all", "diag")
-        made.H, made.n_data, made.n_outputs = self.singular.square(), rows, 1
+        coordinates = {"in_features": len(self.singular), "out_features": 1, "bias": False}
+        linear = skip_init(nn.Linear, **coordinates, dtype=torch.float64, device=self.singular.device)  # draws nothing
+        made = DiagLaplace(linear, "regression")
+        made.H, made.n_outputs = self.singular.square(), 1
+        made.n_data = rows  # type: ignore[assignment]  # a sum of weights
         return made
 
     def at(self, delta: Tensor, noise: Tensor | None = None) -> "Directions":
@@ -115,7 +119,7 @@ class Directions(WeightPosterior):
             precision, deviation = found.exp()
             self.at(precision.detach(), deviation.detach())
             value: Tensor = -self.laplace.log_marginal_likelihood(precision, deviation) + self._surprise(found)
-            value.backward()  # type: ignore[no-untyped-call]  # torch
+            value.backward()
             if delta_is_fixed and found.grad is not None:
                 found.grad[0] = 0
             return value.detach()
@@ -137,7 +141,7 @@ class Directions(WeightPosterior):
         return inner_products(factors, self.factors) @ self.into
 
     def shift(self, factors: Factors) -> Tensor | None:
-        return self.coordinates(factors) @ self.laplace.mean
+        return self.coordinates(factors) @ self.laplace.mean if self.is_shifted else None
 
     def variance(self, factors: Factors) -> Tensor:
         determined = self.coordinates(factors)
@@ -203,7 +207,7 @@ class Approximate(WeightPosterior):
         for name, parameter in copied.named_parameters():
             parameter.requires_grad_(name in names)
         model, kind = (TwoLogits(copied), "classification") if noise is None else (OneOutput(copied), "regression")
-        settings = {} if noise is None else {"sigma_noise": noise.double()}
+        settings: dict[str, Any] = {} if noise is None else {"sigma_noise": noise.double()}
         delta = delta.double()
         self.laplace = Laplace(model, kind, "all", structure, backend=WeightedGGN, prior_precision=delta, **settings)
         self.laplace.fit(_all_at_once(x.double(), weight.double()))
@@ -213,7 +217,8 @@ class Approximate(WeightPosterior):
     def _trace(self) -> Tensor:
         """tr(Sigma)."""
         if isinstance(self.laplace, KronLaplace):
-            return self.laplace.posterior_precision.diag(exponent=-1).sum()
+            diagonal: Tensor = self.laplace.posterior_precision.diag(exponent=-1)
+            return diagonal.sum()
         trace: Tensor = self.laplace.posterior_variance.sum()
         return trace
 

@@ -197,7 +197,7 @@ def of_linear_layers(net: StackedMLP) -> nn.Sequential:
     """A copy of a network of one member, n x e -> n x 1, made of `nn.Linear`, as laplace-torch needs it."""
     parts: list[nn.Module] = []
     for stacked in net.layers:
-        weight, bias = stacked.weight[0].mT, stacked.bias[0, 0]  # type: ignore[index, union-attr]  # torch: Module
+        weight, bias = stacked.weight[0].mT, stacked.bias[0, 0]  # type: ignore[index]  # torch: Module
         linear = nn.Linear(weight.shape[1], weight.shape[0]).to(weight)
         linear.weight.copy_(weight)
         linear.bias.copy_(bias)

@@ -84,6 +84,8 @@ class NetworkClassifier(TrainedClassifier):
         training: steps, learning rate, warm start, ...
     """
 
+    learns_grades = True
+
     def __init__(
         self,
         hidden: tuple[int, ...] = (32, 32),
