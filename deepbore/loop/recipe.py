@@ -270,7 +270,7 @@ def check_described(described: Any) -> None:
 def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings for `Recipe.resolve`: given ones, and the others from a header (see `Recipe.again`)."""
     settings = {name: part for name, part in given.items() if part is not None}
-    excluded = given_names(given) | {"given"}
+    excluded = given_names(given) | {"given", "edition"}
     if settings.keys() & SHORT_FORM.keys():  # turns of the header may not suit these
         excluded |= {"strategy", "turns"}
     if "strategy" in settings:
