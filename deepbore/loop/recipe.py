@@ -17,6 +17,7 @@ from deepbore.pruners import Pruner
 from deepbore.space import SearchSpace
 from deepbore.strategies import ModelStrategy, Strategy, Turns
 from deepbore.strategies.defaults import default_classifier, default_strategy
+from deepbore.text import as_html
 from deepbore.validation import of_kind, whole
 
 N_INITIAL = 10
@@ -46,6 +47,11 @@ class Recipe:
     n_initial: int
     given: frozenset[str] = frozenset()
     pruner: Pruner | None = None
+
+    def _repr_html_(self) -> str:
+        """The parts as a table for notebooks."""
+        parts = {"labels": self.labels, "strategy": self.strategy, "n_initial": self.n_initial, "pruner": self.pruner}
+        return as_html("Recipe", [[name, repr(part)] for name, part in parts.items() if part is not None])
 
     @property
     def classifier(self) -> Classifier:

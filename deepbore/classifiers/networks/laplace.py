@@ -20,9 +20,16 @@ from deepbore.classifiers.networks.linearised import (
     Weights,
     bernoulli_variance,
 )
-from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training
-from deepbore.classifiers.networks.stacked import StackedMLP
+from deepbore.classifiers.networks.network import (
+    NetworkClassifier,
+    NetworkFactory,
+    OptimizerFactory,
+    SchedulerFactory,
+    Training,
+)
+from deepbore.classifiers.networks.stacked import Given, StackedMLP
 from deepbore.compute.torch_state import import_quietly
+from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
 from deepbore.space import SearchSpace
 from deepbore.validation import above, one_of, whole
@@ -67,7 +74,7 @@ class LaplaceGGN(NetworkClassifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "tanh", "elu", "relu", or "auto" (ELU for d <= 10, else ReLU).
+        activation: of torch, by name, class or function; "auto" is ELU for d <= 10, else ReLU.
         network: a factory (number of features, 1) -> module, in place of `hidden` and `activation`. For "full" and
             "diag" `torch.func.vmap` must be able to vectorise it; for "kron" its weights must all be of `nn.Linear`
             layers, too; for "last_layer" its last `nn.Linear` must give the output.
@@ -79,6 +86,8 @@ class LaplaceGGN(NetworkClassifier):
             from up to 1024.
         training: steps, learning rate, warm start, ...; for "bernoulli" the weight decay is the prior's.
         likelihood: "gaussian" for labels graded by value, "bernoulli" for labels by one threshold.
+        optimizer: a function of the parameters, as `partial(torch.optim.AdamW, lr=1e-3)`; None for Adam.
+        lr_scheduler: a function of the optimizer, as `partial(ExponentialLR, gamma=0.99)`; see `Training.lr_interval`.
 
     Raises:
         SettingError: for an unknown structure or likelihood, or a number outside its range.
@@ -91,7 +100,7 @@ class LaplaceGGN(NetworkClassifier):
     def __init__(
         self,
         hidden: tuple[int, ...] = (32, 32),
-        activation: str = "tanh",
+        activation: Given = "tanh",
         network: NetworkFactory | None = None,
         structure: str = "full",
         prior_precision: float | None = None,
@@ -99,10 +108,16 @@ class LaplaceGGN(NetworkClassifier):
         rows: int = 256,
         training: Training | None = None,
         likelihood: str = "gaussian",
+        optimizer: OptimizerFactory | None = None,
+        lr_scheduler: SchedulerFactory | None = None,
     ):
-        super().__init__(hidden, activation, network, 1, training)
+        super().__init__(hidden, activation, network, 1, training, optimizer, lr_scheduler)
         one_of(STRUCTURES, structure=structure)
         one_of(LIKELIHOODS, likelihood=likelihood)
+        if optimizer is not None and likelihood == "bernoulli":
+            raise SettingError(
+                'likelihood="bernoulli" has its prior in the weight decay of Adam. Leave out optimizer=.'
+            )
         above(0, prior_precision=prior_precision)
         whole(1, samples=samples, rows=rows)
         self.capabilities = frozenset({"std", "members"})
@@ -138,19 +153,23 @@ class LaplaceGGN(NetworkClassifier):
             return super().loss_gradient(outputs, z, weight)
         return (outputs - z) * (2 * weight[:, None] / z.numel())
 
-    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
-        batch = replace(batch, z=batch.z.mean(-1, keepdim=True))
+    def before_training(self, batch: LabelledBatch) -> LabelledBatch:
+        """The mean labels; with the Bernoulli likelihood it sets the prior's weight decay."""
         if not self.is_gaussian:
             decay = float(self.delta) / max(1, batch.n_learned)  # of a mean loss
-            self.configure_optimizers().param_groups[0]["weight_decay"] = decay
-        logged = super().fit(batch)
-        self._condition_on_some_of(batch)
+            self.optimizers_made().optimizers[0].param_groups[0]["weight_decay"] = decay
+        self._batch = replace(batch, z=batch.z.mean(-1, keepdim=True))
+        return self._batch
+
+    def after_training(self, x: Tensor, batch: LabelledBatch) -> dict[str, Any]:
+        """Conditions the posterior, and chooses the prior precision (and the noise)."""
+        self._condition_on_some_of(self._batch)
         if self.is_gaussian:
             self._choose_delta_and_noise()
-            return {**logged, "prior_precision": self.delta.clone(), "noise": self.noise.clone()}
+            return {"prior_precision": self.delta.clone(), "noise": self.noise.clone()}
         if self.prior_precision is None:
             self.delta.copy_(self._more_evident_delta())
-        return {**logged, "prior_precision": self.delta.clone()}
+        return {"prior_precision": self.delta.clone()}
 
     @torch.no_grad()
     def _condition_on_some_of(self, batch: LabelledBatch) -> None:
@@ -164,6 +183,7 @@ class LaplaceGGN(NetworkClassifier):
         self._rows = {"x": x, "weight": weight, "seed": seed} | ({"z": z} if z is not None and self.is_gaussian else {})
         self._weights = {}
 
+    @torch.enable_grad()
     def _choose_delta_and_noise(self) -> None:
         """Sets prior precision and noise by the marginal likelihood, warm from the last ones."""
         with torch.no_grad():

@@ -176,7 +176,7 @@ class BuiltInNetwork(Linearised):
         return made, [name for name, _ in made.named_parameters()]
 
 
-class Activation(nn.Module):
+class Elementwise(nn.Module):
     """A function of tensors as a module.
 
     Args:
@@ -201,7 +201,7 @@ def of_linear_layers(net: StackedMLP) -> nn.Sequential:
         linear = nn.Linear(weight.shape[1], weight.shape[0]).to(weight)
         linear.weight.copy_(weight)
         linear.bias.copy_(bias)
-        parts += [linear, Activation(net.activation)]
+        parts += [linear, Elementwise(net.activation)]
     return nn.Sequential(*parts[:-1])
 
 

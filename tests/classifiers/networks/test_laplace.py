@@ -281,6 +281,7 @@ def test_the_probit_approximation_is_close_to_quadrature():
         ({"likelihood": "poisson"}, "likelihood must be one of"),
         ({"prior_precision": 0.0}, "prior_precision > 0"),
         ({"samples": 0}, "samples >= 1"),
+        ({"likelihood": "bernoulli", "optimizer": torch.optim.AdamW}, "Leave out optimizer="),
     ],
 )
 def test_bad_settings_are_refused(settings, says):
