@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deepbore.acquisition import Acquisition, ClassProbability, UpperConfidenceBound
+from deepbore.acquisition import Acquisition, ClassProbability, LogExpectedImprovement, UpperConfidenceBound
 from deepbore.candidates import BelieverBatch, Candidates, LibrarySearch, LocalSearch, WrappedSearch
-from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, PerColumn
+from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, Link, PerColumn
 from deepbore.labels import Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import ModelStrategy, Strategy
@@ -65,13 +65,18 @@ def default_strategy(
         uncertain = acquisition is not None and acquisition.by_moments and "std" in acquisition.needs
         candidates = candidates or (BelieverBatch(LibrarySearch()) if uncertain else LibrarySearch())
         return ModelStrategy(classifier, acquisition, candidates)
+    if acquisition is None and classifier.learns_grades and classifier.link is Link.IDENTITY and space.is_continuous:
+        acquisition = LogExpectedImprovement()  # the deviation of networks grows with distance in such spaces alone
     first = ModelStrategy(classifier, acquisition, candidates)
     search = innermost(first.candidates)
     graded = isinstance(labels, ValueGradedLabels)
+    if graded and classifier.learns_grades and isinstance(search, LocalSearch):
+        others = turns_beside_networks(space, search)
+        return Turns([first, *others]) if others else first
     if not (graded and isinstance(classifier, KernelPLS) and classifier.learns_all and isinstance(search, LocalSearch)):
         return first
     shared = {name: getattr(classifier, name) for name in ("rows", "iterations", "prior", "crashes")}
-    others: list[Strategy] = []
+    others = []
     if space.is_continuous and search.nearby is not False:
         others.append(NearBest(**shared))
     if any(not each.is_ordered for each in space.parameters.values()) and not classifier.noisy:
@@ -79,6 +84,21 @@ def default_strategy(
     if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
     return Turns([first, *others]) if others else first
+
+
+def turns_beside_networks(space: SearchSpace, search: LocalSearch) -> list[Strategy]:
+    """The strategies that take turns with a network: kernels of few rows, where a network is too coarse or too sure.
+
+    Args:
+        space: without a library.
+        search: of the network.
+    """
+    others: list[Strategy] = []
+    if space.is_continuous and search.nearby is not False:
+        others.append(NearBest())
+    if space.is_conditional and search.elsewhere is not False:
+        others.append(OtherBranches())
+    return others
 
 
 def has_library(space: SearchSpace) -> bool:
