@@ -13,10 +13,10 @@ def default_labels(
 ) -> Labelling:
     """The default labels: graded by value for classifiers that estimate labels and for networks, else by one threshold.
 
-    A grade says how good a value is, and a class only on which side of a threshold it lies. Networks that learn grades
-    by cross-entropy find better points than those that learn classes on all of 14 of 14 development problems but one
-    (docs/results/heads.md). Several objectives have one column each if the classifier learns columns separately; else
-    they are scalarised (`ChebyshevLabels`) and labelled as one objective.
+    A grade says how good a value is, and a class only on which side of a threshold it lies. Cross-entropy is a proper
+    score for grades, too, so that networks learn them as well as classes; with one threshold all good points are equal
+    to them. Several objectives have one column each if the classifier learns columns separately; else they are
+    scalarised (`ChebyshevLabels`) and labelled as one objective.
 
     Args:
         estimates_labels: whether the classifier's scores estimate the label itself, or it learns grades as networks do
