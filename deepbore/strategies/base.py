@@ -26,6 +26,7 @@ from deepbore.space import SearchSpace
 from deepbore.validation import of_kind, required
 
 log = logging.getLogger(__name__)
+BETA = 10.0  # trials after which what is believed of the best point counts once
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class View:
         has_more = bool(observations.constraints.shape[1]) or observations.budget is not None
         return observations.k == 1 and not has_more and not self.has_earlier_tasks
 
+    @property
+    def prior_weight(self) -> float:
+        """The exponent beta / n of what is believed of the best point, after n trials; 0 where nothing is."""
+        return BETA / max(1, len(self.observations.finished_rows)) if self.space.has_prior else 0.0
+
     def search(self, classifier: Classifier, acquisition: Acquisition) -> Search:
         """The context of a search in the whole space with a trained classifier."""
         return Search(
@@ -84,6 +90,7 @@ class View:
             self.ranks,
             feasibility=self.feasibility,
             chosen=self.chosen,
+            prior_weight=self.prior_weight,
         )
 
     def beside(self, points: Tensor) -> "View":
@@ -134,6 +141,7 @@ class Strategy(Component, ABC):
     """
 
     uses_models: bool = True  # whether the run trains the models before a proposal
+    every: int = 2  # beside a first strategy in `Turns`: due at every so many proposals for which it applies
 
     @property
     def models(self) -> tuple[Classifier, ...]:
@@ -242,7 +250,7 @@ class ModelStrategy(Strategy):
         bound = self.classifier.space is not None
         return {
             "weights": dict(self.classifier.state_dict()) if bound else None,
-            "optimizers": [each.state_dict() for each in self.classifier.kept_optimizers()] if bound else [],
+            "optimizers": self.classifier.learning_states() if bound else [],
             "ready": self.classifier.ready,
             "candidates": self.candidates.state_dict(),
         }
@@ -250,9 +258,7 @@ class ModelStrategy(Strategy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if state["weights"] is not None:
             self.classifier.load_state_dict(state["weights"])
-            kept = self.classifier.kept_optimizers()
-            for optimizer, each in zip(kept, state["optimizers"] if kept else (), strict=True):  # 0.2 had placeholders
-                optimizer.load_state_dict(each)
+            self.classifier.load_learning_states(iter(state["optimizers"]))
         self.classifier.ready = state["ready"]
         self.candidates.load_state_dict(state["candidates"])
 
