@@ -3,6 +3,7 @@
 import logging
 import math
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -58,6 +59,8 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
         differentiable: whether the scores have gradients with respect to the points.
         distance_aware: whether the standard deviation grows with the distance from the data, as expected improvement
             needs. The default acquisition depends on its value before `bind`.
+        learns_grades: whether graded labels suit it better than classes by one threshold although its scores are logits
+            or probits, as for networks: cross-entropy with a grade as the label is a proper scoring rule, too.
         closed_form: whether `fit` takes no gradient steps, and so needs neither a Trainer nor Lightning.
         kappa: the default number of standard deviations of an upper confidence bound.
         generator: random numbers for weights and minibatches, shared with the classifiers within this one; in a run,
@@ -74,6 +77,7 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
     differentiable: bool = True
     distance_aware: bool = False
     kappa: float = 1.0
+    learns_grades: bool = False
     closed_form: bool = False
 
     best_label: Tensor
@@ -81,7 +85,6 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
     def __init__(self) -> None:
         super().__init__()
         self.generator = torch.Generator().manual_seed(0)
-        self._counter = nn.Parameter(torch.zeros(()))  # never trained: DDP requires a parameter that could be
         self.run: torch.Generator | None = None
         self.space: SearchSpace | None = None
         self.ready = False
@@ -96,9 +99,8 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
     @generator.setter
     def generator(self, generator: torch.Generator) -> None:
         self._generator = generator
-        for part in self.children():
-            if isinstance(part, Classifier):
-                part.generator = generator
+        for part in self.parts_within:
+            part.generator = generator
 
     @property
     def has_learned_in_a_run(self) -> bool:
@@ -156,8 +158,21 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
 
     def kept_optimizers(self) -> list[torch.optim.Optimizer]:
         """The optimizers whose state lasts over all fits, of this classifier and of those within it."""
-        parts = [part for part in self.children() if isinstance(part, Classifier)]
-        return [optimizer for part in parts for optimizer in part.kept_optimizers()]
+        return [optimizer for part in self.parts_within for optimizer in part.kept_optimizers()]
+
+    def learning_states(self) -> list[Mapping[str, Any]]:
+        """The states of optimizers and schedulers, one for each classifier with gradient steps, this one first."""
+        return [state for part in self.parts_within for state in part.learning_states()]
+
+    def load_learning_states(self, states: Iterator[Mapping[str, Any]]) -> None:
+        """Restores what `learning_states` returned."""
+        for part in self.parts_within:
+            part.load_learning_states(states)
+
+    @property
+    def parts_within(self) -> "list[Classifier]":
+        """The classifiers that this one contains."""
+        return [part for part in self.children() if isinstance(part, Classifier)]
 
     def bind(self, space: SearchSpace, outputs: int = 1) -> "Classifier":
         """Creates the parameters at the first call; a Trainer calls this itself.
@@ -190,7 +205,8 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
 
     def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
         """The default labels for this classifier; see `deepbore.labels.default_labels`."""
-        return default_labels(self.link is Link.IDENTITY, gamma, objectives, "columns" in self.capabilities)
+        graded = self.link is Link.IDENTITY or self.learns_grades
+        return default_labels(graded, gamma, objectives, "columns" in self.capabilities)
 
     def learned(self, batch: LabelledBatch, measure: bool = True) -> dict[str, Any]:
         """Learns a batch, if its labels differ; `ready` says whether it did.
@@ -202,13 +218,22 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
         Returns:
             What `fit` and `quality` measure, by name; empty where nothing was learned.
         """
+        return self.completed(lambda: self.fit(batch), batch, measure) if self.may_learn(batch) else {}
+
+    def may_learn(self, batch: LabelledBatch) -> bool:
+        """Whether the labels of a batch differ; `ready` is False until it is learned."""
         self.ready = False
         if not batch.separable:
             self._log_once(logging.INFO, "no value is better than another yet: exploring until one is")
-            return {}
+        return batch.separable
+
+    def completed(
+        self, learn: Callable[[], dict[str, Any]], batch: LabelledBatch, measure: bool = True
+    ) -> dict[str, Any]:
+        """Completes the learning of a batch by a function, and sets `ready` if it succeeds; see `learned`."""
         try:
             with one_thread():
-                measured = self.fit(batch)
+                measured = learn()
                 if measure:
                     measured = {**measured, **self.quality(batch.own)}
                 else:
@@ -226,6 +251,7 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Resizes `best_label` before loading: the checkpoint's front may have another size."""
+        state_dict.pop(f"{prefix}_counter", None)  # of version 0.3
         if (kept := state_dict.get(f"{prefix}best_label")) is not None:
             self.best_label = self.best_label.new_empty(kept.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)

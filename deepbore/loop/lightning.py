@@ -22,12 +22,29 @@ from typing import Any, TypeVar
 
 import torch
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
-from lightning.pytorch.callbacks import Checkpoint, LambdaCallback, ModelSummary, ProgressBar
+from lightning.pytorch.callbacks import (
+    Checkpoint,
+    GradientAccumulationScheduler,
+    LambdaCallback,
+    ModelSummary,
+    ProgressBar,
+    StochasticWeightAveraging,
+    Timer,
+)
 from lightning.pytorch.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]
+from lightning.pytorch.profilers import PassThroughProfiler
 from torch import nn
 
 from deepbore.classifiers.base import Classifier
-from deepbore.classifiers.trained import trained_within
+from deepbore.classifiers.trained import (
+    HOOKS,
+    Minibatch,
+    Optimization,
+    Schedule,
+    TrainedClassifier,
+    overridden,
+    trained_within,
+)
 from deepbore.compute.distributed import leave_apart
 from deepbore.compute.torch_state import hook
 from deepbore.labels import LabelledBatch, LabelledObservations
@@ -37,7 +54,7 @@ T = TypeVar("T")
 
 
 class Models(LightningModule):
-    """Classifiers that are trained on the same batches, some or all of them in closed form.
+    """Classifiers that each learn all rows of an iteration at once: in closed form, or by steps of their own.
 
     Metrics of the first are logged by name, those of the second as name_2, and so on.
 
@@ -79,8 +96,8 @@ class Models(LightningModule):
             (made[-1] if isinstance(made, list) else made).step()
 
 
-class ClosedForm(Models):
-    """One classifier in closed form, which callbacks and checkpoints meet as if it were a LightningModule itself."""
+class Alone(Models):
+    """One classifier of that kind, whose attributes and weights callbacks and checkpoints find in this module."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -100,14 +117,15 @@ class DataModule(LightningDataModule):
 
     Args:
         data: which are labelled anew when an epoch begins.
+        loader: of an epoch's batches; None for one batch of all rows.
     """
 
-    def __init__(self, data: LabelledObservations):
+    def __init__(self, data: LabelledObservations, loader: "Iteration | None" = None):
         super().__init__()
-        self.data = data
+        self.data, self._loader = data, loader
 
     def __getattr__(self, name: str) -> Any:
-        if name == "data":  # a copy has none yet
+        if name in ("data", "_loader"):  # a copy has none yet
             raise AttributeError(name)
         return getattr(self.data, name)
 
@@ -116,9 +134,9 @@ class DataModule(LightningDataModule):
         assert self.trainer is not None
         self.data.observations.to(self.trainer.strategy.root_device)
 
-    def train_dataloader(self) -> "_FreshLabels":
-        """One batch an epoch, labelled when the epoch begins."""
-        return _FreshLabels(self.data)
+    def train_dataloader(self) -> "_FreshLabels | Iteration":
+        """The batches of an epoch, labelled when the epoch begins."""
+        return self._loader or _FreshLabels(self.data)
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """The unchanged batch, which is on the device already."""
@@ -138,11 +156,125 @@ class _FreshLabels:
         yield self.data.batch()
 
 
+# --- steps by a Trainer ----------------------------------------------------------------------------------------------
+
+NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings of a Trainer, with which it has nothing to do in a step
+    "limit_train_batches": (None, 1),
+    "gradient_clip_val": (None, 0),
+    "accumulate_grad_batches": (None, 1),
+    "precision": (None, 32, "32", "32-true"),
+    "profiler": (None,),
+}
+STEP_HOOKS = (
+    *("on_train_batch_start", "on_train_batch_end", "on_before_zero_grad", "on_before_backward"),
+    *("on_after_backward", "on_before_optimizer_step"),
+)
+ONLY_COUNT = (Checkpoint, ModelSummary, ProgressBar, Timer)  # callbacks for which a step of all rows does as well
+CHANGE_STEPS = (GradientAccumulationScheduler, StochasticWeightAveraging)
+LARGE = 300_000  # weights of all members from which ranks share the gradients of one network
+
+
+class Iteration(Callback):
+    """The minibatches of a head, an epoch for each iteration, whose steps a Trainer takes; also its callback.
+
+    Each rank has its share of every minibatch, weighted so that the mean of the ranks' gradients is that of the whole.
+
+    Args:
+        head: learns by the steps of the Trainer.
+        data: which are labelled anew when an epoch begins.
+        trainer: takes the steps.
+    """
+
+    def __init__(self, head: TrainedClassifier, data: LabelledObservations, trainer: Trainer):
+        self.head, self.data, self.trainer = head, data, trainer
+        self.batch: LabelledBatch | None = None  # all rows; None where nothing can be learned
+
+    def __len__(self) -> int:
+        return self.head.n_minibatches
+
+    def __iter__(self) -> Iterator[Minibatch]:
+        batch = self.data.batch()
+        self.batch = batch if self.head.may_learn(batch) else None
+        if self.batch is not None:
+            yield from map(self._share, self.head.minibatches(self.batch))
+
+    def _share(self, whole: Minibatch) -> Minibatch:
+        """This rank's rows of a minibatch."""
+        rank, world, size = self.trainer.global_rank, self.trainer.world_size, len(whole.z)
+        if world == 1 or size < world:
+            return whole
+        part = Minibatch(*(each[rank::world] for each in whole))
+        return part._replace(weight=part.weight * (len(part.z) * world / size))
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Continues with the state of the optimizers of the last `fit`."""
+        schedules = []
+        for each in trainer.lr_scheduler_configs:
+            schedules.append(Schedule(each.scheduler, each.interval, each.frequency, each.monitor))
+            if schedules[-1].awaits_metric and each.interval == "epoch":
+                each.interval = "iteration"  # Lightning would step it after the proposal; `finish` does before
+        self.head.adopt(Optimization(list(trainer.optimizers), schedules))
+
+    @hook
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Ends the iteration, and logs its metrics."""
+        if self.batch is None:
+            return
+        logged = trainer.callback_metrics
+        measured = self.head.completed(lambda: self.head.finish(logged), self.batch)
+        if measured:
+            pl_module.log_dict(measured, on_step=False, on_epoch=True, batch_size=self.batch.n_own)
+
+
 def module_of(models: Sequence[Classifier]) -> LightningModule:
-    """The module that trains classifiers: a single one that is a LightningModule itself, or all within one."""
-    if len(models) > 1:
-        return Models(models)
-    return models[0] if isinstance(models[0], LightningModule) else ClosedForm(models)
+    """The module in which classifiers learn all rows at once; see `stepped`."""
+    return Models(models) if len(models) > 1 else Alone(models)
+
+
+def may_be_stepped(models: Sequence[Classifier]) -> bool:
+    """Whether a Trainer can take the gradient steps of the classifiers: of one head that does not replace `fit`."""
+    return (
+        len(models) == 1 and isinstance(models[0], TrainedClassifier) and type(models[0]).fit is TrainedClassifier.fit
+    )
+
+
+def stepped(trainer: Trainer, module: LightningModule) -> TrainedClassifier | None:
+    """The head whose gradient steps the trainer takes; None where the module learns all rows at once.
+
+    That is faster, and the same where the Trainer has nothing to do in a step.
+    """
+    if isinstance(module, TrainedClassifier):
+        return module
+    if not isinstance(module, Alone) or not may_be_stepped(module.classifiers):
+        return None
+    (head,) = module.classifiers
+    assert isinstance(head, TrainedClassifier)
+    return head if overridden(type(head)) & HOOKS or _acts_in_steps(trainer) or _shares(trainer, head) else None
+
+
+def _acts_in_steps(trainer: Trainer) -> bool:
+    """Whether a trainer has settings, a profiler or callbacks with something to do in each step."""
+    settings = {name: getattr(trainer, name) for name in NEUTRAL}
+    if isinstance(settings["profiler"], PassThroughProfiler):
+        settings["profiler"] = None
+    return any(value not in NEUTRAL[name] for name, value in settings.items()) or any(
+        map(_observes, _callbacks(trainer))
+    )
+
+
+def _observes(callback: Callback) -> bool:
+    """Whether a callback has something to do in each step."""
+    if isinstance(callback, ONLY_COUNT):
+        return False
+    own = vars(callback)  # a LambdaCallback has its hooks there
+    has_hook = any(name in own or getattr(type(callback), name) is not getattr(Callback, name) for name in STEP_HOOKS)
+    return has_hook or isinstance(callback, CHANGE_STEPS)
+
+
+def _shares(trainer: Trainer, head: TrainedClassifier) -> bool:
+    """Whether ranks share the gradients: of large networks that are fewer than ranks, which share members else."""
+    members = getattr(head, "members", 1)
+    return trainer.world_size > members and sum(weight.numel() for weight in head.parameters()) > LARGE
 
 
 def new_trainer(device: torch.device | str = "cpu") -> Trainer:
@@ -180,7 +312,21 @@ def run(trainer: Trainer, module: LightningModule, data: LabelledObservations, e
     elif trainer.fit_loop.max_epochs is None:
         trainer.fit_loop.max_epochs = -1
     with quiet(), _own_sigterm(trainer), _interruptible():
-        trainer.fit(module, datamodule=DataModule(data))
+        if (head := stepped(trainer, module)) is None:
+            trainer.fit(module, datamodule=DataModule(data))
+        else:
+            _run_steps(trainer, head, data)
+
+
+def _run_steps(trainer: Trainer, head: TrainedClassifier, data: LabelledObservations) -> None:
+    """A `fit` in which the trainer takes the steps of a head."""
+    iteration = Iteration(head, data, trainer)
+    head.stepped_by_trainer = True
+    try:
+        with listening(trainer, iteration):
+            trainer.fit(head, datamodule=DataModule(data, iteration))
+    finally:
+        head.stepped_by_trainer = False
 
 
 def run_and_then(

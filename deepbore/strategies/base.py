@@ -141,6 +141,7 @@ class Strategy(Component, ABC):
     """
 
     uses_models: bool = True  # whether the run trains the models before a proposal
+    every: int = 2  # beside a first strategy in `Turns`: due at every so many proposals for which it applies
 
     @property
     def models(self) -> tuple[Classifier, ...]:
@@ -249,7 +250,7 @@ class ModelStrategy(Strategy):
         bound = self.classifier.space is not None
         return {
             "weights": dict(self.classifier.state_dict()) if bound else None,
-            "optimizers": [each.state_dict() for each in self.classifier.kept_optimizers()] if bound else [],
+            "optimizers": self.classifier.learning_states() if bound else [],
             "ready": self.classifier.ready,
             "candidates": self.candidates.state_dict(),
         }
@@ -257,9 +258,7 @@ class ModelStrategy(Strategy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if state["weights"] is not None:
             self.classifier.load_state_dict(state["weights"])
-            kept = self.classifier.kept_optimizers()
-            for optimizer, each in zip(kept, state["optimizers"] if kept else (), strict=True):  # 0.2 had placeholders
-                optimizer.load_state_dict(each)
+            self.classifier.load_learning_states(iter(state["optimizers"]))
         self.classifier.ready = state["ready"]
         self.candidates.load_state_dict(state["candidates"])
 

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deepbore.acquisition import Acquisition, ClassProbability, UpperConfidenceBound
+from deepbore.acquisition import Acquisition, ClassProbability, LogExpectedImprovement, UpperConfidenceBound
 from deepbore.candidates import BelieverBatch, Candidates, LibrarySearch, LocalSearch, WrappedSearch
-from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, PerColumn
+from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, Link, PerColumn
 from deepbore.labels import Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import ModelStrategy, Strategy
 from deepbore.strategies.near_best import NearBest
 from deepbore.strategies.neglected import NeglectedChoices
 from deepbore.strategies.other_branches import OtherBranches
+from deepbore.strategies.rough_ground import RoughGround
 from deepbore.strategies.turns import Turns
 
 
@@ -44,12 +45,13 @@ def default_strategy(
 ) -> Strategy:
     """The model of all observations, in turns with others where they have something to add.
 
-    These are `NearBest` in continuous spaces, `NeglectedChoices` in those with unordered choices, and `OtherBranches`
-    in conditional ones. With a library it is the model alone: the levels with the best upper confidence bound, chosen
-    one by one as if the earlier ones of a batch had the values that are predicted for them.
+    These are `NearBest` in continuous spaces, `NeglectedChoices` and `RoughGround` in those with unordered choices, and
+    `OtherBranches` in conditional ones. With a library it is the model alone: the levels with the best upper confidence
+    bound, chosen one by one as if the earlier ones of a batch had the values that are predicted for them.
 
-    The additional strategies need a `KernelPLS` with all hyperparameters learned, labels graded by value, and
-    `LocalSearch` or a wrapper of it: for other models no benefit has been measured.
+    The additional strategies need labels graded by value, `LocalSearch` or a wrapper of it, and a `KernelPLS` with all
+    hyperparameters learned, or a network that learns grades (`strategy_of_network`). For other models no benefit has
+    been measured.
 
     Args:
         space: the search space.
@@ -64,9 +66,11 @@ def default_strategy(
         uncertain = acquisition is not None and acquisition.by_moments and "std" in acquisition.needs
         candidates = candidates or (BelieverBatch(LibrarySearch()) if uncertain else LibrarySearch())
         return ModelStrategy(classifier, acquisition, candidates)
+    graded = isinstance(labels, ValueGradedLabels)
+    if graded and classifier.learns_grades:
+        return strategy_of_network(space, classifier, acquisition, candidates)
     first = ModelStrategy(classifier, acquisition, candidates)
     search = innermost(first.candidates)
-    graded = isinstance(labels, ValueGradedLabels)
     if not (graded and isinstance(classifier, KernelPLS) and classifier.learns_all and isinstance(search, LocalSearch)):
         return first
     shared = {name: getattr(classifier, name) for name in ("rows", "iterations", "prior", "crashes")}
@@ -74,9 +78,36 @@ def default_strategy(
     if space.is_continuous and search.nearby is not False:
         others.append(NearBest(**shared))
     if any(not each.is_ordered for each in space.parameters.values()) and not classifier.noisy:
-        others.append(NeglectedChoices(**shared, additive=classifier.additive))
+        others += [NeglectedChoices(**shared, additive=classifier.additive), RoughGround(rows=classifier.rows)]
     if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
+    return Turns([first, *others]) if others else first
+
+
+def strategy_of_network(
+    space: SearchSpace, classifier: Classifier, acquisition: Acquisition | None, candidates: Candidates | None
+) -> Strategy:
+    """A network in turns with kernels of few rows, where it is too coarse (`NearBest`) or too sure (`OtherBranches`).
+
+    A network that estimates labels with a deviation, such as `DeepPLS`, maximises expected improvement in continuous
+    spaces: there alone its deviation grows with the distance from the observations.
+
+    Args:
+        space: without a library.
+        classifier: a network that learns labels graded by value.
+        acquisition: None for the default.
+        candidates: None for the default search.
+    """
+    estimates = classifier.link is Link.IDENTITY and "std" in classifier.capabilities
+    if acquisition is None and estimates and space.is_continuous:
+        acquisition = LogExpectedImprovement()
+    first = ModelStrategy(classifier, acquisition, candidates)
+    search = innermost(first.candidates)
+    others: list[Strategy] = []
+    if space.is_continuous and isinstance(search, LocalSearch) and search.nearby is not False:
+        others.append(NearBest())
+    if space.is_conditional and isinstance(search, LocalSearch) and search.elsewhere is not False:
+        others.append(OtherBranches())
     return Turns([first, *others]) if others else first
 
 
@@ -96,8 +127,8 @@ def state_of_0_2(strategy: Strategy, state: Mapping[str, Any]) -> Mapping[str, A
     first = {name: state[name] for name in ("weights", "optimizers", "ready", "candidates")}
     if not isinstance(strategy, Turns):
         return first
-    kept = {NearBest: state.get("nearby", {}), OtherBranches: state.get("elsewhere", {}), NeglectedChoices: {}}
-    others = [kept[type(each)] for each in strategy.others]  # type: ignore[index]  # there are no others in a default
+    kept: dict[type[Strategy], Any] = {NearBest: state.get("nearby", {}), OtherBranches: state.get("elsewhere", {})}
+    others = [kept.get(type(each), {}) for each in strategy.others]
     had_turn = [
         bool(own.get("is_due", False)) if isinstance(each, NearBest) else not own.get("is_due", True)
         for each, own in zip(strategy.others, others, strict=True)

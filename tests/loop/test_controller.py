@@ -152,15 +152,22 @@ def test_an_exhausted_iterator_in_a_classifier_is_an_error(method):
 
 
 def test_a_trainer_that_stops_while_the_classifier_learns_leaves_no_training_behind():
-    class Timer(Callback):
+    class Stop(Callback):
+        at = None
+
         def on_train_batch_end(self, trainer, *_):
-            trainer.should_stop = trainer.current_epoch == 3
+            trainer.should_stop = trainer.current_epoch == self.at
+
+    def trainer():
+        return quiet_trainer(max_epochs=-1, callbacks=[Stop()])
 
     whole, part = (Study(SQUARE, seed=0, n_initial=4, classifier=MLPClassifier()) for _ in range(2))
-    whole.optimize(banana, 12)
-    part.optimize(banana, 12, trainer=quiet_trainer(max_epochs=-1, callbacks=[Timer()]))
+    whole.optimize(banana, 12, trainer=trainer())
+    stopping = trainer()
+    stopping.callbacks[0].at = 3
+    part.optimize(banana, 12, trainer=stopping)
     assert 4 < len(part.trials) < 12
-    part.optimize(banana, 12 - len(part.trials))
+    part.optimize(banana, 12 - len(part.trials), trainer=trainer())
     assert proposed(part) == proposed(whole)
 
 

@@ -5,7 +5,15 @@ from torch import Tensor
 
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.networks.last_layer import FourierFeatures, fit_last_layer
-from deepbore.classifiers.networks.network import NetworkClassifier, Training
+from deepbore.classifiers.networks.network import (
+    Loss,
+    NetworkClassifier,
+    NetworkFactory,
+    OptimizerFactory,
+    SchedulerFactory,
+    Training,
+)
+from deepbore.classifiers.networks.stacked import Given
 from deepbore.classifiers.posterior import LinearPosterior
 from deepbore.labels.datamodule import LabelledBatch
 from deepbore.space import SearchSpace
@@ -25,11 +33,18 @@ class DeepPLS(NetworkClassifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        activation: of torch, by name, class or function; "auto" for ELU if d <= 10, else ReLU.
         members: m >= 1.
         fourier: number of Fourier features, 0 for none; None for 100 if the space has real parameters, else none: in
             discrete spaces the networks alone proved better.
         training: steps, learning rate, warm start, ...
+        network: a factory (number of features, number of outputs) -> module, or a module to copy, in place of `hidden`
+            and `activation`; its last layer must be an `nn.Linear`.
+        optimizer: a function of the parameters, as `partial(torch.optim.AdamW, lr=1e-3)`; None for Adam.
+        lr_scheduler: a function of the optimizer, as `partial(ExponentialLR, gamma=0.99)`; see `Training.lr_interval`.
+        loss: a function of scores and labels (B x k each), for the hidden layers; None for squared errors.
+        rows: maximal number of rows that an iteration learns from; None for as many as its steps can see, so that every
+            row is seen in time.
 
     Raises:
         SettingError: for a number outside its range.
@@ -42,12 +57,17 @@ class DeepPLS(NetworkClassifier):
     def __init__(
         self,
         hidden: tuple[int, ...] = (32, 32),
-        activation: str = "relu",
+        activation: Given = "relu",
         members: int = 3,
         fourier: int | None = None,
         training: Training | None = None,
+        network: NetworkFactory | None = None,
+        optimizer: OptimizerFactory | None = None,
+        lr_scheduler: SchedulerFactory | None = None,
+        loss: Loss | None = None,
+        rows: int | None = 1024,
     ):
-        super().__init__(hidden, activation, None, members, training)
+        super().__init__(hidden, activation, network, members, training, optimizer, lr_scheduler, loss, rows)
         whole(0, fourier=fourier)
         self.fourier = fourier
 
@@ -59,13 +79,15 @@ class DeepPLS(NetworkClassifier):
         count = (FOURIER if space.continuous_columns else 0) if self.fourier is None else self.fourier
         self.distance_aware = count > 0
         self.waves = FourierFeatures(self.features.size, count, self.generator)
-        h = self.hidden[-1] + count + 1
+        h = self.net.width + count + 1
         self.register_buffer("last_mean", torch.zeros(self.members, h))
         self.register_buffer("last_root", torch.eye(h).repeat(self.members, 1, 1))
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def loss(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        if self.given_loss is not None:
+            return super().loss(outputs, z, weight)
         return ((outputs - z).square() * weight[:, None]).mean((1, 2)).sum()
 
     def loss_gradient(self, outputs: Tensor, z: Tensor, weight: Tensor) -> Tensor:
@@ -90,6 +112,6 @@ class DeepPLS(NetworkClassifier):
 
     def _last_features(self, x: Tensor) -> Tensor:
         """Features (n x e) -> inputs of the last layers (m x n x h): hidden units, Fourier features and a constant."""
-        hidden = self.net.hidden(x)  # type: ignore[operator]  # torch types attributes of modules as tensors
+        hidden = self.net.hidden(x)
         shared = torch.cat([self.waves(x), torch.ones_like(x[:, :1])], dim=-1)
         return torch.cat([hidden, shared.expand(self.members, -1, -1)], dim=-1)

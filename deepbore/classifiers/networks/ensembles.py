@@ -2,7 +2,15 @@
 
 from torch import Tensor
 
-from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training
+from deepbore.classifiers.networks.network import (
+    Loss,
+    NetworkClassifier,
+    NetworkFactory,
+    OptimizerFactory,
+    SchedulerFactory,
+    Training,
+)
+from deepbore.classifiers.networks.stacked import Given
 from deepbore.classifiers.posterior import Posterior
 
 
@@ -19,10 +27,16 @@ class DeepEnsemble(NetworkClassifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
-        network: a factory (number of features, number of outputs) -> module, in place of `hidden` and `activation`.
+        activation: of torch, by name, class or function; "auto" for ELU if d <= 10, else ReLU.
+        network: a factory (number of features, number of outputs) -> module, or a module to copy, in place of `hidden`
+            and `activation`.
         members: m >= 1.
         training: steps, learning rate, warm start, ...
+        optimizer: a function of the parameters, as `partial(torch.optim.AdamW, lr=1e-3)`; None for Adam.
+        lr_scheduler: a function of the optimizer, as `partial(ExponentialLR, gamma=0.99)`; see `Training.lr_interval`.
+        loss: a function of scores and labels (B x k each), as `nn.BCEWithLogitsLoss()`; see `NetworkClassifier`.
+        rows: maximal number of rows that an iteration learns from; None for as many as its steps can see, so that every
+            row is seen in time.
 
     Example:
         >>> import torch
@@ -35,12 +49,16 @@ class DeepEnsemble(NetworkClassifier):
     def __init__(
         self,
         hidden: tuple[int, ...] = (32, 32),
-        activation: str = "auto",
+        activation: Given = "auto",
         network: NetworkFactory | None = None,
         members: int = 5,
         training: Training | None = None,
+        optimizer: OptimizerFactory | None = None,
+        lr_scheduler: SchedulerFactory | None = None,
+        loss: Loss | None = None,
+        rows: int | None = 1024,
     ):
-        super().__init__(hidden, activation, network, members, training)
+        super().__init__(hidden, activation, network, members, training, optimizer, lr_scheduler, loss, rows)
         self.capabilities = frozenset({"std", "members"} if members > 1 else ())
 
     def posterior(self, points: Tensor) -> Posterior:
@@ -54,19 +72,29 @@ class MLPClassifier(NetworkClassifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
-        network: a factory (number of features, number of outputs) -> module, in place of `hidden` and `activation`.
+        activation: of torch, by name, class or function; "auto" for ELU if d <= 10, else ReLU.
+        network: a factory (number of features, number of outputs) -> module, or a module to copy, in place of `hidden`
+            and `activation`.
         training: steps, learning rate, warm start, ...
+        optimizer: a function of the parameters, as `partial(torch.optim.AdamW, lr=1e-3)`; None for Adam.
+        lr_scheduler: a function of the optimizer, as `partial(ExponentialLR, gamma=0.99)`; see `Training.lr_interval`.
+        loss: a function of scores and labels (B x k each), as `nn.BCEWithLogitsLoss()`; see `NetworkClassifier`.
+        rows: maximal number of rows that an iteration learns from; None for as many as its steps can see, so that every
+            row is seen in time.
     """
 
     def __init__(
         self,
         hidden: tuple[int, ...] = (32, 32),
-        activation: str = "auto",
+        activation: Given = "auto",
         network: NetworkFactory | None = None,
         training: Training | None = None,
+        optimizer: OptimizerFactory | None = None,
+        lr_scheduler: SchedulerFactory | None = None,
+        loss: Loss | None = None,
+        rows: int | None = 1024,
     ):
-        super().__init__(hidden, activation, network, 1, training)
+        super().__init__(hidden, activation, network, 1, training, optimizer, lr_scheduler, loss, rows)
 
     def posterior(self, points: Tensor) -> Posterior:
         return self.member_posterior(points)

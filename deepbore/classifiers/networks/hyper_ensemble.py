@@ -1,8 +1,6 @@
 """`HyperDeepEnsemble`: members that differ in their hyperparameters as well as in their weights."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,9 +8,16 @@ from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy
 
 from deepbore.classifiers.networks.mc_dropout import keep
-from deepbore.classifiers.networks.network import NetworkClassifier, Training
-from deepbore.classifiers.networks.stacked import StackedMLP
+from deepbore.classifiers.networks.network import (
+    Loss,
+    NetworkClassifier,
+    OptimizerFactory,
+    SchedulerFactory,
+    Training,
+)
+from deepbore.classifiers.networks.stacked import Given, Masks
 from deepbore.classifiers.posterior import Posterior
+from deepbore.classifiers.trained import Minibatch
 from deepbore.component import is_number
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
@@ -39,10 +44,15 @@ class HyperDeepEnsemble(NetworkClassifier):
         width: least and greatest width of the two hidden layers.
         dropout: least and greatest dropout rate, in [0, 1).
         weight_decay: least and greatest weight decay, positive.
-        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
+        activation: of torch, by name, class or function; "auto" for ELU if d <= 10, else ReLU.
         pool: number of networks that are trained.
         members: m <= pool, number of networks that predict.
         training: steps, learning rate, warm start, ...; its weight decay is added to the members' own.
+        optimizer: a function of the parameters, as `partial(torch.optim.AdamW, lr=1e-3)`; None for Adam.
+        lr_scheduler: a function of the optimizer, as `partial(ExponentialLR, gamma=0.99)`; see `Training.lr_interval`.
+        loss: a function of scores and labels (B x k each), as `nn.BCEWithLogitsLoss()`; see `NetworkClassifier`.
+        rows: maximal number of rows that an iteration learns from; None for as many as its steps can see, so that every
+            row is seen in time.
 
     Raises:
         SettingError: for a number outside its range.
@@ -53,10 +63,14 @@ class HyperDeepEnsemble(NetworkClassifier):
         width: tuple[int, int] = (8, 32),
         dropout: tuple[float, float] = (0.0, 0.2),
         weight_decay: tuple[float, float] = (1e-6, 1e-2),
-        activation: str = "auto",
+        activation: Given = "auto",
         pool: int = 10,
         members: int = 5,
         training: Training | None = None,
+        optimizer: OptimizerFactory | None = None,
+        lr_scheduler: SchedulerFactory | None = None,
+        loss: Loss | None = None,
+        rows: int | None = 1024,
     ):
         _check_range("width", width)
         _check_range("dropout", dropout)
@@ -67,7 +81,7 @@ class HyperDeepEnsemble(NetworkClassifier):
         above(0, weight_decay=weight_decay[0])
         whole(1, pool=pool)
         within(1, pool, members=members)
-        super().__init__((width[1], width[1]), activation, None, pool, training)
+        super().__init__((width[1], width[1]), activation, None, pool, training, optimizer, lr_scheduler, loss, rows)
         self.capabilities = frozenset({"std", "members"} if members > 1 else ())
         self.width_range, self.dropout_range, self.decay_range = width, dropout, weight_decay
         self.register_buffer("chosen", torch.arange(members))
@@ -92,11 +106,12 @@ class HyperDeepEnsemble(NetworkClassifier):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def fit(self, batch: LabelledBatch) -> dict[str, Any]:
+    def before_training(self, batch: LabelledBatch) -> LabelledBatch:
+        """Predicts the new rows before they are learned, and chooses members."""
         if int(self.iteration):
             self._choose(batch)
         self.seen.fill_(batch.n_own)
-        return super().fit(batch)
+        return batch
 
     @torch.no_grad()
     def _choose(self, batch: LabelledBatch) -> None:
@@ -111,16 +126,23 @@ class HyperDeepEnsemble(NetworkClassifier):
             z, foretold = batch.z[-last:].mean(-1), self.foretold[:, -last:]
             self.chosen.copy_(greedy_choice(foretold[:, told], z[told], len(self.chosen)))
 
-    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
-        """As in `NetworkClassifier`, with each network's own width, dropout rate and weight decay."""
-        assert isinstance(self.net, StackedMLP)
-        rate = self.rate.to(stream.device)
-        dropped = [keep((self.members, len(x), width), rate, stream).to(x) for width in self.hidden]
-        own = self.trained
-        self.net.backpropagate(x, loss_gradient, [(self.units * mask)[own] for mask in dropped])
+    def training_masks(self, x: Tensor) -> Masks:
+        """Each network's own units, of which its own share is dropped in every row of every step."""
+        assert self.stream is not None
+        rate = self.rate.to(self.stream.device)
+        dropped = [keep((self.members, len(x), width), rate, self.stream).to(x) for width in self.hidden]
+        return [(self.units * mask)[self.trained] for mask in dropped]
+
+    def training_step(self, batch: Minibatch, batch_idx: int = 0) -> Tensor:
+        """The loss of a minibatch, with each network's own weight decay."""
+        decay = sum((self.decay[self.trained] * p.square()).sum() / 2 for p in self.net.parameters())
+        return super().training_step(batch, batch_idx) + decay
+
+    def backpropagate(self, batch: Minibatch) -> None:
+        super().backpropagate(batch)
         for p in self.net.parameters():
             assert p.grad is not None
-            p.grad.add_(p.detach() * self.decay[own])
+            p.grad.add_(p.detach() * self.decay[self.trained])
 
     # --- predicting --------------------------------------------------------------------------------------------------
 

@@ -1,14 +1,21 @@
 """`MCDropout`: dropout masks as samples from an approximate posterior."""
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from deepbore.classifiers.networks.network import NetworkClassifier, NetworkFactory, Training, check_factory
-from deepbore.classifiers.networks.stacked import StackedMLP, check_maps
+from deepbore.classifiers.networks.network import (
+    Loss,
+    NetworkClassifier,
+    NetworkFactory,
+    OptimizerFactory,
+    SchedulerFactory,
+    Training,
+    as_factory,
+)
+from deepbore.classifiers.networks.stacked import Given, Masks, StackedMLP, check_maps
 from deepbore.classifiers.posterior import Posterior
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledBatch
@@ -24,12 +31,17 @@ class MCDropout(NetworkClassifier):
 
     Args:
         hidden: widths of the hidden layers.
-        activation: "elu", "relu", "tanh", or "auto" (ELU for d <= 10, else ReLU).
-        network: a factory (number of features, number of outputs) -> module with `nn.Dropout` in it, in place of
-            `hidden`, `activation` and `rate`.
+        activation: of torch, by name, class or function; "auto" for ELU if d <= 10, else ReLU.
+        network: a factory (number of features, number of outputs) -> module with `nn.Dropout` in it, or such a module
+            to copy, in place of `hidden`, `activation` and `rate`.
         rate: probability that a hidden unit is dropped, in (0, 1).
         samples: m >= 2, how many masks.
         training: steps, learning rate, warm start, ...
+        optimizer: a function of the parameters, as `partial(torch.optim.AdamW, lr=1e-3)`; None for Adam.
+        lr_scheduler: a function of the optimizer, as `partial(ExponentialLR, gamma=0.99)`; see `Training.lr_interval`.
+        loss: a function of scores and labels (B x k each), as `nn.BCEWithLogitsLoss()`; see `NetworkClassifier`.
+        rows: maximal number of rows that an iteration learns from; None for as many as its steps can see, so that every
+            row is seen in time.
 
     Raises:
         SettingError: for a number outside its range, or a network without dropout.
@@ -38,14 +50,18 @@ class MCDropout(NetworkClassifier):
     def __init__(
         self,
         hidden: tuple[int, ...] = (64, 64),
-        activation: str = "auto",
+        activation: Given = "auto",
         network: NetworkFactory | None = None,
         rate: float = 0.1,
         samples: int = 16,
         training: Training | None = None,
+        optimizer: OptimizerFactory | None = None,
+        lr_scheduler: SchedulerFactory | None = None,
+        loss: Loss | None = None,
+        rows: int | None = 1024,
     ):
-        lasting = None if network is None else WithLastingMasks(network, samples)
-        super().__init__(hidden, activation, lasting, 1, training)
+        lasting = None if network is None else WithLastingMasks(as_factory(network, members=1), samples)
+        super().__init__(hidden, activation, lasting, 1, training, optimizer, lr_scheduler, loss, rows)
         between(0, 1, rate=rate)
         whole(2, samples=samples)
         self.rate, self.samples = rate, samples
@@ -73,14 +89,15 @@ class MCDropout(NetworkClassifier):
         """The dropout layers of a user's own network."""
         return [layer for layer in self.net.modules() if isinstance(layer, LastingDropout)]
 
-    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
-        """As in `NetworkClassifier`, with new masks for every row of every step."""
-        if isinstance(self.net, StackedMLP):
-            self.net.backpropagate(x, loss_gradient, [keep((1, len(x), h), self.rate, stream) for h in self.hidden])
-            return
+    def training_masks(self, x: Tensor) -> Masks:
+        """New masks for every row of every step."""
+        assert self.stream is not None
+        return [keep((1, len(x), h), self.rate, self.stream) for h in self.hidden]
+
+    def training_outputs(self, x: Tensor) -> Tensor:
         for layer in self._dropouts():
-            layer.drop_row_by_row(stream)
-        self.net.backpropagate(x, loss_gradient, stream)
+            layer.drop_row_by_row(self.stream)
+        return super().training_outputs(x)
 
     def posterior(self, points: Tensor) -> Posterior:
         """The samples by all masks, as members."""
@@ -120,7 +137,7 @@ class LastingDropout(nn.Module):
         self.stream: torch.Generator | None = None
         self.number, self.uses = number, 0
 
-    def drop_row_by_row(self, stream: torch.Generator) -> None:
+    def drop_row_by_row(self, stream: torch.Generator | None) -> None:
         """Draws separate masks for every row of the next passes, from the stream."""
         self.stream = stream
 
@@ -151,9 +168,6 @@ class WithLastingMasks:
 
     factory: NetworkFactory
     samples: int
-
-    def __post_init__(self) -> None:
-        check_factory(self.factory)
 
     def __call__(self, features: int, outputs: int) -> nn.Module:
         made = self.factory(features, outputs)

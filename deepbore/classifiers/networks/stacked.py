@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from deepbore.compute.devices import global_streams_seeded
 from deepbore.compute.distributed import Ranks
 from deepbore.errors import SettingError
-from deepbore.validation import one_of
+
+Function = Callable[[Tensor], Tensor]
+Given = str | nn.Module | Function  # an activation: its name, class, module or function
 
 
 def _slope_of_elu(a: Tensor) -> Tensor:  # named functions, since attributes of a module must be picklable
@@ -24,11 +26,61 @@ def _slope_of_tanh(a: Tensor) -> Tensor:
 
 
 # activation, and its derivative as a function of the activation's value
-ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+ACTIVATIONS: dict[str, tuple[Function, Function]] = {
     "elu": (nn.functional.elu, _slope_of_elu),
     "relu": (torch.relu, torch.sign),
     "tanh": (torch.tanh, _slope_of_tanh),
 }
+NAMED = {name.lower(): name for name in nn.modules.activation.__all__}  # "gelu": "GELU"
+
+
+class Activation:
+    """An elementwise function, and its derivative.
+
+    Args:
+        given: a name of torch.nn in any case ("elu", "GELU", "torch.nn.SiLU"), a class such as `nn.GELU`, a module such
+            as `nn.LeakyReLU(0.1)`, or a function.
+
+    Raises:
+        SettingError: for another name, or a function that is not elementwise, random, or has parameters.
+    """
+
+    def __init__(self, given: Given):
+        self.slope_of_value: Function | None = None
+        named = given.lower().rpartition(".")[2] if isinstance(given, str) else given
+        if isinstance(named, str) and named in ACTIVATIONS:
+            self.function, self.slope_of_value = ACTIVATIONS[named]
+        else:
+            self.function = _elementwise(named, given)
+
+    def __call__(self, t: Tensor) -> Tensor:
+        return self.function(t)
+
+    def with_slope(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        """The values at t, of any shape, and the derivatives there."""
+        if self.slope_of_value is not None:
+            a = self.function(t)
+            return a, self.slope_of_value(a)
+        a, pull = torch.func.vjp(self.function, t)[:2]
+        return a, pull(torch.ones_like(a))[0]
+
+
+def _elementwise(named: Given, given: Given) -> Function:
+    """The function that is meant, tried at five places."""
+    rule = 'activation must be a name, class or function of torch that maps each number by itself, such as "gelu"'
+    if isinstance(named, str) and named not in NAMED:
+        raise SettingError(f"{rule}, but got activation={given!r}. There are {', '.join(NAMED)}.")
+    made = getattr(nn, NAMED[named]) if isinstance(named, str) else named
+    places = torch.tensor([-2.0, -1.0, 0.1, 1.0, 2.0])
+    try:
+        made = made() if isinstance(made, type) else made
+        slopes = torch.func.jacrev(made)(places)
+        is_elementwise = slopes.shape == (5, 5) and bool((slopes.diagonal().diag() == slopes).all())
+    except Exception as error:  # whatever a function of the user's own raises
+        raise SettingError(f"{rule}, but activation={given!r:.100} fails: {error}") from error
+    if not is_elementwise or (isinstance(made, nn.Module) and [*made.parameters()]) or isinstance(made, nn.RReLU):
+        raise SettingError(f"{rule}, but got activation={given!r:.100}. Give a network= that has it.")
+    return made
 
 
 MOMENTS = ("exp_avg", "exp_avg_sq")  # in the state of Adam, of the shape of a parameter
@@ -62,18 +114,23 @@ class StackedMLP(nn.Module):
     Args:
         sizes: widths of the layers, from e features to k outputs.
         members: m.
-        activation: "elu", "relu" or "tanh".
+        activation: see `Activation`.
         generator: random numbers for the initial weights.
 
     Raises:
         SettingError: for another activation.
     """
 
-    def __init__(self, sizes: Sequence[int], members: int, activation: str, generator: torch.Generator):
+    def __init__(self, sizes: Sequence[int], members: int, activation: Given, generator: torch.Generator):
         super().__init__()
-        one_of(ACTIVATIONS, activation=activation)
         self.layers = nn.ModuleList(StackedLinear(members, i, o, generator) for i, o in pairwise(sizes))
-        self.activation, self.derivative = ACTIVATIONS[activation]
+        self.activation = Activation(activation)
+
+    @property
+    def width(self) -> int:
+        """The number of inputs of the last layer."""
+        last: Tensor = self.layers[-1].weight  # type: ignore[assignment]  # torch types attributes as modules, too
+        return last.shape[1]
 
     def hidden(self, x: Tensor, masks: Masks = ()) -> Tensor:
         """Features (n x e) -> inputs of the last layer (m x n x h)."""
@@ -99,8 +156,8 @@ class StackedMLP(nn.Module):
         entering = [x.expand(len(layers[0].weight), *x.shape)]
         slopes = []  # derivative of each hidden layer's output with respect to its pre-activation
         for layer, mask in zip_longest(layers[:-1], masks):
-            a = self.activation(torch.baddbmm(layer.bias, entering[-1], layer.weight))
-            slopes.append(self.derivative(a) if mask is None else self.derivative(a) * mask)
+            a, slope = self.activation.with_slope(torch.baddbmm(layer.bias, entering[-1], layer.weight))
+            slopes.append(slope if mask is None else slope * mask)
             entering.append(a if mask is None else a * mask)
         gradient = loss_gradient(torch.baddbmm(layers[-1].bias, entering[-1], layers[-1].weight))
         for i in reversed(range(len(layers))):
@@ -110,7 +167,7 @@ class StackedMLP(nn.Module):
                 gradient = torch.bmm(gradient, layers[i].weight.mT).mul_(slopes[i - 1])
 
     @contextmanager
-    def dealt(self, ranks: Ranks, optimizer: torch.optim.Adam) -> Iterator[slice]:
+    def dealt(self, ranks: Ranks, optimizer: torch.optim.Optimizer) -> Iterator[slice]:
         """A context with this rank's members alone, to be trained; then every rank has all of them, and Adam's state.
 
         Args:
@@ -151,13 +208,15 @@ class StackedMLP(nn.Module):
             derivative with respect to its weights and bias (i + 1 x o) is their outer product. All have gradients in x.
         """
         layers = [*self.layers]
-        entering = [x]
+        entering, slopes = [x], []
         for layer in layers[:-1]:
-            entering.append(self.activation(layer(entering[-1])[0]))
+            a, slope = self.activation.with_slope(layer(entering[-1])[0])
+            entering.append(a)
+            slopes.append(slope)
         output = layers[-1](entering[-1])[0, :, 0]
         g = [torch.ones_like(output)[:, None]]
-        for layer, a in zip(reversed(layers[1:]), reversed(entering[1:]), strict=True):
-            g.insert(0, (g[0] @ layer.weight[0].mT) * self.derivative(a))
+        for layer, slope in zip(reversed(layers[1:]), reversed(slopes), strict=True):
+            g.insert(0, (g[0] @ layer.weight[0].mT) * slope)
         return output, [(with_one(a), each) for a, each in zip(entering, g, strict=True)]
 
 
@@ -195,17 +254,36 @@ class Members(nn.Module):
         self.eval()
         return torch.stack([member(x) for member in self.members])
 
-    @torch.enable_grad()
-    def backpropagate(self, x: Tensor, loss_gradient: Callable[[Tensor], Tensor], stream: torch.Generator) -> None:
-        """Sets the gradients of all weights, as `StackedMLP.backpropagate`, but by autograd.
-
-        Random numbers within the networks, such as dropout, follow the stream.
-        """
-        self.zero_grad(set_to_none=True)
+    def learning(self, x: Tensor, stream: torch.Generator) -> Tensor:
+        """Outputs in training mode (m x n x k); random numbers within the networks, as of dropout, follow a stream."""
         self.train()
         with global_streams_seeded(stream, x.device):
-            outputs = torch.stack([member(x) for member in self.members])
-        outputs.backward(loss_gradient(outputs.detach()))
+            return torch.stack([member(x) for member in self.members])
+
+    @property
+    def width(self) -> int:
+        """The number of inputs of the last linear layer."""
+        return self._last_layer(self.members[0]).in_features
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """Features (n x e) -> inputs of the last linear layer (m x n x h)."""
+        self.eval()
+        found: list[Tensor] = []
+        for member in self.members:
+            hook = self._last_layer(member).register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
+            try:
+                member(x)
+            finally:
+                hook.remove()
+        return torch.stack(found)
+
+    @staticmethod
+    def _last_layer(member: nn.Module) -> nn.Linear:
+        """The last linear layer. Raises SettingError for a network without one."""
+        linear = [layer for layer in member.modules() if isinstance(layer, nn.Linear)]
+        if not linear:
+            raise SettingError("this head needs a network whose last layer is an nn.Linear, but yours has none.")
+        return linear[-1]
 
     @property
     def are_alike(self) -> bool:
@@ -214,7 +292,7 @@ class Members(nn.Module):
         return all(each == shapes[0] for each in shapes)
 
     @contextmanager
-    def dealt(self, ranks: Ranks, optimizer: torch.optim.Adam) -> Iterator[slice]:
+    def dealt(self, ranks: Ranks, optimizer: torch.optim.Optimizer) -> Iterator[slice]:
         """As of `StackedMLP`, for members that are alike."""
         everyone, own = self.members, ranks.share(len(self.members))
         self.zero_grad(set_to_none=True)

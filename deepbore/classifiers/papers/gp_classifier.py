@@ -79,8 +79,8 @@ class GPClassifier(TrainedClassifier):
     design: Tensor  # inducing points in place of missing observations, M x c
 
     def configure_optimizers(self) -> Adam:
-        """Adam for the hyperparameters, its state kept over all fits of the same classifier."""
-        return self.keep_optimizer(lambda: Adam([self.gp.theta], lr=self.learning_rate))
+        """Adam for the hyperparameters."""
+        return Adam([self.gp.theta], lr=self.learning_rate)
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -95,18 +95,13 @@ class GPClassifier(TrainedClassifier):
             loss.backward()
             natural.step()
             if SETTLING <= step < self.steps - 1:  # in the last step only q changes
-                self._move_hyperparameters(first=step == SETTLING)
+                self.optimizers_made().optimizers[0].step()
         return {"loss": loss.detach() / len(batch), "rows": float(len(batch))}
 
     def _inducing_points(self, batch: LabelledBatch) -> Tensor:
         """A coreset of M rows, filled up by the design (M x c)."""
         chosen = self.coordinates(batch.coreset(self.inducing, self.generator).points)
         return torch.cat([chosen, self.design[len(chosen) :]])
-
-    def _move_hyperparameters(self, first: bool) -> None:
-        """A step of Adam; the first of an iteration goes through Lightning, which counts it, to write checkpoints."""
-        optimizer = self.lightning_optimizer() if first else self.configure_optimizers()
-        optimizer.step()
 
     # --- predicting --------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim import Adam
 
 from deepbore.classifiers.networks.stacked import Members, StackedMLP
@@ -31,8 +32,11 @@ def own(members):
 
 def steps(net, optimizer, stream, count):
     for _ in range(count):
-        more = (stream,) if isinstance(net, Members) else ()
-        net.backpropagate(X, lambda outputs: (outputs.sigmoid() - Z) / len(X), *more)
+        if isinstance(net, Members):
+            optimizer.zero_grad()
+            binary_cross_entropy_with_logits(net.learning(X, stream), Z.expand(len(net.members), -1, -1)).backward()
+        else:
+            net.backpropagate(X, lambda outputs: (outputs.sigmoid() - Z) / len(X))
         optimizer.step()
 
 
