@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
