@@ -19,6 +19,7 @@ ROOMS = frozenset(  # of a run's parts
 )
 RECORDS = frozenset({"deepbore.classifiers.Training", "deepbore.data.Budget", "deepbore.labels.DecayingGamma"})
 Description = dict[str, Any]  # {"class_path": ..., "init_args": {...}}, as in a LightningCLI configuration
+SHOWN = 200  # characters of an argument in a text
 FORMER_PATHS = {"deepbore.candidates.Ambitious": "deepbore.candidates.RaisedIncumbent"}  # classes in old journals
 
 
@@ -27,7 +28,7 @@ class Component:
 
     _arguments: dict[str, Any]
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, /, *args: Any, **kwargs: Any) -> Self:
         if (args or kwargs) and cls.__init__ is object.__init__:  # it ignores arguments where __new__ exists
             raise SettingError(f"{cls.__name__} has no settings, but got {[*args, *kwargs]}. Give {cls.__name__}().")
         part = super().__new__(cls)
@@ -43,6 +44,10 @@ class Component:
         vars(part)["_arguments"] = {name: plain_partial(value) for name, value in list(bound.arguments.items())[1:]}
         return part
 
+    def __repr__(self) -> str:
+        """The call that makes it, with the arguments that were given: `KernelPLS(noisy=True)`."""
+        return call_of(type(self), _arguments(self))
+
 
 def with_settings(part: P, **settings: Any) -> P:
     """A copy of a component with some settings changed, as if made with them; each is an attribute of the same name.
@@ -55,6 +60,52 @@ def with_settings(part: P, **settings: Any) -> P:
     other = copy(part)
     vars(other).update(settings, _arguments={**_arguments(part), **settings})
     return other
+
+
+# --- as text ---------------------------------------------------------------------------------------------------------
+
+
+def call_of(cls: type, arguments: Mapping[str, Any]) -> str:
+    """A call of a class as text.
+
+    Args:
+        cls: the class.
+        arguments: name -> what is given.
+
+    Example:
+        >>> call_of(dict, {"n": 3, "of": [len, "a"]})
+        "dict(n=3, of=[len, 'a'])"
+    """
+    declared = inspect.signature(cls.__init__).parameters  # type: ignore[misc]  # of this very class
+    kinds = {name: each.kind for name, each in declared.items()}
+    shown: list[str] = []
+    for name, value in arguments.items():
+        if kinds.get(name) is inspect.Parameter.VAR_POSITIONAL:
+            shown += [value_shown(each) for each in value]
+        elif kinds.get(name) is inspect.Parameter.VAR_KEYWORD:
+            shown += [f"{each}={value_shown(given)}" for each, given in value.items()]
+        else:
+            shown.append(f"{name}={value_shown(value)}")
+    return f"{cls.__name__}({', '.join(shown)})"
+
+
+def value_shown(value: Any) -> str:
+    """A value as one line of text: functions and classes by name, others as Python shows them, without addresses."""
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(value_shown(each) for each in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
+    if isinstance(value, functools.partial):
+        given = [*map(value_shown, value.args), *(f"{name}={value_shown(v)}" for name, v in value.keywords.items())]
+        return f"partial({', '.join([value_shown(value.func), *given])})"
+    if isinstance(value, type) or inspect.isroutine(value):
+        return str(getattr(value, "__name__", value))
+    if isinstance(value, Component):
+        return repr(value)
+    text = without_addresses(" ".join(repr(value).split()))
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+# --- as plain data ---------------------------------------------------------------------------------------------------
 
 
 def describe(part: Any) -> Description:

@@ -76,7 +76,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--suite", choices=SUITES, help="all its problems")
     parser.add_argument("--dimensions", type=int, nargs="+", help="of COCO's suites")
     parser.add_argument("--instances", type=int, nargs="+", help="of COCO's suites")
-    parser.add_argument("--half", choices=("development", "held_out", "all"), default="development")
+    parser.add_argument("--half", choices=("development", "validation", "held_out", "all"), default="development")
     parser.add_argument("--problems", nargs="+", default=[], help="single problems, by name")
     names = [*methods.names(), "help"]
     parser.add_argument("--methods", nargs="+", default=["deepbore"], choices=names, metavar="NAME", help="by name")

@@ -1,15 +1,34 @@
 """Components and their old names: `deepbore.component` and `deepbore.validation` of version 0.2."""
 
 import importlib
+from functools import partial
 
 import pytest
 
-from deepbore import component, validation
+from cases import ACQUISITIONS, CANDIDATES, CLASSIFIERS, LABELLINGS, PROBLEMS, STRATEGIES
+from deepbore import (
+    MedianPruner,
+    ProcessEvaluator,
+    Real,
+    SerialEvaluator,
+    Study,
+    acquisition,
+    candidates,
+    classifiers,
+    component,
+    data,
+    labels,
+    strategies,
+    validation,
+)
 from deepbore.acquisition import ClassProbability, UpperConfidenceBound
 from deepbore.classifiers import AtBudgets, DeepEnsemble, KernelPLS, Training
 from deepbore.component import describe, make
 from deepbore.data import Budget
 from deepbore.errors import SettingError
+from deepbore.evaluators import Timed
+
+ROOMS = (acquisition, candidates, classifiers, labels, strategies, data)
 
 
 @pytest.mark.parametrize(
@@ -119,3 +138,54 @@ def test_a_part_stands_only_where_its_kind_is_expected(outer, settings):
 def test_damaged_settings_are_refused_in_words(settings):
     with pytest.raises(SettingError):
         make({"class_path": "deepbore.classifiers.KernelPLS", "init_args": settings}, component.Component)
+
+
+PARTS = [
+    *ACQUISITIONS.values(),
+    *CANDIDATES.values(),
+    *CLASSIFIERS.values(),
+    *LABELLINGS.values(),
+    *STRATEGIES.values(),
+]
+NAMES = {name: getattr(room, name) for room in ROOMS for name in room.__all__}
+
+
+@pytest.mark.parametrize("make_part", PARTS, ids=lambda each: getattr(each, "__name__", None))
+def test_a_part_prints_as_the_call_that_makes_it(make_part):
+    part = make_part()
+    assert describe(eval(repr(part), dict(NAMES))) == describe(part)
+
+
+def activation(x):
+    return x
+
+
+class Odd(component.Component):
+    """Takes everything."""
+
+    def __init__(self, *parts, function=None, **more):
+        pass
+
+
+def test_functions_and_classes_are_named_and_what_is_long_is_cut():
+    given = partial(sorted, key=len)
+    part = Odd(1, Odd("a"), function=activation, cls=Odd, of=[(1,), given], text="x" * 1000, what=object())
+    assert repr(part).startswith(
+        "Odd(1, Odd('a'), function=activation, cls=Odd, of=[(1,), partial(sorted, key=len)], text='xxx"
+    )
+    assert repr(part).endswith("x..., what=<object object>)")
+    assert len(repr(part)) < 400
+
+
+def test_a_recipe_prints_its_parts_in_notebooks_too():
+    study = Study({"x": Real(0, 1)}, classifier=KernelPLS(noisy=True), pruner=MedianPruner(startup_trials=3))
+    assert "KernelPLS(noisy=True)" in repr(study.recipe)
+    assert "<td>pruner</td><td>MedianPruner(startup_trials=3)</td>" in study.recipe._repr_html_()
+
+
+@pytest.mark.parametrize("problem", ["Branin", "Hartmann", "ZDT"])
+def test_a_problem_and_an_evaluator_print_no_address(problem):
+    made = PROBLEMS[problem]()
+    assert repr(made) == f"<{problem} of {len(made.space)} parameters>"
+    assert repr(SerialEvaluator(activation)) == "SerialEvaluator(activation)"
+    assert repr(Timed(ProcessEvaluator(activation, 3))) == "Timed(ProcessEvaluator(activation, workers=3))"

@@ -13,13 +13,14 @@ def default_acquisition(classifier: Classifier) -> Acquisition:
 
     | classifier | acquisition |
     |---|---|
-    | estimates labels and is `distance_aware` on any space, such as `KernelPLS` | `LogExpectedImprovement` |
+    | estimates labels and is `distance_aware` on any space: `KernelPLS`, `LaplaceGGN` | `LogExpectedImprovement` |
     | any other with a standard deviation | `UpperConfidenceBound` with the classifier's kappa |
     | one score a point | `ClassProbability` |
     | `PerColumn` of classifiers that estimate labels | `LogHypervolumeImprovement` |
 
     It is chosen when a run is made, before the classifier is bound to a space. So it is an upper bound for `DeepPLS`,
-    which is distance-aware on spaces with real parameters only.
+    which is distance-aware on spaces with real parameters only; `default_strategy`, which knows the space, gives it
+    expected improvement there.
     """
     if "columns" in classifier.capabilities and classifier.link is Link.IDENTITY:
         return LogHypervolumeImprovement()

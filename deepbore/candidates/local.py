@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from scipy.optimize import Bounds, minimize
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search, sorted_by_value
+from deepbore.compute.numerics import minimize
 from deepbore.validation import one_of, whole, within
 
 PER_POINT = 4  # candidates for each point of a batch, at least
@@ -94,6 +94,8 @@ def lbfgs_ascent(
         reached = value(point[None]).squeeze(0)
         (gradient,) = torch.autograd.grad(reached, point)
         return -float(reached.detach()), -gradient[moving].double().cpu().numpy()
+
+    from scipy.optimize import Bounds  # takes .2 s
 
     entries = start[moving].double().cpu().numpy()
     bounds = Bounds(np.zeros(len(moving)), upper[moving].double().cpu().numpy())

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from scipy.optimize import differential_evolution
 from torch import Tensor
 
 from deepbore.candidates.base import Candidates, Search
@@ -67,6 +66,8 @@ class DifferentialEvolution(Candidates):
                 values = values.masked_fill(~search.space.permitted(points), -math.inf)
             generations.append((points, values))
             return -values.double().cpu().numpy()
+
+        from scipy.optimize import differential_evolution  # takes .2 s
 
         differential_evolution(
             cost,

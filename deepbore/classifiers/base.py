@@ -59,6 +59,8 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
         differentiable: whether the scores have gradients with respect to the points.
         distance_aware: whether the standard deviation grows with the distance from the data, as expected improvement
             needs. The default acquisition depends on its value before `bind`.
+        learns_grades: whether graded labels suit it better than classes by one threshold although its scores are logits
+            or probits, as for networks: cross-entropy with a grade as the label is a proper scoring rule, too.
         closed_form: whether `fit` takes no gradient steps, and so needs neither a Trainer nor Lightning.
         kappa: the default number of standard deviations of an upper confidence bound.
         generator: random numbers for weights and minibatches, shared with the classifiers within this one; in a run,
@@ -75,6 +77,7 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
     differentiable: bool = True
     distance_aware: bool = False
     kappa: float = 1.0
+    learns_grades: bool = False
     closed_form: bool = False
 
     best_label: Tensor
@@ -202,7 +205,8 @@ class Classifier(Component, nn.Module, metaclass=ClassifierType):
 
     def default_labels(self, gamma: Gamma | None = None, objectives: int = 1) -> Labelling:
         """The default labels for this classifier; see `deepbore.labels.default_labels`."""
-        return default_labels(self.link is Link.IDENTITY, gamma, objectives, "columns" in self.capabilities)
+        graded = self.link is Link.IDENTITY or self.learns_grades
+        return default_labels(graded, gamma, objectives, "columns" in self.capabilities)
 
     def learned(self, batch: LabelledBatch, measure: bool = True) -> dict[str, Any]:
         """Learns a batch, if its labels differ; `ready` says whether it did.

@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
-from scipy.special import expit
 from torch import Tensor
 
 from deepbore.classifiers.base import Classifier, check_base
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MeanOnlyPosterior, MembersPosterior, Posterior
 from deepbore.classifiers.trees import library
+from deepbore.compute.numerics import minimize
 from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling
@@ -138,6 +137,8 @@ def fit_platt(scores: np.ndarray, z: np.ndarray, weight: np.ndarray) -> Tensor:
     centre, scale = scores.mean(), max(scores.std(), 1e-12)
     design = np.stack([(scores - centre) / scale, np.ones_like(scores)], axis=-1)
     share = weight / weight.sum()
+
+    from scipy.special import expit
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         logit = design @ theta

@@ -1,10 +1,9 @@
 """Arrays of NumPy for tensors on the CPU, so that small computations in loops do not wait for calls of torch."""
 
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-import scipy.special
 import torch
 from torch import Tensor
 
@@ -40,7 +39,11 @@ def module_of(array: Array) -> ModuleType:
 
 def special_of(array: Array) -> ModuleType:
     """The special functions of an array: those of SciPy or of torch."""
-    return torch.special if isinstance(array, Tensor) else scipy.special
+    if isinstance(array, Tensor):
+        return torch.special
+    import scipy.special  # the first trials of a run need none, and this takes .1 s
+
+    return cast(ModuleType, scipy.special)
 
 
 def like(array: np.ndarray, other: Array) -> Array:

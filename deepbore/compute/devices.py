@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 
-import scipy.linalg.lapack  # noqa: F401  # loads the library whose threads are limited
 import torch
 from threadpoolctl import ThreadpoolController
 
@@ -68,7 +68,13 @@ class BlasThreads:
 
     def __init__(self) -> None:
         self._lock, self._users = threading.Lock(), 0
-        self._libraries, self._limit = ThreadpoolController(), ExitStack()
+        self._limit = ExitStack()
+
+    @cached_property
+    def _libraries(self) -> ThreadpoolController:
+        import scipy.linalg.lapack  # noqa: F401  # loads the library whose threads are limited, in .1 s
+
+        return ThreadpoolController()
 
     def limit(self) -> None:
         """Limits each library to one thread, until all that have called this have called `release`."""

@@ -1,13 +1,18 @@
-"""Order statistics of very many numbers, rank correlation, and the error of a failed factorisation."""
+"""Order statistics of very many numbers, rank correlation, `minimize`, and the error of a failed factorisation."""
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # torch's types lack it
 
-__all__ = ["LinAlgError", "largest", "mean_ranks", "places", "rank_correlation", "smallest", "up_to"]
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
+
+__all__ = ["LinAlgError", "largest", "mean_ranks", "minimize", "places", "rank_correlation", "smallest", "up_to"]
 
 BLOCK = 64  # numbers whose extreme is found first
 MANY = 100_000  # numbers from which blocks are faster than `topk`
@@ -79,3 +84,10 @@ def mean_ranks(values: Tensor) -> Tensor:
     last = count.cumsum(0).double()
     mean: Tensor = last - (count + 1) / 2
     return mean[inverse]
+
+
+def minimize(function: Callable[..., Any], start: np.ndarray, **settings: Any) -> "OptimizeResult":
+    """`scipy.optimize.minimize`; its import takes .2 s, which the first trials of a run do not need."""
+    from scipy import optimize
+
+    return optimize.minimize(function, start, **settings)

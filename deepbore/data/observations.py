@@ -323,8 +323,8 @@ class Observations:
     def reserve(
         self,
         points: Tensor,
-        budget: SupportsFloat | Sequence[SupportsFloat] | None = None,
-        resume_from: Sequence[int] | None = None,
+        budget: SupportsFloat | Sequence[SupportsFloat | None] | None = None,
+        resume_from: Sequence[int | None] | None = None,
         effect: Effect | None = None,
     ) -> list[int]:
         """Appends pending rows (q x d) and returns their numbers.
@@ -333,7 +333,7 @@ class Observations:
             points: q x d.
             budget: what each of them may spend, one for all or q of them; None for the lowest rung, or where there are
                 no budgets.
-            resume_from: rows of the same configurations that the points continue, q; None if they begin anew.
+            resume_from: rows of the same configurations that the points continue, q; None for what begins anew.
             effect: what changes with them: assignments that may be done twice.
 
         Raises:
@@ -345,7 +345,8 @@ class Observations:
         points = self.space.encode(params)
         new = range(len(self), len(self) + len(points))
         spent = self._to_spend(budget, len(points))
-        resumed = {new[i]: self.table.checked(row) for i, row in enumerate(resume_from or ())}
+        earlier = zip(new, resume_from or (), strict=False)
+        resumed = {row: self._resumable(row, before) for row, before in earlier if before is not None}
         append = self.table.stage_rows(
             points,
             self.table.statistics.after_asking(np.arange(new.start, new.stop)),
@@ -364,12 +365,16 @@ class Observations:
         self.commit((asked(row, each, spends, resumed.get(row)) for row, each, spends in plain), both)
         return list(new)
 
-    def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat] | None, q: int) -> list[float | None]:
+    def _to_spend(self, budget: SupportsFloat | Sequence[SupportsFloat | None] | None, q: int) -> list[float | None]:
         """The budget of each of q rows: a rung, where there are rungs; None where none is given."""
-        if budget is None:
-            return [None if self.budget is None else self.budget.low] * q
-        each = [as_budget(one) for one in (budget if isinstance(budget, Sequence) else [budget] * q)]
-        return [one if self.budget is None else self.budget.rungs[self.budget.rung_of(one)] for one in each]
+        rungs, lowest = self.budget, None if self.budget is None else self.budget.low
+        each = budget if isinstance(budget, Sequence) else [budget] * q
+        given = [lowest if one is None else as_budget(one) for one in each]
+        return [one if one is None or rungs is None else rungs.rungs[rungs.rung_of(one)] for one in given]
+
+    def _resumable(self, row: int, before: int) -> int:
+        """The earlier row that a new one continues; it may be as new."""
+        return before if len(self) <= before < row else self.table.checked(before)
 
     def tell(
         self,

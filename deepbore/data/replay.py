@@ -699,26 +699,48 @@ def _append_rows(observations: "Observations", state: Replay, path: Path) -> Non
     from deepbore.data.imported import ImportedResults
 
     together: list[ImportedResults] = []
+    waiting: list[Asked] = []
 
     def append() -> None:
         if together:
             observations.append(ImportedResults.joined(together))
             together.clear()
 
+    def reserve() -> None:
+        if waiting:
+            points = _encoded([(each.params, each.line) for each in waiting], observations.space, path)
+            budgets, resumed = [each.budget for each in waiting], [each.resume_from for each in waiting]
+            with replaying(path, waiting[0].line):
+                observations.reserve(points, budgets, resumed)
+            waiting.clear()
+
     for block in state.blocks:
-        with replaying(path, block.line):
-            if isinstance(block, Imported):
+        if isinstance(block, Imported):
+            reserve()
+            with replaying(path, block.line):
                 results = ImportedResults.read(observations.space, observations.k, **block.results, is_exact=True)
                 if together and together[0].kind != results.kind:
                     append()
                 together.append(results)
-            else:
+        else:
+            with replaying(path, block.line):
                 append()
-                resumed = None if block.resume_from is None else [block.resume_from]
-                observations.reserve(observations.space.encode([block.params]), block.budget, resumed)
+            waiting.append(block)
+    reserve()
     if state.blocks:
         with replaying(path, state.blocks[-1].line):
             append()
+
+
+def _encoded(asked: list[tuple[dict[str, Any], int]], space: "SearchSpace", path: Path) -> "Tensor":
+    """The points (n x d) of configurations, encoded together; an error names the line of the first wrong one."""
+    try:
+        return space.encode([params for params, _ in asked])
+    except Exception:  # one by one, to find it
+        for params, line in asked:
+            with replaying(path, line):
+                space.encode([params])
+        raise
 
 
 def _tell_outcomes(observations: "Observations", state: Replay, path: Path) -> None:

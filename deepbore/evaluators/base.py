@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from deepbore.component import value_shown
 from deepbore.data.outcome import Outcome
 from deepbore.data.times import append_lines, span_line
 from deepbore.data.trial import Trial
@@ -63,6 +64,12 @@ class Evaluator(ABC):
 
     workers: int = 1
     run: object = None
+
+    def __repr__(self) -> str:
+        """What it evaluates, and how many trials at the same time."""
+        shown = [value_shown(vars(self)["objective"])] if "objective" in vars(self) else []
+        shown += [f"workers={self.workers}"] if self.workers != 1 else []
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def claim(self, run: object) -> None:
         """Takes the trials of one run only, until its `run` is None again.
@@ -199,6 +206,10 @@ class Timed(Evaluator):
         own: the evaluator.
         path: a file to which a line is appended for each; None for none. If it can't be written, there is none.
     """
+
+    def __repr__(self) -> str:
+        """The evaluator within."""
+        return f"Timed({self.own!r})"
 
     def __init__(self, own: Evaluator, path: str | os.PathLike[str] | None = None):
         self.own, self.path = own, None if path is None else Path(path).absolute()

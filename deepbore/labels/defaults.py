@@ -11,13 +11,16 @@ from deepbore.labels.threshold import Gamma, ThresholdFamily, ThresholdLabels
 def default_labels(
     estimates_labels: bool, gamma: Gamma | None = None, objectives: int = 1, per_column: bool = False
 ) -> Labelling:
-    """The default labels: graded by value for classifiers that estimate labels, else by one threshold.
+    """The default labels: graded by value for classifiers that estimate labels and for networks, else by one threshold.
 
-    With cross-entropy a graded label is less informative than a class. Several objectives have one column each if the
-    classifier learns columns separately; else they are scalarised (`ChebyshevLabels`) and labelled as one objective.
+    A grade says how good a value is, and a class only on which side of a threshold it lies. Cross-entropy is a proper
+    score for grades, too, so that networks learn them as well as classes; with one threshold all good points are equal
+    to them. Several objectives have one column each if the classifier learns columns separately; else they are
+    scalarised (`ChebyshevLabels`) and labelled as one objective.
 
     Args:
-        estimates_labels: whether the classifier's scores estimate the label itself.
+        estimates_labels: whether the classifier's scores estimate the label itself, or it learns grades as networks do
+            (`Classifier.learns_grades`).
         gamma: proportion of good observations; None for 1/2 with graded labels, 1/4 with one threshold.
         objectives: k.
         per_column: whether the classifier has a score for each column, as `PerColumn` has.

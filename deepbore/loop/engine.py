@@ -1,4 +1,8 @@
-"""`Engine`: the steps of a run (design, propose, reserve, record); `TrialAllocator`: trials by ask and tell."""
+"""`Engine`: the steps of a run (design, propose, reserve, record); `Iteration`: one iteration, whoever drives it.
+
+`TrialAllocator` drives it for ask and tell, `deepbore.loop.runner.PlainLoop` and a Trainer
+(`deepbore.loop.controller.LoopController`) for whole runs.
+"""
 
 import logging
 import math
@@ -12,25 +16,33 @@ from torch import Tensor
 
 from deepbore.candidates import select_new
 from deepbore.candidates.selection import first_new_rows, require_room
+from deepbore.classifiers.base import Classifier
 from deepbore.classifiers.feasibility import Feasibility
 from deepbore.compute.devices import one_thread
 from deepbore.compute.distributed import Ranks
-from deepbore.data.observations import Trial
+from deepbore.compute.torch_state import clean_torch_state
+from deepbore.data.observations import Observations, Trial
 from deepbore.data.outcome import Outcome, Status, WrongReturn
 from deepbore.errors import SettingError, SpaceExhausted, ValueTypeError
-from deepbore.loop.learning import learn
+from deepbore.evaluators.base import SuspiciousValue, warn
+from deepbore.labels import LabelledObservations
 from deepbore.loop.promotions import Promotion, Promotions
 from deepbore.loop.state import RunState, save
-from deepbore.loop.suspicious import name_suspicious
 from deepbore.space.encoding import OPEN
-from deepbore.strategies import Proposal, View
-from deepbore.strategies.confirming import confirming_points
+from deepbore.strategies import Proposal, Strategy, View
+from deepbore.strategies.confirming import confirming_points, steps_left
 
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+NOTE = "suspicious"  # the attribute of a trial that says why
+TOO_GOOD = "better than the trials around it and all others suggest"
+WAY_OUT = (
+    "Until others confirm it, it counts as a failed trial; it stays in the results, and `study.suspicious` lists it. "
+    "If it is wrong, `study.withdraw({})` takes it back."
+)
 
 
 class Engine:
@@ -238,7 +250,7 @@ class Engine:
         self.state.observations.complete_pending_write()  # of the latest enqueued point
         rows: list[int] = []
         while len(rows) < q and self.state.queue:
-            queue = self.state.queue
+            queue = list(self.state.queue)
             if is_open(queue[0]):
                 queue[0] = self._completed(queue[0])
             whole = next((place for place, point in enumerate(queue) if is_open(point)), len(queue))
@@ -327,6 +339,105 @@ def alternating(one: Tensor, other: Tensor, begun: int) -> Tensor:
     return torch.cat([turns, first[both:], second[both:]])
 
 
+# --- warnings of suspicious values ----------------------------------------------------------------------------------
+
+
+def name_suspicious(observations: Observations, strategy: Strategy, aloud: bool = True) -> None:
+    """Warns of each value that is too good once, and notes it in the trial, when those beside it have been asked for.
+
+    Of a trial that the strategy would not propose, as by constraints of its search, it warns at once.
+
+    Values that are too bad are not named: they mislead nobody, and some of an ordinary run are for a while.
+
+    Args:
+        observations: all trials.
+        strategy: of the run.
+        aloud: whether to warn: on one of several ranks.
+    """
+    for row in observations.suspicion.too_good:
+        asks = bool(strategy.accepts(observations.space, observations.points[[row]]))
+        if (asks and steps_left(observations, row)) or NOTE in observations.attributes_of(row):
+            continue
+        observations.annotate(row, {NOTE: TOO_GOOD})
+        if aloud:
+            values = ", ".join(f"{value:.6g}" for value in observations.user_values[row].tolist())
+            warn(f"the value of trial {row}, {values}, is {TOO_GOOD}. {WAY_OUT.format(row)}", SuspiciousValue)
+
+
+# --- one iteration, whoever drives it --------------------------------------------------------------------------------
+
+
+def learn(models: Sequence[Classifier], data: LabelledObservations, epochs: int, device: torch.device) -> None:
+    """Trains models for some epochs as in a run, without proposals; Lightning is imported for gradient steps alone.
+
+    Args:
+        models: one or more.
+        data: what they learn.
+        epochs: so many times as in an iteration.
+        device: where they learn.
+    """
+    if not all(model.closed_form for model in models):
+        from deepbore.loop.lightning import module_of, new_trainer, run  # takes seconds
+
+        run(new_trainer(device), module_of(models), data, epochs)
+        return
+    data.observations.to(device)
+    for model in models:
+        if model.space is None:
+            model.bind_to(data)
+        model.to(device)
+    with clean_torch_state():
+        for _ in range(epochs):
+            batch = data.batch()
+            for model in models:
+                model.learned(batch, measure=False)
+
+
+class Iteration:
+    """One iteration of a run: remember, learn, reserve. What reserves no trial has changed nothing.
+
+    | driver | who learns | how many trials |
+    |---|---|---|
+    | `TrialAllocator`, of `Study.ask` | `learn`, or a Trainer, before a proposal | as many as are asked for |
+    | `PlainLoop`, where all models learn in closed form | `learn`, first of all | as many as workers are free |
+    | `LoopController`, of other models, or with a Trainer of the user's | the Trainer, in its epoch | the same |
+
+    Args:
+        state: of the run.
+        device: where models in closed form learn.
+    """
+
+    def __init__(self, state: RunState, device: torch.device):
+        self.state, self.device = state, device
+        self._before: dict[str, Any] | None = None  # the state, until something is reserved
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all models learn in closed form, so that no Trainer is needed."""
+        return all(model.closed_form for model in self.state.models)
+
+    def remember(self) -> None:
+        """Keeps the state, before the models learn."""
+        if not self.state.n_missing:
+            self.state.bind()  # before the copy, since binding cannot be undone
+        self._before = deepcopy(self.state.state_dict())
+
+    def learn(self, epochs: int = 1) -> None:
+        """Trains models in closed form on all trials."""
+        learn(self.state.models, self.state.data, epochs, self.device)
+
+    def settle(self) -> None:
+        """Restores the state that was kept, if nothing was reserved since; the queue is what it is now.
+
+        The next iteration then equals that of a study that is loaded. An interrupt may come upon this, too; so it is
+        done again before anything else is done to the run.
+        """
+        before = self._before
+        if before is not None and before["asked"] == self.state.observations.n_asked:
+            self.state.load_state_dict({**before, "queue": self.state.queue})
+        self._before = None
+
+
 class TrialAllocator:
     """Trials by ask and tell: queued, promoted, designed or proposed. A failed `ask` changes nothing.
 
@@ -337,9 +448,9 @@ class TrialAllocator:
 
     def __init__(self, engine: Engine, device: torch.device):
         self.engine, self.state, self.device = engine, engine.state, device
+        self._iteration = Iteration(engine.state, device)
         self._trainer: Trainer | None = None
         self._asked_from: int | None = None  # rows from here on are of an `ask` that has not returned
-        self._before: tuple[int, dict[str, Any]] | None = None  # rows and state before a proposal, while it is made
 
     def ask(self, q: int) -> list[int]:
         """The rows of q >= 1 reserved trials: first those of an earlier call that failed, then queued ones.
@@ -362,52 +473,40 @@ class TrialAllocator:
         return rows
 
     def settle(self) -> None:
-        """Ends an `ask` that has failed: its trials are for the next one, and what found none has changed nothing.
-
-        An interrupt may come upon this, too; so it is done again before anything else is done to the run.
-        """
+        """Ends an `ask` that has failed: its trials are for the next one, and what found none has changed nothing."""
         state = self.state
-        n = len(state.observations)
         if self._asked_from is not None:
-            state.unreturned = sorted({*state.unreturned, *range(self._asked_from, n)})
+            state.unreturned = sorted({*state.unreturned, *range(self._asked_from, len(state.observations))})
             self._asked_from = None
-        if self._before is not None:
-            rows, before = self._before
-            if rows == n:
-                state.load_state_dict(before)
-            self._before = None
+        self._iteration.settle()
 
     def _reserve_queued(self, q: int) -> None:
         """Reserves points of the queue; models are trained before, if there is anything to complete."""
-        if self.state.n_missing or not self.engine.is_open(q):
+        if not self.engine.is_open(q):
             self.engine.reserve_queued(q)
             return
-        self._remember()
-        self._after_learning(lambda: self.engine.reserve_queued(q))
+        self._iteration.remember()
+        if self.state.n_missing:
+            self.engine.reserve_queued(q)
+        else:
+            self._after_learning(lambda: self.engine.reserve_queued(q))
 
     def _reserve_new(self, q: int) -> None:
         """Reserves q new points."""
         if q:
-            self._remember()
-            self.engine.reserve(self._points(q))
+            self._iteration.remember()
+            find = self.engine.design if self.state.n_missing else self._proposed
+            self.engine.reserve(find(q))
 
-    def _remember(self) -> None:
-        """Keeps the state of the run, for `settle`."""
-        state = self.state
-        if not state.n_missing:
-            state.bind()  # before the copy, since binding cannot be undone
-        self._before = len(state.observations), deepcopy(state.state_dict())
-
-    def _points(self, q: int) -> Tensor:
-        state = self.state
-        return self.engine.design(q) if state.n_missing else self._after_learning(lambda: self.engine.propose(q).points)
+    def _proposed(self, q: int) -> Tensor:
+        return self._after_learning(lambda: self.engine.propose(q).points)
 
     def _after_learning(self, find: Callable[[], T]) -> T:
         """What a function finds with the models trained on all trials."""
         state = self.state
         epochs, state.warmup_epochs = 1 + state.warmup_epochs, 0
-        if all(model.closed_form for model in state.models):
-            learn(state.models, state.data, epochs, self.device)
+        if self._iteration.is_plain:
+            self._iteration.learn(epochs)
             return find()
         from deepbore.loop.lightning import new_trainer, run_and_then  # takes seconds
 

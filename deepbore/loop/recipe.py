@@ -7,19 +7,25 @@ from typing import Any
 
 from deepbore.acquisition import Acquisition
 from deepbore.candidates import Candidates
-from deepbore.classifiers import Classifier, at_budgets
+from deepbore.classifiers import Classifier, Link, at_budgets
 from deepbore.component import alike, class_name, describe, make, settings_in
 from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.labels import Gamma, Labelling, PreferenceLabels
-from deepbore.labels.defaults import rung_labels
+from deepbore.labels.defaults import default_labels, rung_labels
 from deepbore.pruners import Pruner
 from deepbore.space import SearchSpace
 from deepbore.strategies import ModelStrategy, Strategy, Turns
 from deepbore.strategies.defaults import default_classifier, default_strategy
+from deepbore.text import as_html
 from deepbore.validation import of_kind, whole
 
 N_INITIAL = 10
+EDITION = 1  # of the defaults; recipes of versions 0.1 to 0.3 have none
+# settings with other defaults before the first edition, by class: a description has only the settings that were given
+FORMER_DEFAULTS: dict[str, dict[str, Any]] = {
+    "deepbore.classifiers.LaplaceGGN": {"activation": "auto", "likelihood": "bernoulli"},
+}
 SHORT_FORM: dict[str, type] = {"classifier": Classifier, "acquisition": Acquisition, "candidates": Candidates}
 KINDS: dict[str, type] = {"labels": Labelling, "strategy": Strategy, "pruner": Pruner, **SHORT_FORM}
 
@@ -41,6 +47,11 @@ class Recipe:
     n_initial: int
     given: frozenset[str] = frozenset()
     pruner: Pruner | None = None
+
+    def _repr_html_(self) -> str:
+        """The parts as a table for notebooks."""
+        parts = {"labels": self.labels, "strategy": self.strategy, "n_initial": self.n_initial, "pruner": self.pruner}
+        return as_html("Recipe", [[name, repr(part)] for name, part in parts.items() if part is not None])
 
     @property
     def classifier(self) -> Classifier:
@@ -153,9 +164,10 @@ class Recipe:
             SettingError: for a component that the header cannot describe, and that is not given.
         """
         check_described(described)
-        recipe = cls.resolve(
-            space, objectives, **parts_of(described, changed), budget=budget, by_preference=by_preference
-        )
+        parts = parts_of(upgraded(described), changed)
+        if "edition" not in described:
+            parts = as_begun(parts, described, changed, objectives)
+        recipe = cls.resolve(space, objectives, **parts, budget=budget, by_preference=by_preference)
         names = given_names(changed) & KINDS.keys()
         kept = set(described.get("given", ()))
         kept -= {"strategy"} if names & SHORT_FORM.keys() else set()
@@ -177,7 +189,7 @@ class Recipe:
 
         A strategy that was not given is described by classifier, acquisition, candidates and turns.
         """
-        shared = {"n_initial": self.n_initial, "given": sorted(self.given)}
+        shared = {"n_initial": self.n_initial, "given": sorted(self.given), "edition": EDITION}
         shared |= {} if self.pruner is None else {"pruner": describe(self.pruner)}
         first = self.first
         if first is None or "strategy" in self.given:
@@ -190,7 +202,8 @@ class Recipe:
     def differences(self, described: Mapping[str, Any]) -> list[str]:
         """The differences to the recipe in a header, as text."""
         own = self.described
-        excluded = {"given"} if "turns" in described else {"given", "turns"}  # missing in version 0.2
+        described = upgraded(described)
+        excluded = {"given", "edition"} if "turns" in described else {"given", "edition", "turns"}  # not in version 0.2
         names = [*own, *(["pruner"] if "pruner" in described and "pruner" not in own else [])]
         other = [name for name in names if name not in excluded and not alike(own.get(name), described.get(name))]
         return [f"{name} is {shown(own.get(name))}, was {shown(described.get(name))}" for name in other]
@@ -250,7 +263,7 @@ def given_names(settings: Mapping[str, Any]) -> frozenset[str]:
 
 def check_described(described: Any) -> None:
     """Raises SettingError unless a header describes a recipe by the names of its parts."""
-    known = {*KINDS, "turns", "n_initial", "given"}
+    known = {*KINDS, "turns", "n_initial", "given", "edition"}
     if not isinstance(described, Mapping) or not known.issuperset(described):
         raise SettingError(f"a journal's recipe must have parts of {sorted(known)}, but got {described!r:.200}.")
     for name in {"turns", "given"} & described.keys():
@@ -263,7 +276,7 @@ def check_described(described: Any) -> None:
 def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings for `Recipe.resolve`: given ones, and the others from a header (see `Recipe.again`)."""
     settings = {name: part for name, part in given.items() if part is not None}
-    excluded = given_names(given) | {"given"}
+    excluded = given_names(given) | {"given", "edition"}
     if settings.keys() & SHORT_FORM.keys():  # turns of the header may not suit these
         excluded |= {"strategy", "turns"}
     if "strategy" in settings:
@@ -278,6 +291,53 @@ def parts_of(described: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         except SettingError as error:
             raise SettingError(f"the journal's {name} can't be made again: {error} Here: {name}=...") from None
     return settings
+
+
+def upgraded(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A described recipe, with the settings of its parts written out whose defaults were others in its version."""
+    return described if "edition" in described else _with_former_defaults(described)
+
+
+def _with_former_defaults(described: Any) -> Any:
+    """The same for a description of anything."""
+    if isinstance(described, list):
+        return [_with_former_defaults(each) for each in described]
+    if not isinstance(described, Mapping):
+        return described
+    within = {name: _with_former_defaults(each) for name, each in described.items()}
+    if former := FORMER_DEFAULTS.get(str(described.get("class_path"))):
+        within["init_args"] = {**former, **settings_in(within)}
+    return within
+
+
+def as_begun(
+    parts: Mapping[str, Any], described: Mapping[str, Any], given: Mapping[str, Any], objectives: int
+) -> dict[str, Any]:
+    """The parts of a run of version 0.1 to 0.3 with a network, whose labels and turns were others by default.
+
+    A network other than the run's own gets the defaults of today.
+
+    Args:
+        parts: as `parts_of` has them.
+        described: the recipe in the header; empty in version 0.1, and without turns in version 0.2.
+        given: settings that the run is loaded with.
+        objectives: k.
+    """
+    head, begun = parts.get("classifier"), described.get("classifier")
+    if not isinstance(head, Classifier) or is_other(head, begun):
+        return dict(parts)
+    if not alike(_with_former_defaults(describe(head)), describe(head)):
+        head = _made("classifier", _with_former_defaults(describe(head)))
+    kept = {**parts, "classifier": head}
+    if head.learns_grades and not given_names(given) & {"labels", "strategy"}:
+        former = {name: _made(name, described[name]) for name in ("labels", "turns") if name in described}
+        kept = {"labels": default_labels(head.link is Link.IDENTITY, None, objectives), "turns": [], **former, **kept}
+    return kept
+
+
+def is_other(head: Classifier, begun: Any) -> bool:
+    """Whether a classifier is another one than a header of version 0.1 to 0.3 describes; not if it describes none."""
+    return begun is not None and not alike(_with_former_defaults(describe(head)), _with_former_defaults(begun))
 
 
 def _made(name: str, described: Any) -> Any:

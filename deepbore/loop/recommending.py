@@ -13,7 +13,7 @@ from deepbore.data.observations import Observations
 from deepbore.data.table import distinct_rows
 from deepbore.errors import SettingError
 from deepbore.labels import LabelledObservations
-from deepbore.loop.learning import learn
+from deepbore.loop.engine import learn
 from deepbore.loop.state import UNCOPIED, RunState
 
 CONSIDERED = 1000  # best trials, and newest trials, that are considered: the cost does not grow with n

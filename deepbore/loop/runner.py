@@ -1,8 +1,18 @@
-"""`TrialRunner`: evaluation of reserved rows."""
+"""`Run`: a whole run, by `TrialRunner`, which evaluates reserved rows; `PlainLoop`: a run without a Trainer."""
 
+import logging
 import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
+from torch import Tensor
+
+from deepbore.candidates.selection import largest_possible_batch
+from deepbore.compute.distributed import Ranks
+from deepbore.compute.torch_state import clean_torch_state, hook
 from deepbore.data.outcome import LostWorker, Mistake, Outcome
 from deepbore.data.running import RunningReports, forget_reports, running_path
 from deepbore.data.trial import Trial
@@ -10,11 +20,16 @@ from deepbore.errors import ObjectiveError
 from deepbore.evaluators import Evaluator, Timed
 from deepbore.evaluators.base import Finished, warn
 from deepbore.evaluators.ranks import SharedEvaluator
-from deepbore.loop.engine import Engine
+from deepbore.loop.engine import Engine, Iteration
 from deepbore.loop.quiet import in_caller_state
+from deepbore.loop.state import RunState
 from deepbore.loop.stopping import RunControl
 from deepbore.space import SearchSpace
+from deepbore.validation import whole
 from deepbore.worker.reporting import Reporting
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def mistake_in(one: Finished, space: SearchSpace) -> str:
@@ -141,3 +156,211 @@ class TrialRunner:
     def _keep(self, rows: set[int]) -> None:
         state = self.engine.state
         state.interrupted = self.engine.still_pending(sorted({*state.interrupted, *rows}))
+
+
+class Driver(Protocol):
+    """What begins an iteration of a run after the other, until it is to stop: a `PlainLoop`, or a Trainer."""
+
+    should_stop: bool
+
+
+def no_forecast(_points: Tensor) -> AbstractContextManager[None]:
+    """What is recorded of the labels predicted for proposals (q x d), where nothing is logged."""
+    return nullcontext()
+
+
+class Run:
+    """A run, from its first trial to the last, whatever drives its iterations.
+
+    The first trials are a Sobol design of `n_initial` points, or a whole batch if that is more. An iteration starts
+    when `batch_size` workers of the evaluator are free, and proposes one point for each free worker, while the others
+    continue: with batches of one all workers are always busy, with batches of all workers the run is synchronous. At
+    the end it waits for all outstanding trials.
+
+    A driver calls `open`, `begin`, then `iterate` whenever the models have learned, until it is to stop, then `finish`
+    and `close`; or `abandon`, where an error ends the run.
+
+    Args:
+        state: the state of the run.
+        evaluator: turns trials into outcomes.
+        n_trials: the total number of trials, after which the driver is stopped; None to let the driver decide.
+        batch_size: q >= 1, trials proposed in one iteration; more if more workers are free.
+        control: stop rules and listeners of the run; default none.
+
+    Attributes:
+        seconds: how long the latest iteration took, training included, until its trials were reserved.
+
+    Raises:
+        SettingError: for a batch_size below 1, or a number of trials below 0.
+    """
+
+    def __init__(
+        self,
+        state: RunState,
+        evaluator: Evaluator,
+        n_trials: int | None = None,
+        batch_size: int = 1,
+        control: RunControl | None = None,
+    ):
+        whole(0, n_trials=n_trials)
+        whole(1, batch_size=batch_size)
+        self.state, self.n_trials, self.batch_size = state, n_trials, batch_size
+        self.control = control or RunControl()
+        self.iteration, self.seconds = Iteration(state, state.observations.points.device), math.nan
+        self._own, self._leave = evaluator, evaluator.close
+        self._began = time.perf_counter()
+
+    def open(
+        self,
+        driver: Driver,
+        ranks: Ranks | None = None,
+        forecast: Callable[[Tensor], AbstractContextManager[None]] = no_forecast,
+    ) -> None:
+        """Claims the evaluator, which must be free.
+
+        Args:
+            driver: of the iterations.
+            ranks: the processes of the run.
+            forecast: function of proposals (q x d) that gives a context in which they are reserved.
+        """
+        self._own.claim(self)
+        self.driver, self._forecast = driver, forecast
+        self.engine = Engine(self.state, ranks)
+        self.state.data.ranks = self.engine.ranks  # until the end of the run
+        self.runner = TrialRunner(self.engine, self._own, self.n_trials, self.batch_size, self.control)
+        self._leave = self.runner.leave
+
+    def begin(self) -> None:
+        """Evaluates interrupted and enqueued trials, and the rest of the initial design."""
+        state = self.state
+        self.iteration.remember()
+        self.control.begin(self.engine)
+        if self.control.is_over:
+            self.driver.should_stop = True
+            return
+        self.runner.evaluator.open()
+        rows, state.interrupted, state.unreturned = [*state.interrupted, *state.unreturned], [], []
+        self.runner.evaluate(self.engine.still_pending(rows))
+        while not self._is_over() and (rows := self._reserve_known()):
+            self._evaluate(rows)
+
+    def begin_iteration(self) -> None:
+        """Starts the clock, before the models learn."""
+        self._began = time.perf_counter()
+
+    def iterate(self) -> bool:
+        """Proposes, evaluates and records, by models that have learned; whether there were trials."""
+        if self.state.warmup_epochs > 0:
+            self.state.warmup_epochs -= 1
+            self.iteration.remember()
+            return False
+        over = self._is_over()  # a Trainer may stop during training
+        rows = [] if over else self.engine.reserve_queued(self.runner.room) or self._reserve_proposed()
+        if not rows:
+            self.iteration.settle()
+            self.iteration.remember()
+            return False
+        self.seconds = time.perf_counter() - self._began
+        self._evaluate(rows)
+        while not self._is_over() and (rows := self._reserve_known()):
+            self._evaluate(rows)
+        return True
+
+    def finish(self) -> None:
+        """Waits for outstanding trials."""
+        self.runner.finish()
+
+    def close(self) -> None:
+        """Releases the evaluator at the end of a run."""
+        self._release(self._own.close)
+
+    def abandon(self) -> None:
+        """Abandons outstanding trials after an error, also on Ctrl-C; the next run evaluates them first."""
+        try:
+            self._release(self._leave)
+        finally:
+            self.iteration.settle()
+
+    def _release(self, leave: Callable[[], None]) -> None:
+        """Closes and releases the evaluator if this run has claimed it; later each process learns alone."""
+        self.state.data.ranks = Ranks()
+        if self._own.run is self:
+            try:
+                leave()
+            finally:
+                self._own.run = None
+
+    def _evaluate(self, rows: list[int]) -> None:
+        """Evaluates reserved rows, and keeps the state for the next ones."""
+        self.runner.evaluate(rows)
+        self.iteration.remember()
+
+    def _reserve_known(self) -> list[int]:
+        """Reserved rows that need no classifier: enqueued points, promotions, and the initial design."""
+        self.engine.check_ranks()
+        known = self.engine.reserve_queued(self.runner.room) or self.engine.reserve_promoted(self.runner.room)
+        room, missing = self.runner.room, self.state.n_missing
+        if known or not missing:
+            return known
+        q = min(room, missing) if self.state.n_begun else room  # the first batch has a trial for every worker
+        points = self._new(self.engine.design, q)
+        return [] if points is None else self.engine.reserve(points)
+
+    def _reserve_proposed(self) -> list[int]:
+        """Reserved rows of proposals; none if a stop rule or the timeout ends the run."""
+        with clean_torch_state():
+            proposal = self._new(self.engine.propose, self.runner.room)
+            if proposal is None:
+                return []
+            self.control.on_proposal(proposal)  # before the snapshot is written
+            if self._is_over():
+                return []
+            with self._forecast(proposal.points):  # before the snapshot, too
+                return self.engine.reserve(proposal.points)  # last: these are evaluated even after an interrupt
+
+    def _new(self, find: Callable[[int], T], q: int) -> T | None:
+        """Up to q new points; None, and the run ends, if random sampling finds no new one in an infinite space."""
+        found = largest_possible_batch(find, q)
+        if found is None:
+            seen = self.state.observations.n_distinct
+            log.warning("the run ends: many random configurations were all among the %d known ones", seen)
+            self.driver.should_stop = True
+        return found
+
+    def _is_over(self) -> bool:
+        """Stops the driver if all trials are done or the space is exhausted; whether it is stopped."""
+        self.driver.should_stop = self.driver.should_stop or self.runner.room < 1
+        return self.driver.should_stop
+
+
+class PlainLoop:
+    """The iterations of a run whose models learn in closed form, one after the other: without a Trainer or Lightning.
+
+    Args:
+        run: not yet open.
+    """
+
+    def __init__(self, run: Run):
+        self.run, self.should_stop = run, False
+
+    @hook
+    def drive(self) -> None:
+        """Runs to the end; a StopIteration, as of a callback, becomes a RuntimeError, as under a Trainer."""
+        for model in self.run.state.models:
+            model.bind_to(self.run.state.data)
+        try:
+            self._iterate()
+        except BaseException:
+            self.run.abandon()
+            raise
+
+    def _iterate(self) -> None:
+        run = self.run
+        run.open(self)
+        run.begin()
+        while not self.should_stop:
+            run.begin_iteration()
+            run.iteration.learn()
+            run.iterate()
+        run.finish()
+        run.close()

@@ -21,7 +21,7 @@ from deepbore.data.trial import sign_of
 from deepbore.errors import SettingError
 from deepbore.labels import EmphasiseChanges, LabelledObservations, Labelling, Labels
 from deepbore.labels.threshold import ThresholdFamily
-from deepbore.loop.learning import learn
+from deepbore.loop.engine import learn
 from deepbore.plots.sources import require_study
 from deepbore.plots.style import UNIT, ValueAxis
 from deepbore.space.parameters import Parameter

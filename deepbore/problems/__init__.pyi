@@ -9,6 +9,7 @@ from .benchmarks.coco import Coco
 from .benchmarks.control import PolicySearch
 from .benchmarks.digits import Digits, DigitsUnderLimit
 from .benchmarks.engineering import PressureVessel, WeldedBeam
+from .benchmarks.ground import GroundRun
 from .benchmarks.networks import NetworkRun
 from .benchmarks.noise import Noisy
 from .benchmarks.racing import RacingLine
@@ -61,6 +62,7 @@ __all__ = [
     "Flat",
     "Forrester",
     "FunctionProblem",
+    "GroundRun",
     "HPOLib",
     "Hartmann",
     "LearningCurves",

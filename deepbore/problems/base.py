@@ -61,6 +61,11 @@ class Problem(ABC):
             cls.directions = (as_direction(declared),)
             del cls.direction
 
+    def __repr__(self) -> str:
+        """Its class, and how many parameters it has: its arguments are its own affair."""
+        n = len(self.space)
+        return f"<{type(self).__name__} of {n} parameter{'s' * (n > 1)}>"
+
     @property
     def direction(self) -> Direction:
         """The direction of the first objective value. Set it where there is only one."""

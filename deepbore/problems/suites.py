@@ -10,6 +10,7 @@
     branches                                         Branches: "branches/6x3-0" is the first of six models, 3 parameters
     choices                                          Choices: "choices/nested-0", ...
     bits                                             Bits: "bits/quadratic-0", ... with 18 binary parameters
+    ground                                           GroundRun: "ground/boosting/xgboost-party", ...
     noisy                                            Noisy functions: "noisy/hartmann6-normal", ...
     functions                                        "branin", "hartmann6", ...
     papers                                           problems of the papers in no other suite: "robot-pushing",
@@ -32,6 +33,7 @@
 | tables-single | as the same table | as the same table |
 | levels | as the same run of training | as the same run of training |
 | networks-noisy | as the same run of networks | as the same run of networks |
+| ground | first half of each kind of task, sorted so | last sixth; the third between is for validation |
 | functions, noisy, papers, batch-bore, long, designs | all: they are too well known to hold any out | none |
 | control, cec, statsmodels | none: no default was chosen by them | all |
 """
@@ -53,6 +55,7 @@ from deepbore.problems.benchmarks.coco import Coco
 from deepbore.problems.benchmarks.control import TASKS, PolicySearch
 from deepbore.problems.benchmarks.digits import DigitsUnderLimit
 from deepbore.problems.benchmarks.engineering import PressureVessel, WeldedBeam
+from deepbore.problems.benchmarks.ground import KINDS as GROUND_KINDS, GroundRun
 from deepbore.problems.benchmarks.networks import TASKS as NETWORK_TASKS, NetworkRun
 from deepbore.problems.benchmarks.noise import Kind, Noisy
 from deepbore.problems.benchmarks.racing import RacingLine
@@ -74,7 +77,7 @@ from deepbore.problems.benchmarks.tables import DigitsArchitecture, HPOLib, NASB
 from deepbore.problems.benchmarks.training import RUNS, RUNS_OF_STATSMODELS, TrainingRun
 from deepbore.validation import one_of, whole
 
-Half = Literal["development", "held_out", "all"]
+Half = Literal["development", "validation", "held_out", "all"]
 
 DEVELOPMENT_INSTANCES = range(1, 6)
 HELD_OUT_INSTANCES = range(6, 16)  # with those for development COCO's usual 15
@@ -132,6 +135,11 @@ CHOICES: dict[str, Callable[[], Problem]] = {
 BITS: dict[str, Callable[[], Problem]] = {
     f"bits/{family}-{seed}": partial(Bits, family, seed) for family in BIT_FAMILIES for seed in range(8)
 }
+GROUND: dict[str, Callable[[], Problem]] = {
+    f"ground/{kind}/{name}": partial(GroundRun, f"{kind}/{name}")
+    for kind, tasks in GROUND_KINDS.items()
+    for name in tasks
+}
 PAPERS: dict[str, Callable[[int], Problem]] = {  # the seed is that of the noise
     "robot-pushing": lambda _: RobotPushing(),
     "racing/ucb": lambda _: RacingLine("ucb"),
@@ -185,7 +193,7 @@ WHOLE = {
     "designs": list(DESIGNS),
 }
 HELD_OUT = {"control": list(CONTROL), "cec": list(CEC), "statsmodels": list(STATSMODELS)}
-SUITES = (*Coco.DIMENSIONS, *HALVED, "networks-noisy", *WHOLE, *HELD_OUT)
+SUITES = (*Coco.DIMENSIONS, *HALVED, "networks-noisy", "ground", *WHOLE, *HELD_OUT)
 
 
 def problem(name: str, seed: int = 0) -> Problem:
@@ -210,7 +218,7 @@ def problem(name: str, seed: int = 0) -> Problem:
     for seeded in (PAPERS, NOISY_NETWORKS):
         if name in seeded:
             return seeded[name](seed)
-    for makers in (FUNCTIONS, LONG, DESIGNS, CONTROL, CEC, STATSMODELS, *HALVED.values()):
+    for makers in (FUNCTIONS, LONG, DESIGNS, CONTROL, CEC, STATSMODELS, GROUND, *HALVED.values()):
         if name in makers:
             return makers[name]()
     if (match := COCO_NAME.fullmatch(name)) and match["suite"] in Coco.DIMENSIONS:
@@ -228,9 +236,9 @@ def suite(
 
     Args:
         name: bbob, bbob-mixint, bbob-noisy, bbob-largescale, bbob-constrained, tables, tables-single, training, levels,
-            networks, networks-noisy, branches, choices, bits, noisy, functions, papers, batch-bore, long, control, cec,
-            statsmodels or designs.
-        half: "development", "held_out" or "all".
+            networks, networks-noisy, ground, branches, choices, bits, noisy, functions, papers, batch-bore, long,
+            control, cec, statsmodels or designs.
+        half: "development", "held_out", "all", or, of ground, "validation", which is empty elsewhere.
         dimensions: d, of a COCO suite; None for all.
         instances: of a COCO suite and of this half; None for 1 to 5, 6 to 15, or 1 to 15.
 
@@ -245,7 +253,11 @@ def suite(
         []
     """
     one_of(SUITES, name=name)
-    one_of(("development", "held_out", "all"), half=half)
+    one_of(("development", "validation", "held_out", "all"), half=half)
+    if name == "ground":
+        return [each for kind in GROUND_KINDS for each in thirds(n for n in GROUND if n.split("/")[1] == kind)[half]]
+    if half == "validation":
+        return []
     if name in Coco.DIMENSIONS:
         return _coco_names(name, _dimensions(name, dimensions), _instances(half, instances))
     if dimensions is not None or instances is not None:
@@ -274,6 +286,14 @@ def halves(names: Iterable[str]) -> dict[Half, list[str]]:
     drawn = sorted(names, key=digest)
     middle = (len(drawn) + 1) // 2
     return {"development": drawn[:middle], "held_out": drawn[middle:], "all": drawn}
+
+
+def thirds(names: Iterable[str]) -> dict[Half, list[str]]:
+    """Names sorted by their SHA-256: half for development (rounded down), a third for validation (rounded up)."""
+    drawn = sorted(names, key=lambda name: sha256(name.encode()).hexdigest())
+    middle = len(drawn) // 2
+    end = middle - (-len(drawn) // 3)
+    return {"development": drawn[:middle], "validation": drawn[middle:end], "held_out": drawn[end:], "all": drawn}
 
 
 def _coco_names(name: str, dimensions: Iterable[int], instances: Iterable[int]) -> list[str]:

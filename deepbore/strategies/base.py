@@ -134,6 +134,7 @@ class Strategy(Component, ABC):
     """
 
     uses_models: bool = True  # whether the run trains the models before a proposal
+    every: int = 2  # beside a first strategy in `Turns`: due at every so many proposals for which it applies
 
     @property
     def models(self) -> tuple[Classifier, ...]:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deepbore.acquisition import Acquisition, ClassProbability, UpperConfidenceBound
+from deepbore.acquisition import Acquisition, ClassProbability, LogExpectedImprovement, UpperConfidenceBound
 from deepbore.candidates import BelieverBatch, Candidates, LibrarySearch, LocalSearch, WrappedSearch
-from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, PerColumn
+from deepbore.classifiers import Classifier, KernelPLS, LibraryPLS, Link, PerColumn
 from deepbore.labels import Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
 from deepbore.strategies.base import ModelStrategy, Strategy
@@ -48,8 +48,9 @@ def default_strategy(
     in conditional ones. With a library it is the model alone: the levels with the best upper confidence bound, chosen
     one by one as if the earlier ones of a batch had the values that are predicted for them.
 
-    The additional strategies need a `KernelPLS` with all hyperparameters learned, labels graded by value, and
-    `LocalSearch` or a wrapper of it: for other models no benefit has been measured.
+    The additional strategies need labels graded by value, `LocalSearch` or a wrapper of it, and a `KernelPLS` with all
+    hyperparameters learned, or a network that learns grades (`strategy_of_network`). For other models no benefit has
+    been measured.
 
     Args:
         space: the search space.
@@ -64,9 +65,11 @@ def default_strategy(
         uncertain = acquisition is not None and acquisition.by_moments and "std" in acquisition.needs
         candidates = candidates or (BelieverBatch(LibrarySearch()) if uncertain else LibrarySearch())
         return ModelStrategy(classifier, acquisition, candidates)
+    graded = isinstance(labels, ValueGradedLabels)
+    if graded and classifier.learns_grades:
+        return strategy_of_network(space, classifier, acquisition, candidates)
     first = ModelStrategy(classifier, acquisition, candidates)
     search = innermost(first.candidates)
-    graded = isinstance(labels, ValueGradedLabels)
     if not (graded and isinstance(classifier, KernelPLS) and classifier.learns_all and isinstance(search, LocalSearch)):
         return first
     shared = {name: getattr(classifier, name) for name in ("rows", "iterations", "prior", "crashes")}
@@ -77,6 +80,33 @@ def default_strategy(
         others.append(NeglectedChoices(**shared, additive=classifier.additive))
     if space.is_conditional and search.elsewhere is not False and not classifier.noisy:
         others.append(OtherBranches(**shared, alike=classifier.alike, additive=classifier.additive))
+    return Turns([first, *others]) if others else first
+
+
+def strategy_of_network(
+    space: SearchSpace, classifier: Classifier, acquisition: Acquisition | None, candidates: Candidates | None
+) -> Strategy:
+    """A network in turns with kernels of few rows, where it is too coarse (`NearBest`) or too sure (`OtherBranches`).
+
+    A network that estimates labels with a deviation, such as `DeepPLS`, maximises expected improvement in continuous
+    spaces: there alone its deviation grows with the distance from the observations.
+
+    Args:
+        space: without a library.
+        classifier: a network that learns labels graded by value.
+        acquisition: None for the default.
+        candidates: None for the default search.
+    """
+    estimates = classifier.link is Link.IDENTITY and "std" in classifier.capabilities
+    if acquisition is None and estimates and space.is_continuous:
+        acquisition = LogExpectedImprovement()
+    first = ModelStrategy(classifier, acquisition, candidates)
+    search = innermost(first.candidates)
+    others: list[Strategy] = []
+    if space.is_continuous and isinstance(search, LocalSearch) and search.nearby is not False:
+        others.append(NearBest())
+    if space.is_conditional and isinstance(search, LocalSearch) and search.elsewhere is not False:
+        others.append(OtherBranches())
     return Turns([first, *others]) if others else first
 
 

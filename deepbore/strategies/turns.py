@@ -17,12 +17,13 @@ from deepbore.strategies.base import ModelStrategy, Proposal, Strategy, View
 
 
 class Turns(Strategy):
-    """A first strategy, and others that make every other proposal where they apply.
+    """A first strategy, and others that make some of the proposals where they apply.
 
-    A single point is proposed by the first of the others that applies (`Strategy.applies`) and is ready after training
-    (`Strategy.fit`), unless one of those that apply was used for the previous point; then, and if there is none, by the
-    first strategy. A batch is divided equally among the first and all others that apply and are ready; later shares
-    avoid earlier points.
+    Each of the others is due at every k-th proposal for which it applies (`Strategy.applies`), k being its `every`. A
+    single point is proposed by the one that has waited longest, by its k, if it is ready after training
+    (`Strategy.fit`); never right after another one that applies, so at most every second point is by others. All
+    others are by the first strategy. A batch is divided equally among the first and all others that are due and ready,
+    but none of these proposes more than a k-th of it; later shares avoid earlier points.
 
     Args:
         strategies: the first is a `ModelStrategy`, whose acquisition and optimiser the others use.
@@ -49,7 +50,7 @@ class Turns(Strategy):
                 f"but is {type(several[0]).__name__}. Put it after ModelStrategy(KernelPLS())."
             )
         self.first, self.others = several[0], several[1:]
-        self._had_turn = [False] * len(self.others)  # whether each was used for the latest point
+        self._waited = [each.every - 1 for each in self.others]  # points proposed since its turn while it applied
 
     @property
     def models(self) -> tuple[Classifier, ...]:
@@ -80,33 +81,38 @@ class Turns(Strategy):
 
     def _due(self, view: View, q: int) -> list[Strategy]:
         """The other strategies that propose now, at most one for a single point."""
-        due: list[Strategy] = []
         applying = [number for number, each in enumerate(self.others) if each.applies(view)]
-        had_turn = any(self._had_turn[number] for number in applying)
-        for number in applying:
+        is_resting = q == 1 and any(self._waited[number] == 0 for number in applying)
+        late = sorted(applying, key=lambda number: -self._waited[number] / self.others[number].every)
+        due: list[Strategy] = []
+        for number in late:
             each = self.others[number]
-            self._had_turn[number] = q > 1 or not had_turn
+            is_due = self._waited[number] + q >= each.every and not is_resting and not (due and q == 1)
+            self._waited[number] = 0 if is_due else self._waited[number] + q
             failure = f"{type(each).__name__} could not learn its rows, so it is skipped: %s"
-            if self._had_turn[number] and view.agreed(partial(each.fit, view), failure):
+            if is_due and view.agreed(partial(each.fit, view), failure):
                 due.append(each)
-                if q == 1:
-                    break
-        return due
+        return sorted(due, key=self.others.index)
 
     def _shared_batch(self, strategies: Sequence[Strategy], view: View, q: int) -> Proposal:
-        """A batch with an equal share from each strategy; the first strategy is the last in the list."""
+        """A batch with a share from each strategy; the first strategy is the last in the list, and has the rest."""
         parts = [view.observations.points[:0].cpu()]
         for number, each in enumerate(strategies):
-            share = -(-(q - sum(map(len, parts))) // (len(strategies) - number))  # rounded up
+            left = q - sum(map(len, parts))
+            share = left if each is self.first else min(-(-left // (len(strategies) - number)), -(-q // each.every))
             if share:
                 parts.append(each.propose(view.beside(torch.cat(parts)), share).points)
         return Proposal(torch.cat(parts), self.first.classifier)
 
     def state_dict(self) -> dict[str, Any]:
         states = [each.state_dict() for each in (self.first, *self.others)]
-        return {"strategies": states, "had_turn": list(self._had_turn)}
+        return {"strategies": states, "waited": list(self._waited)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         for each, own in zip((self.first, *self.others), state["strategies"], strict=True):
             each.load_state_dict(own)
-        self._had_turn = list(state["had_turn"])
+        if "waited" in state:
+            self._waited = list(state["waited"])
+        else:  # version 0.3: whether each was used for the latest point
+            turns = zip(state["had_turn"], self.others, strict=True)
+            self._waited = [0 if had_turn else each.every - 1 for had_turn, each in turns]

@@ -1,4 +1,4 @@
-"""One run of a study: checks of its settings, its progress bar, and the Lightning `fit`."""
+"""One run of a study: checks of its settings, its progress bar, and what drives its iterations."""
 
 import logging
 import math
@@ -15,6 +15,7 @@ from deepbore.data.trial import Budget
 from deepbore.errors import SettingError
 from deepbore.evaluators import Evaluator, ExecutorEvaluator, Objective, ProcessEvaluator, SerialEvaluator, Timed
 from deepbore.loop.quiet import quiet
+from deepbore.loop.runner import PlainLoop, Run
 from deepbore.loop.state import RunState
 from deepbore.loop.stopping import RunControl, as_rules
 from deepbore.pruners import Pruner
@@ -230,26 +231,45 @@ def run_trials(
         KeyboardInterrupt: after Ctrl-C or SIGTERM.
         ObjectiveError: for an objective that gives no values.
     """
-    from deepbore.loop.controller import LoopController  # these take seconds
-    from deepbore.loop.lightning import listening, new_trainer, run, tolerating_nan
-
     goal = None if n_trials is None else state.observations.n_asked + n_trials
-    own = trainer or new_trainer(state.observations.points.device)
     shown = is_interactive() if options.progress is None else options.progress
-    bar = ProgressBar(state.observations, goal, partial(logged_by, own), shown and own.is_global_zero)
-    control.listeners = [bar, *control.listeners]
-    if own.loggers and own.is_global_zero:
-        from deepbore.loop.trial_logs import TrialLog
-
-        control.listeners.append(TrialLog(state.observations, own.loggers))
-    controller = LoopController(state, evaluator, goal, options.batch_size, trainer is not None, control)
-    with bar, control.interrupts, tolerating_nan(own, "best_value"), listening(own, controller):
-        run(own, state.module, state.data)
+    run = Run(state, evaluator, goal, options.batch_size, control)
+    if trainer is None and all(model.closed_form for model in state.models):
+        _in_a_plain_loop(run, shown)
+    else:
+        _by_a_trainer(run, trainer, shown)
     if control.is_interrupted:
         raise KeyboardInterrupt
     control.end()
     state.observations.note_finished()
-    _log_early_end(own, state.observations.n_asked, goal)
+
+
+def _in_a_plain_loop(run: Run, shown: bool) -> None:
+    """Drives a run whose models learn in closed form; Lightning is not imported."""
+    bar = ProgressBar(run.state.observations, run.n_trials, shown=shown)
+    run.control.listeners = [bar, *run.control.listeners]
+    with bar, run.control.interrupts:
+        PlainLoop(run).drive()
+
+
+def _by_a_trainer(run: Run, trainer: "Trainer | None", shown: bool) -> None:
+    """Drives a run at the end of each epoch of one `fit`, of the user's Trainer or one of our own."""
+    from deepbore.loop.controller import LoopController  # these take seconds
+    from deepbore.loop.lightning import listening, new_trainer, run as fit, tolerating_nan
+
+    observations, control = run.state.observations, run.control
+    own = trainer or new_trainer(observations.points.device)
+    bar = ProgressBar(observations, run.n_trials, partial(logged_by, own), shown and own.is_global_zero)
+    control.listeners = [bar, *control.listeners]
+    if own.loggers and own.is_global_zero:
+        from deepbore.loop.trial_logs import TrialLog
+
+        control.listeners.append(TrialLog(observations, own.loggers))
+    controller = LoopController.of(run, logs=trainer is not None)
+    with bar, control.interrupts, tolerating_nan(own, "best_value"), listening(own, controller):
+        fit(own, run.state.module, run.state.data)
+    if not control.is_interrupted:
+        _log_early_end(own, observations.n_asked, run.n_trials)
 
 
 def _log_early_end(trainer: "Trainer", n: int, goal: int | None) -> None:

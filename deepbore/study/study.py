@@ -36,8 +36,7 @@ from deepbore.data.trial import ROUNDING, Status, Trials
 from deepbore.errors import DeepBoreError, SettingError, StudyRunning, TrialError, ValueTypeError
 from deepbore.evaluators import Evaluator, Objective
 from deepbore.labels import Labelling
-from deepbore.loop.engine import Engine, TrialAllocator
-from deepbore.loop.learning import learn
+from deepbore.loop.engine import Engine, TrialAllocator, learn
 from deepbore.loop.recipe import Recipe
 from deepbore.loop.recommending import recommend
 from deepbore.loop.state import RunState
@@ -766,7 +765,9 @@ class Study:
         trainer: "Trainer | None" = None,
         **options: Unpack[RunArguments],
     ) -> Result:
-        """Evaluates until there are `n_trials` more trials, all in one `fit`.
+        """Evaluates until there are `n_trials` more trials.
+
+        Under a Trainer, yours or one that models with gradient steps need, the run is one `fit`; others run without.
 
         Trials that an earlier run, also of another process, has left pending come first and are not counted.
 
@@ -781,7 +782,7 @@ class Study:
             n_trials: how many evaluations more, whatever the study has; `minimize`, with a journal, and `deepbore fit`
                 count in all. A finite space may be exhausted before. None for no limit, where something else ends the
                 run. 0 only finishes pending trials.
-            trainer: a Trainer of your own, with its devices, loggers and callbacks; default: one without any.
+            trainer: a Trainer of your own, with its devices, loggers and callbacks; default: one without any, or none.
             options: how the run goes: see `RunOptions`.
 
         Raises:

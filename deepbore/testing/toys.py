@@ -11,7 +11,7 @@ from deepbore.data.observations import Direction, Observations
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import sign_of
 from deepbore.labels import LabelledBatch, LabelledObservations, Labelling
-from deepbore.loop.learning import learn
+from deepbore.loop.engine import learn
 from deepbore.space import Categorical, Condition, Integer, Ordinal, Real, SearchSpace
 
 TOY_SPACES = {

@@ -5,7 +5,7 @@ import pytest
 from cases import CLASSIFIERS
 from deepbore import ClassProbability, LogExpectedImprovement, UpperConfidenceBound
 from deepbore.acquisition import default_acquisition
-from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, MLPClassifier, RandomForest
+from deepbore.classifiers import DeepEnsemble, DeepPLS, KernelPLS, LaplaceGGN, MLPClassifier, RandomForest
 from deepbore.component import describe
 
 
@@ -17,7 +17,9 @@ def test_the_default_suits_every_classifier(name):
 
 def test_the_default_suits_the_kind_of_scores():
     assert isinstance(default_acquisition(KernelPLS()), LogExpectedImprovement)
-    for head in (DeepEnsemble(), DeepPLS(), RandomForest()):  # far from the data the last two are not uncertain
+    assert isinstance(default_acquisition(LaplaceGGN()), LogExpectedImprovement)
+    boggn = LaplaceGGN(likelihood="bernoulli")
+    for head in (DeepEnsemble(), DeepPLS(), boggn, RandomForest()):  # not uncertain enough far from the data
         assert isinstance(default_acquisition(head), UpperConfidenceBound)
     assert isinstance(default_acquisition(MLPClassifier()), ClassProbability)
 

@@ -2,15 +2,21 @@
 
 import pytest
 
-from deepbore import KernelPLS, MLPClassifier, Study
+from deepbore import Calibrated, DeepEnsemble, KernelPLS, LaplaceGGN, MLPClassifier, Study, XGBoost
 from deepbore.errors import SettingError
 from deepbore.labels import ChebyshevLabels, ObjectiveLabels, ThresholdLabels, ValueGradedLabels, default_labels
 from plane import LINE
 
 
-def test_the_default_labels_are_those_of_the_classifiers_loss():
-    for head, kind, gamma in ((KernelPLS, ValueGradedLabels, 0.5), (MLPClassifier, ThresholdLabels, 0.25)):
-        study = Study(LINE, classifier=head(), n_initial=2)
+def test_the_default_labels_are_graded_for_what_learns_grades():
+    for head, kind, gamma in (
+        (KernelPLS(), ValueGradedLabels, 0.5),
+        (MLPClassifier(), ValueGradedLabels, 0.5),
+        (Calibrated(DeepEnsemble(members=2), folds=2), ValueGradedLabels, 0.5),
+        (LaplaceGGN(likelihood="bernoulli"), ThresholdLabels, 0.25),
+        (XGBoost(), ThresholdLabels, 0.25),
+    ):
+        study = Study(LINE, classifier=head, n_initial=2)
         for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
             study.tell(trial, value)
         study.ask()

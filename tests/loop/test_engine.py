@@ -94,6 +94,26 @@ def test_trials_that_an_interrupt_kept_from_the_caller_are_given_next(tmp_path, 
     assert len({str(trial.params) for trial in trials}) == 3
 
 
+@pytest.mark.parametrize("asked", [0, 8])  # in the design, and beyond
+def test_a_part_that_an_interrupt_kept_from_being_completed_is_completed_as_without(monkeypatch, asked):
+    whole, part = (Study(PLANE, seed=1, n_initial=4) for _ in range(2))
+    for study in (whole, part):
+        go_on(study, asked)
+        study.enqueue({"x": 0.25})
+
+    def interrupted(*args, **about):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(part.observations, "reserve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        part.ask()
+    monkeypatch.undo()
+    go_on(whole, 3)
+    go_on(part, 3)
+    assert part.trials == whole.trials
+    assert whole.trials[asked].params["x"] == 0.25
+
+
 def test_an_ask_for_more_than_is_left_leaves_the_queue_alone():
     study = Study(SearchSpace({"k": Ordinal([1, 2, 3])}))
     study.enqueue({"k": 3})

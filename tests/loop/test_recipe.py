@@ -58,7 +58,7 @@ def test_default_labels_suit_the_classifier_that_a_study_is_loaded_with(tmp_path
     Study(SQUARE, preferences=preferences, journal=tmp_path / "run.jsonl", **parts(made)).close()
     labels = Study.load(tmp_path / "run.jsonl", **parts(loaded)).labels
     assert isinstance(labels, PreferenceLabels) is preferences
-    assert type(labels.base if preferences else labels) is ThresholdLabels
+    assert type(labels.base if preferences else labels) is ValueGradedLabels
 
 
 def test_a_study_of_preferences_goes_on_with_the_labels_that_it_had(tmp_path):

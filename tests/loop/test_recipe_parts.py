@@ -4,9 +4,11 @@ import pytest
 
 from deepbore import (
     Budget,
+    DeepEnsemble,
     EmphasiseChanges,
     GreedyBatch,
     KernelPLS,
+    LaplaceGGN,
     LocalSearch,
     LogExpectedImprovement,
     PreferenceLabels,
@@ -15,6 +17,7 @@ from deepbore import (
     UpperConfidenceBound,
     ValueGradedLabels,
 )
+from deepbore.classifiers import Link
 from deepbore.component import describe
 from deepbore.errors import SettingError
 from deepbore.labels import ObjectiveLabels
@@ -161,6 +164,7 @@ def test_a_header_names_the_short_form_and_the_turns_unless_a_strategy_was_given
         "turns": [describe(each) for each in recipe.strategy.others],
         "n_initial": 3,
         "given": ["labels"],
+        "edition": 1,
     }
     assert len(described["turns"]) == 1
     assert Recipe.resolve(SQUARE, classifier=RandomForest(trees=3)).described["turns"] == []
@@ -170,6 +174,7 @@ def test_a_header_names_the_short_form_and_the_turns_unless_a_strategy_was_given
         "strategy": describe(recipe.strategy),
         "n_initial": 10,
         "given": ["strategy"],
+        "edition": 1,
     }
 
 
@@ -264,3 +269,53 @@ def test_descriptions_are_shown_on_a_line():
 def test_the_default_acquisition_of_a_kernel_is_expected_improvement():
     assert type(Recipe.resolve(SQUARE).acquisition) is LogExpectedImprovement
     assert Budget("epochs", 1, 27) == EPOCHS
+
+
+# --- runs of versions 0.1 to 0.3 with networks, whose defaults were others -------------------------------------------
+
+BEFORE = {"class_path": "deepbore.labels.ThresholdLabels", "init_args": {"gamma": 0.25}}
+
+
+def header_of_0_3(head):
+    """The recipe in the header of a journal of version 0.3 with a network that was given alone."""
+    described = {"class_path": f"deepbore.classifiers.{head}", "init_args": {}}
+    bound = {"class_path": "deepbore.acquisition.UpperConfidenceBound", "init_args": {"kappa": 1.0}}
+    search = {"class_path": "deepbore.candidates.GreedyBatch", "init_args": {}}
+    parts = {"labels": BEFORE, "classifier": described, "acquisition": bound, "candidates": search}
+    return {**parts, "turns": [], "n_initial": 10, "given": ["classifier"]}
+
+
+def is_as_before(recipe):
+    return type(recipe.labels) is ThresholdLabels and type(recipe.strategy) is ModelStrategy
+
+
+@pytest.mark.parametrize("head", [DeepEnsemble, LaplaceGGN])
+@pytest.mark.parametrize("leave", [(), ("turns",)], ids=["0.3", "0.2"])
+@pytest.mark.parametrize("is_given", [False, True])
+def test_a_run_with_a_network_goes_on_with_the_defaults_that_it_began_with(head, leave, is_given):
+    header = {name: part for name, part in header_of_0_3(head.__name__).items() if name not in leave}
+    recipe = Recipe.again(SQUARE, 1, header, {"classifier": head()} if is_given else {})
+    assert is_as_before(recipe)
+    assert recipe.differences(header) == []
+    if head is LaplaceGGN:
+        assert recipe.classifier.link is Link.LOGIT
+        assert recipe.classifier.activation == "auto"
+
+
+def test_a_network_that_is_given_to_a_run_of_version_0_1_has_the_labels_of_then():
+    assert is_as_before(Recipe.again(SQUARE, 1, {}, {"classifier": DeepEnsemble()}))
+
+
+def test_another_network_than_the_runs_own_has_the_defaults_of_today():
+    recipe = Recipe.again(SQUARE, 1, header_of_0_3("DeepEnsemble"), {"classifier": LaplaceGGN()})
+    assert type(recipe.labels) is ValueGradedLabels
+    assert type(recipe.strategy) is Turns
+    assert recipe.classifier.link is Link.IDENTITY
+
+
+@pytest.mark.parametrize("given", [{}, {"classifier": LaplaceGGN}])
+def test_a_run_of_today_is_made_again_as_it_is(given):
+    made = Recipe.resolve(SQUARE, classifier=LaplaceGGN())
+    again = Recipe.again(SQUARE, 1, made.described, {name: part() for name, part in given.items()})
+    assert again.described == made.described
+    assert again.classifier.link is Link.IDENTITY

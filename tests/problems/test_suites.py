@@ -83,10 +83,10 @@ def test_a_coco_name_makes_its_function(name):
 
 @pytest.mark.parametrize("name", suites.SUITES)
 def test_halves_share_nothing_and_are_the_whole(name):
-    half = {half: suites.suite(name, half=half) for half in ("development", "held_out", "all")}
-    assert not set(half["development"]) & set(half["held_out"])
-    assert sorted(half["development"] + half["held_out"]) == sorted(half["all"])
-    assert len(set(half["all"])) == len(half["all"])
+    part = {half: suites.suite(name, half=half) for half in ("development", "validation", "held_out", "all")}
+    assert not set(part["development"]) & set(part["held_out"])
+    assert sorted(part["development"] + part["validation"] + part["held_out"]) == sorted(part["all"])
+    assert len(set(part["all"])) == len(part["all"])
 
 
 @pytest.mark.parametrize("name", DEVELOPMENT)

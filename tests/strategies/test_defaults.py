@@ -5,15 +5,22 @@ import torch
 
 from deepbore import (
     Categorical,
+    ClassProbability,
     Condition,
+    DeepEnsemble,
+    DeepPLS,
     EpsilonGreedy,
     GreedyBatch,
     Integer,
     KernelPLS,
+    LaplaceGGN,
     LocalSearch,
+    LogExpectedImprovement,
+    MLPClassifier,
     RandomSearch,
     Real,
     SearchSpace,
+    ThresholdLabels,
     UpperConfidenceBound,
     ValueGradedLabels,
 )
@@ -91,6 +98,31 @@ def test_turns_are_had_where_they_help(given, kinds):
     strategy = built(**given)
     assert [type(each) for each in getattr(strategy, "others", [])] == kinds
     assert type(strategy) is (Turns if kinds else ModelStrategy)
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        ({}, [NearBest]),
+        ({"space": BRANCHED}, [OtherBranches]),
+        ({"space": SearchSpace({"n": Integer(0, 9)})}, []),
+        ({"labels": ThresholdLabels()}, []),
+        ({"candidates": EpsilonGreedy(GreedyBatch(RandomSearch()))}, []),
+        ({"candidates": GreedyBatch(LocalSearch(nearby=False))}, []),
+        ({"classifier": LaplaceGGN(likelihood="bernoulli")}, []),
+    ],
+)
+@pytest.mark.parametrize("head", [MLPClassifier, DeepEnsemble, LaplaceGGN, DeepPLS])
+def test_networks_that_learn_grades_have_turns_too(head, given, kinds):
+    strategy = built(**{"classifier": head(), **given})
+    assert [type(each) for each in getattr(strategy, "others", [])] == kinds
+    assert type(strategy) is (Turns if kinds else ModelStrategy)
+
+
+def test_a_network_with_deviations_improves_on_the_best_label_in_continuous_spaces_alone():
+    assert isinstance(built(DeepPLS()).first.acquisition, LogExpectedImprovement)
+    assert isinstance(built(DeepPLS(), CHOICE).acquisition, UpperConfidenceBound)
+    assert isinstance(built(DeepPLS(), acquisition=ClassProbability()).first.acquisition, ClassProbability)
 
 
 def test_the_parts_that_are_given_are_those_of_the_first():

@@ -18,8 +18,8 @@ from plane import SQUARE
 class Toy(Strategy):
     """A strategy that says what it was asked for: each of its points is its number, and how many it has proposed."""
 
-    def __init__(self, number, applicable=True, learns=True):
-        self.number, self.applicable, self.learns, self.seen = number, applicable, learns, []
+    def __init__(self, number, applicable=True, learns=True, every=2):
+        self.number, self.applicable, self.learns, self.every, self.seen = number, applicable, learns, every, []
         self.model = RandomForest(trees=2)
 
     @property
@@ -72,14 +72,20 @@ def numbers(proposal):
         ([Toy(1, learns=False)], [0, 0, 0, 0, 0, 0]),
         ([Toy(1, applicable=False), Toy(2)], [2, 0, 2, 0, 2, 0]),
         ([Toy(1, learns=False), Toy(2)], [2, 0, 2, 0, 2, 0]),
-        ([Toy(1), Toy(2)], [1, 0, 1, 0, 1, 0]),
+        ([Toy(1), Toy(2)], [1, 0, 2, 0, 1, 0]),
+        ([Toy(1, every=3)], [1, 0, 0, 1, 0, 0, 1]),
+        ([Toy(1, every=5), Toy(2)], [1, 0, 2, 0, 2, 0, 1, 0, 2, 0, 2, 0, 1]),
+        ([Toy(1, every=5), Toy(2, every=3)], [1, 0, 2, 0, 0, 1, 0, 2, 0, 0, 1, 0, 2]),
         ([], [0, 0, 0, 0, 0, 0]),
     ],
-    ids=["one", "does not apply", "learns nothing", "second applies", "second learns", "two", "none"],
-)
-def test_every_other_point_is_by_the_first_that_applies_and_is_ready(others, expected):
+    ids=[
+        "one", "does not apply", "learns nothing", "second applies", "second learns", "two", "every third",
+        "fifth and second", "fifth and third", "none",
+    ],
+)  # fmt: skip
+def test_a_point_is_by_the_one_that_waited_longest_and_is_ready_but_never_by_two_others_in_a_row(others, expected):
     turns, seen = Turns([First(), *others]), view()
-    proposals = [turns.propose(seen, 1) for _ in range(6)]
+    proposals = [turns.propose(seen, 1) for _ in expected]
     assert [number for proposal in proposals for number in numbers(proposal)] == expected
     models = {0: turns.first.model} | {each.number: each.model for each in others}
     assert [proposal.model for proposal in proposals] == [models[number] for number in expected]
@@ -149,7 +155,24 @@ def test_turns_have_the_models_of_all_and_go_on_where_they_were():
     assert [turns.propose(seen, 1).points.tolist() for _ in range(5)] == [
         again.propose(seen, 1).points.tolist() for _ in range(5)
     ]
-    assert kept["had_turn"] == [True, False]  # as it was
+    assert kept["waited"] == [0, 2]  # as it was
+
+
+def test_a_snapshot_of_version_0_3_says_who_had_a_turn():
+    states = [{"seen": 0}] * 3
+    for had_turn, expected in (([True, False], [0, 2]), ([False, False], [1, 0])):
+        turns = Turns([First(), Toy(1), Toy(2)])
+        turns.load_state_dict({"strategies": states, "had_turn": had_turn})
+        assert [number for _ in range(2) for number in numbers(turns.propose(view(), 1))] == expected
+
+
+@pytest.mark.parametrize(("q", "shares"), [(2, [0, 2]), (3, [0, 3]), (4, [1, 3]), (5, [1, 4]), (8, [2, 6])])
+def test_a_batch_has_no_more_by_each_of_the_others_than_its_k_th_part_when_it_is_due(q, shares):
+    turns = Turns([First(), Toy(1, every=5)])
+    turns.propose(view(), 1)  # its turn
+    turns.propose(view(), 1)
+    mine = numbers(turns.propose(view(), q))
+    assert [mine.count(1), mine.count(0)] == shares
 
 
 def test_a_state_of_other_strategies_is_refused():

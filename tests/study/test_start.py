@@ -36,6 +36,31 @@ def test_a_study_that_learns_in_closed_form_imports_no_lightning(settings):
     assert done.stdout.split() == []
 
 
+RUN = """
+import sys
+import deepbore as db
+seen = []
+def objective(params, trial):
+    seen.append({{"lightning", "scipy.optimize"}} & set(sys.modules))
+    for step in range(3):
+        trial.report(params["x"] / (1 + step), step=step)
+    return params["x"]
+space = {{"x": db.Real(0, 1), "k": db.Integer(1, 9), "c": db.Categorical(["a", "b"])}}
+study = db.minimize(objective, space, 8, n_initial=4, progress=False, batch_size=2, {settings}).study
+assert study.classifier.ready and study.recommended is not None and not seen[0], seen[0]
+print(*{names!r} & set(sys.modules))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", ["", "pruner=db.MedianPruner(startup_trials=2)", "noisy=True", "timeout=600"])
+def test_a_run_whose_models_learn_in_closed_form_imports_no_lightning(settings):
+    code = RUN.format(settings=settings, names=NOT_NEEDED)
+    done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
 def test_a_classifier_of_the_users_is_a_lightning_module_unless_it_says_that_it_takes_no_steps():
     class Steps(Classifier):
         pass

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
 from deepbore.classifiers.base import Classifier
@@ -42,11 +41,14 @@ from deepbore.classifiers.kernel.posterior import (
 )
 from deepbore.classifiers.link import Link
 from deepbore.classifiers.posterior import MomentFormula
-from deepbore.compute.numerics import LinAlgError
+from deepbore.compute.numerics import LinAlgError, minimize
 from deepbore.labels import Gamma, LabelledBatch, Labelling, ValueGradedLabels
 from deepbore.space import SearchSpace
 from deepbore.space.features import Coordinates
 from deepbore.validation import above, one_of, whole
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 MOSTLY_NOISE = 0.5  # lambda as a share of the labels' variance beyond which the best label counts as luck
 ROWS = 200  # the default maximum of rows: the cost is cubic in their number
@@ -192,7 +194,7 @@ class BaseKernelPLS(Classifier):
         self._update_noiseless()
         return {"loss": float(found.fun) / len(batch), "rows": float(len(batch))}
 
-    def _maximise(self, evidence: Evidence, start: np.ndarray) -> OptimizeResult:
+    def _maximise(self, evidence: Evidence, start: np.ndarray) -> "OptimizeResult":
         """A local maximum of the evidence, found by L-BFGS from a start."""
         steps = math.ceil(self.iterations * min(1.0, FULL_BUDGET / len(self._x)) ** 2)
         options = {"maxiter": steps, "ftol": TOLERANCE}

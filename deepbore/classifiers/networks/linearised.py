@@ -1,15 +1,12 @@
-"""Networks linearised in their weights, and Gaussian posteriors of these weights, N(theta_MAP, Sigma_GGN).
+"""Networks linearised in their weights, and the posterior of their output from a Gaussian posterior of the weights.
 
 The derivative of the output with respect to the weights of a layer is the outer product of two short vectors, a(x) and
 g(x) (see `StackedMLP.jacobian_factors`), so that inner products of whole Jacobians cost no more than a forward pass. A
-whole Jacobian, n x P, is the same with a = J and g = 1.
-
-The prior is N(0, I / delta). Lambda is diagonal: the weight of each row times pi (1 - pi), as in the generalised
-Gauss-Newton (GGN) matrix of the Bernoulli likelihood. A row of weight 2 counts as two rows, in every structure.
+whole Jacobian, n x P, is the same with a = J and g = 1. The posteriors of the weights are in `laplace_torch`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import torch
@@ -24,14 +21,14 @@ from deepbore.errors import SettingError
 Factors = Sequence[tuple[Tensor, Tensor]]  # for each layer a (n x i) and g (n x o)
 Weights = list[Tensor]  # for each layer i x o, after any leading dimensions
 LEAST_VARIANCE = 1e-12
-FLATTEST = 1e-6  # least curvature: where the network is certain, pi (1 - pi) is 0 in floating point
+BY_WEIGHTS = ("kron", "diag")  # structures that look at single weights, not at directions among them
 
 
 # --- the posterior of the outputs ------------------------------------------------------------------------------------
 
 
 class WeightPosterior(ABC):
-    """The Gaussian posterior of the weights' deviation from the MAP estimate, N(0, Sigma).
+    """The Gaussian posterior of the weights' deviation from the trained ones, N(m, Sigma).
 
     Attributes:
         log_determinant: log det(Sigma^-1 / delta), with the prior N(0, I / delta).
@@ -40,6 +37,10 @@ class WeightPosterior(ABC):
 
     log_determinant: Tensor
     effective: Tensor
+
+    def shift(self, factors: Factors) -> Tensor | None:
+        """J(x) m for n points (n), with gradients in their factors; None if m is 0."""
+        return None
 
     @abstractmethod
     def variance(self, factors: Factors) -> Tensor:
@@ -51,27 +52,28 @@ class WeightPosterior(ABC):
 
     @abstractmethod
     def sample(self, count: int, generator: torch.Generator) -> Weights:
-        """Deviations from the MAP estimate, for each layer count x i x o."""
+        """Samples of the deviation, for each layer count x i x o."""
 
 
 class LinearisedPosterior(GaussianPosterior):
-    """The logit of a linearised network, f(x) ~ N(f(x; theta_MAP), J(x) Sigma J(x)^T), in closed form.
+    """The output of a linearised network, f(x) ~ N(f(x; theta) + J(x) m, J(x) Sigma J(x)^T), in closed form.
 
     Its members are samples of the weights: the same functions for all points and for a whole iteration. Standard
     deviations and members are computed on first use.
 
     Args:
-        mean: the network's logit, n.
+        output: of the network, n.
         factors: of its Jacobian.
         weights: the posterior of the weights.
         samples: of the weights' deviation.
         link: the meaning of the scores.
     """
 
-    def __init__(self, mean: Tensor, factors: Factors, weights: WeightPosterior, samples: Weights, link: Link):
-        super().__init__(mean, None, link)
+    def __init__(self, output: Tensor, factors: Factors, weights: WeightPosterior, samples: Weights, link: Link):
         self.factors = in_double_precision(factors)
-        self.weights, self.samples = weights, samples
+        self.output, self.weights, self.samples = output, weights, samples
+        shift = weights.shift(self.factors)
+        super().__init__(output if shift is None else output + shift, None, link)  # a shift needs double precision
 
     @cached_property
     def std(self) -> Tensor:
@@ -89,7 +91,7 @@ class LinearisedPosterior(GaussianPosterior):
         return self._outputs(self.weights.sample(count, generator))
 
     def _outputs(self, deviations: Weights) -> Tensor:
-        return self.mean + linear_outputs(self.factors, deviations).to(self.mean)
+        return self.output + linear_outputs(self.factors, deviations).to(self.mean)
 
 
 # --- Jacobians as factors --------------------------------------------------------------------------------------------
@@ -105,205 +107,25 @@ def inner_products(left: Factors, right: Factors) -> Tensor:
     return torch.stack([(a @ b.mT) * (g @ h.mT) for (a, g), (b, h) in zip(left, right, strict=True)]).sum(0)
 
 
+def bernoulli_variance(logit: Tensor) -> Tensor:
+    """pi (1 - pi), the curvature of the cross-entropy in the logit."""
+    return logit.sigmoid() * (-logit).sigmoid()
+
+
 def flat_jacobian(factors: Factors) -> Tensor:
     """The derivative of the output with respect to all P weights, n x P."""
     return torch.cat([(a[:, :, None] * g[:, None, :]).flatten(1) for a, g in factors], dim=-1)
 
 
+def in_order_of_linear(factors: Factors) -> Tensor:
+    """The same Jacobian, n x P, in the order of the parameters of `nn.Linear` layers: weights (o x i), then biases."""
+    parts = [((g[:, :, None] * a[:, None, :-1]).flatten(1), g) for a, g in factors]
+    return torch.cat([part for pair in parts for part in pair], dim=-1)
+
+
 def linear_outputs(factors: Factors, weights: Weights) -> Tensor:
     """J(x) theta for several theta: factors of n points, weights s x i x o -> s x n."""
     return torch.stack([((a @ w) * g).sum(-1) for (a, g), w in zip(factors, weights, strict=True)]).sum(0)
-
-
-# --- the posterior of the weights, from factors ----------------------------------------------------------------------
-
-
-class GGNPosterior(WeightPosterior):
-    """Sigma = (J^T Lambda J + delta I)^-1, or an approximation of it in one of several structures.
-
-    Args:
-        factors: of the n training rows.
-        logit: the network's output for them, n.
-        weight: of the rows, n.
-        delta: prior precision, a scalar.
-    """
-
-    def __init__(self, factors: Factors, logit: Tensor, weight: Tensor, delta: Tensor):
-        self.factors = in_double_precision(factors)
-        self.weight, self.delta, p = weight.double(), delta.double(), logit.double().sigmoid()
-        self.curvature = (self.weight * p * (1 - p)).clamp(min=FLATTEST)  # the diagonal of Lambda
-        self.prepare()
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Computes the decompositions that predictions use."""
-
-    def normal(self, count: int, generator: torch.Generator) -> Weights:
-        """Standard normal numbers, for each layer count x i x o."""
-        return [self.randn(generator, count, a.shape[1], g.shape[1]) for a, g in self.factors]
-
-    def randn(self, generator: torch.Generator, *shape: int) -> Tensor:
-        """Standard normal numbers, drawn on the generator's device."""
-        drawn = torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device)
-        return drawn.to(self.curvature.device)
-
-
-class FunctionSpace(GGNPosterior):
-    """The full Sigma through the n x n matrix of inner products, for n < P (BOGGN section 7.5)."""
-
-    def prepare(self) -> None:
-        self.root = self.curvature.sqrt()
-        kernel = inner_products(self.factors, self.factors)
-        scaled = self.root[:, None] * kernel * self.root / self.delta
-        identity = torch.eye(len(scaled)).to(scaled)
-        self.cholesky = torch.linalg.cholesky(identity + scaled)
-        self.inverse = torch.linalg.solve_triangular(self.cholesky, identity, upper=False)
-        self.log_determinant = 2 * self.cholesky.diagonal().log().sum()
-        self.effective = len(scaled) - self.inverse.square().sum()
-        self.whitening = (self.root / self.delta)[:, None] * self.inverse.mT
-
-    def variance(self, factors: Factors) -> Tensor:
-        prior = torch.stack([a.square().sum(-1) * g.square().sum(-1) for a, g in factors]).sum(0) / self.delta
-        variance: Tensor = prior - self._explained(factors).square().sum(-1)
-        return variance
-
-    def covariance(self, factors: Factors) -> Tensor:
-        explained = self._explained(factors)
-        covariance: Tensor = inner_products(factors, factors) / self.delta - explained @ explained.mT
-        return covariance
-
-    def _explained(self, factors: Factors) -> Tensor:
-        """The root of the variance that the data explain, n x rows."""
-        explained: Tensor = inner_products(factors, self.factors) @ self.whitening
-        return explained
-
-    def sample(self, count: int, generator: torch.Generator) -> Weights:
-        """Matheron's rule: a draw from the prior, corrected by its errors on the data."""
-        prior = [draw / self.delta**0.5 for draw in self.normal(count, generator)]
-        noise = self.randn(generator, count, len(self.root))
-        errors = self.root * linear_outputs(self.factors, prior) + noise
-        correction = (errors @ self.inverse.mT @ self.inverse) * self.root / self.delta  # count x n
-        return [
-            draw - torch.einsum("sn,ni,no->sio", correction, a, g)
-            for draw, (a, g) in zip(prior, self.factors, strict=True)
-        ]
-
-
-class WeightSpace(GGNPosterior):
-    """The full Sigma as a P x P matrix, for P <= n."""
-
-    def prepare(self) -> None:
-        jacobian = flat_jacobian(self.factors)
-        identity = torch.eye(jacobian.shape[1]).to(jacobian)
-        precision = jacobian.mT @ (self.curvature[:, None] * jacobian) + self.delta * identity
-        cholesky = torch.linalg.cholesky(precision)
-        self.inverse = torch.linalg.solve_triangular(cholesky, identity, upper=False)
-        self.log_determinant = 2 * cholesky.diagonal().div(self.delta**0.5).log().sum()
-        self.effective = len(identity) - self.delta * self.inverse.square().sum()
-
-    def variance(self, factors: Factors) -> Tensor:
-        variance: Tensor = (flat_jacobian(factors) @ self.inverse.mT).square().sum(-1)
-        return variance
-
-    def covariance(self, factors: Factors) -> Tensor:
-        roots: Tensor = flat_jacobian(factors) @ self.inverse.mT
-        return roots @ roots.mT
-
-    def sample(self, count: int, generator: torch.Generator) -> Weights:
-        normal = self.normal(count, generator)
-        flat = torch.cat([draw.flatten(1) for draw in normal], dim=-1) @ self.inverse
-        parts = flat.split([draw[0].numel() for draw in normal], dim=-1)
-        return [part.reshape(draw.shape) for part, draw in zip(parts, normal, strict=True)]
-
-
-class Kronecker(GGNPosterior):
-    """Layer by layer, A (x) G with A the mean of a a^T and G the sum of Lambda g g^T (KFAC; Martens & Grosse, 2015)."""
-
-    def prepare(self) -> None:
-        self.bases, self.precisions = [], []
-        share = self.weight / self.weight.sum().clamp(min=FLATTEST)
-        for a, g in self.factors:
-            a_values, a_basis = torch.linalg.eigh(a.mT @ (share[:, None] * a))
-            g_values, g_basis = torch.linalg.eigh(g.mT @ (self.curvature[:, None] * g))
-            self.bases.append((a_basis, g_basis))
-            self.precisions.append(a_values.clamp(min=0)[:, None] * g_values.clamp(min=0) + self.delta)
-        self.log_determinant = sum_of([(p / self.delta).log() for p in self.precisions])
-        self.effective = sum_of([1 - self.delta / p for p in self.precisions])
-
-    def variance(self, factors: Factors) -> Tensor:
-        return diagonal_variance(self._rotated(factors), self.precisions)
-
-    def covariance(self, factors: Factors) -> Tensor:
-        return diagonal_covariance(self._rotated(factors), self.precisions)
-
-    def _rotated(self, factors: Factors) -> Factors:
-        return [(a @ a_basis, g @ g_basis) for (a, g), (a_basis, g_basis) in zip(factors, self.bases, strict=True)]
-
-    def sample(self, count: int, generator: torch.Generator) -> Weights:
-        return [
-            a_basis @ (draw * precision.rsqrt()) @ g_basis.mT
-            for draw, (a_basis, g_basis), precision in zip(
-                self.normal(count, generator), self.bases, self.precisions, strict=True
-            )
-        ]
-
-
-class Diagonal(GGNPosterior):
-    """Every weight independent of the others: the diagonal of the GGN."""
-
-    def prepare(self) -> None:
-        self.precisions = [a.square().mT @ (self.curvature[:, None] * g.square()) + self.delta for a, g in self.factors]
-        self.log_determinant = sum_of([(p / self.delta).log() for p in self.precisions])
-        self.effective = sum_of([1 - self.delta / p for p in self.precisions])
-
-    def variance(self, factors: Factors) -> Tensor:
-        return diagonal_variance(factors, self.precisions)
-
-    def covariance(self, factors: Factors) -> Tensor:
-        return diagonal_covariance(factors, self.precisions)
-
-    def sample(self, count: int, generator: torch.Generator) -> Weights:
-        normal = self.normal(count, generator)
-        return [draw * precision.rsqrt() for draw, precision in zip(normal, self.precisions, strict=True)]
-
-
-def ggn_posterior(structure: str, logit: Tensor, factors: Factors, weight: Tensor, delta: Tensor) -> GGNPosterior:
-    """The posterior of the weights in a structure, by the cheaper of two equal forms where there are two.
-
-    Args:
-        structure: "kron" or "diag"; else the full Sigma.
-        logit: of the n training rows, n.
-        factors: of the training rows.
-        weight: of the rows, n.
-        delta: prior precision, a scalar.
-    """
-    parameters = sum(a.shape[1] * g.shape[1] for a, g in factors)
-    if structure == "kron":
-        return Kronecker(factors, logit, weight, delta)
-    if structure == "diag":
-        return Diagonal(factors, logit, weight, delta)
-    full = FunctionSpace if len(logit) < parameters else WeightSpace
-    return full(factors, logit, weight, delta)
-
-
-def diagonal_variance(factors: Factors, precisions: Weights) -> Tensor:
-    """The variance of the outputs (n) for independent weights with the given precisions (i x o per layer)."""
-    variances = [
-        ((a.square() @ precision.reciprocal()) * g.square()).sum(-1)
-        for (a, g), precision in zip(factors, precisions, strict=True)
-    ]
-    return torch.stack(variances).sum(0)
-
-
-def diagonal_covariance(factors: Factors, precisions: Weights) -> Tensor:
-    """The covariance of the outputs (n x n) for independent weights with the given precisions (i x o per layer)."""
-    roots = flat_jacobian(factors) * torch.cat([precision.rsqrt().flatten() for precision in precisions])
-    return roots @ roots.mT
-
-
-def sum_of(parts: Sequence[Tensor]) -> Tensor:
-    """The sum of all entries of several tensors."""
-    return torch.stack([part.sum() for part in parts]).sum()
 
 
 # --- linearising a network -------------------------------------------------------------------------------------------
@@ -320,9 +142,13 @@ class Linearised(ABC):
     def weights(self) -> list[Tensor]:
         """The weights that have a posterior."""
 
+    @abstractmethod
+    def module(self) -> tuple[nn.Module, list[str]]:
+        """The network as a module, n x e -> n x 1, and the names of its parameters that have a posterior."""
+
     def squared_norm(self) -> Tensor:
         """|theta|^2 of these weights."""
-        return sum_of([p.detach().square() for p in self.weights()])
+        return torch.stack([p.detach().square().sum() for p in self.weights()]).sum()
 
 
 class BuiltInNetwork(Linearised):
@@ -330,18 +156,53 @@ class BuiltInNetwork(Linearised):
 
     Args:
         net: of one member.
-        structure: "last_layer", or one over all layers.
+        structure: "full", "kron", "diag" or "last_layer".
     """
 
     def __init__(self, net: StackedMLP, structure: str):
-        self.net, self.only_last = net, structure == "last_layer"
+        self.net, self.structure = net, structure
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Factors]:
         output, factors = self.net.jacobian_factors(x)
-        return output, factors[-1:] if self.only_last else factors
+        if self.structure in BY_WEIGHTS:
+            return output, [(in_order_of_linear(factors), torch.ones_like(output)[:, None])]
+        return output, factors[-1:] if self.structure == "last_layer" else factors
 
     def weights(self) -> list[Tensor]:
-        return [*(self.net.layers[-1] if self.only_last else self.net).parameters()]
+        return [*(self.net.layers[-1] if self.structure == "last_layer" else self.net).parameters()]
+
+    def module(self) -> tuple[nn.Module, list[str]]:
+        made = of_linear_layers(self.net)
+        return made, [name for name, _ in made.named_parameters()]
+
+
+class Elementwise(nn.Module):
+    """A function of tensors as a module.
+
+    Args:
+        function: of a tensor of any shape, with the same shape.
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The function of x."""
+        return self.function(x)
+
+
+@torch.no_grad()
+def of_linear_layers(net: StackedMLP) -> nn.Sequential:
+    """A copy of a network of one member, n x e -> n x 1, made of `nn.Linear`, as laplace-torch needs it."""
+    parts: list[nn.Module] = []
+    for stacked in net.layers:
+        weight, bias = stacked.weight[0].mT, stacked.bias[0, 0]  # type: ignore[index]  # torch: Module
+        linear = nn.Linear(weight.shape[1], weight.shape[0]).to(weight)
+        linear.weight.copy_(weight)
+        linear.bias.copy_(bias)
+        parts += [linear, Elementwise(net.activation)]
+    return nn.Sequential(*parts[:-1])
 
 
 class OwnNetwork(Linearised):
@@ -370,6 +231,9 @@ class OwnNetwork(Linearised):
 
     def weights(self) -> list[Tensor]:
         return [self.network.get_parameter(name) for name in self.names]
+
+    def module(self) -> tuple[nn.Module, list[str]]:
+        return self.network, self.names
 
     def _check(self, features: int) -> None:
         x = torch.zeros(2, features, requires_grad=True)

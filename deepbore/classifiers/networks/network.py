@@ -108,6 +108,8 @@ class NetworkClassifier(TrainedClassifier):
         SettingError: for a setting outside its range.
     """
 
+    learns_grades = True
+
     def __init__(
         self,
         hidden: tuple[int, ...] = (32, 32),
