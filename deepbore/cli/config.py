@@ -130,7 +130,8 @@ set_loader(MODE, load_yaml, (yaml.YAMLError,))
 def as_model(args: Sequence[str]) -> list[str]:
     """Arguments, and texts of files after --config, in which `classifier` is named `model`, as LightningCLI has it."""
     option = re.compile(r"^--classifier(?=$|[.=])")
-    named = [option.sub("--model", part) for part in args]
+    parts = [part for arg in args for part in (arg.split("=", 1) if arg.startswith("--config=") else [arg])]
+    named = [option.sub("--model", part) for part in parts]
     return [_of_model(part) if named[at - 1 : at] == ["--config"] else part for at, part in enumerate(named)]
 
 
