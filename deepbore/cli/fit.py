@@ -13,7 +13,7 @@ from typing import Any
 from jsonargparse import ArgumentError
 
 from deepbore.cli import fit_help
-from deepbore.cli.config import RunCLI, explained
+from deepbore.cli.config import RunCLI, as_model, explained
 from deepbore.cli.inspect import summary
 from deepbore.cli.run_directory import CONFIG, Run
 from deepbore.data.imported import EarlierResults, ImportedResults, read_csv
@@ -110,7 +110,7 @@ def _parsed(args: Sequence[str]) -> RunCLI:
     shown = [part for part in args if part.split("=")[0] == "--print_config"]  # it shows the options before it only
     try:
         with quiet():
-            return RunCLI([part for part in args if part not in shown] + shown)
+            return RunCLI(as_model([part for part in args if part not in shown] + shown))
     except ArgumentError as error:
         said = explained(str(error), fit_help.OPTIONS)
         raise SettingError(f"{said}\n`deepbore fit --help-all` lists every setting.") from None
