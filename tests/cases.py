@@ -80,6 +80,7 @@ STRATEGIES = {
     "NeglectedChoices": strategies.NeglectedChoices,
     "OtherBranches": strategies.OtherBranches,
     "RandomSampling": strategies.RandomSampling,
+    "RoughGround": strategies.RoughGround,
     "SobolSampling": strategies.SobolSampling,
     "Turns": lambda: strategies.Turns(
         [strategies.ModelStrategy(classifiers.KernelPLS()), strategies.NearBest(), strategies.OtherBranches()]

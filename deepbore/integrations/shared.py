@@ -310,19 +310,19 @@ class StorageEvaluator(Evaluator):
     def _show(self, running: Iterable[FrozenTrial]) -> None:
         """Passes on what running trials have reported, to whoever looks on."""
         for trial in running:
-            reporter = self._links[trial._trial_id].reporter
-            if isinstance(reporter, Reporting) and reporter.send is not None:
+            reporting = Reporting.of(self._links[trial._trial_id])
+            if reporting is not None and reporting.send is not None:
                 shown = self._shown.get(trial._trial_id, -math.inf)
                 for step, value in sorted(trial.intermediate_values.items()):
                     if step > shown:
-                        reporter.send(step, value)
+                        reporting.send(step, value)
                         self._shown[trial._trial_id] = step
 
     def _judge(self, running: Iterable[FrozenTrial]) -> None:
         """Has the pruner look at what running trials have reported, and tells the workers of those that should end."""
         for trial in running:
             identity, ours = trial._trial_id, self._links[trial._trial_id]
-            judge = ours.reporter.judge if isinstance(ours.reporter, Reporting) else None
+            judge = None if (reporting := Reporting.of(ours)) is None else reporting.judge
             reports = dict(sorted(trial.intermediate_values.items()))
             if judge is None or PRUNE in trial.system_attrs or reports == self._judged.get(identity, {}):
                 continue

@@ -13,11 +13,11 @@ from deepbore.validation import whole
 
 ROWS = 200  # the default maximum of rows
 TREES = 100
-EVERY = 3
+EVERY = 4
 
 
 class RoughGround(Strategy):
-    """Proposals by a random forest of all observations, at every third turn.
+    """Proposals by a random forest of all observations, at every fourth turn.
 
     The values of training runs are rough: neighbouring configurations differ by luck, and thresholds of settings make
     steps. A stationary kernel takes such steps for noise, or for short length scales, and then is most uncertain far
@@ -35,15 +35,16 @@ class RoughGround(Strategy):
 
     Raises:
         SettingError: for a number outside its range.
-        MissingPackage: without scikit-learn.
 
     References:
         Tiao et al., BORE: Bayesian optimization by density-ratio estimation, ICML 2021 (BORE-RF).
     """
 
     def __init__(self, rows: int = ROWS, trees: int = TREES, every: int = EVERY):
+        whole(1, rows=rows, trees=trees)
         whole(2, every=every)
-        self.model, self.every = RandomForest(trees=trees, rows=rows), every
+        self.rows, self.trees, self.every = rows, trees, every
+        self.model: RandomForest | None = None  # made when it is first due: scikit-learn takes a second to import
 
     def check(self, space: SearchSpace, labels: Labelling) -> None:
         if labels.grades_front:
@@ -60,6 +61,7 @@ class RoughGround(Strategy):
     def fit(self, view: View) -> bool:
         """Grows the forest on all labelled rows."""
         assert view.batch is not None
+        self.model = self.model or RandomForest(trees=self.trees, rows=self.rows)
         self.model.bind(view.space.without_fixed)
         self.model.generator = view.generator
         self.model.to(view.batch.points.device)
@@ -69,6 +71,7 @@ class RoughGround(Strategy):
 
     def propose(self, view: View, q: int) -> Proposal:
         assert view.first is not None
+        assert self.model is not None
         acquisition = UpperConfidenceBound().resolved(self.model)
         return Proposal(view.first.candidates.propose(view.search(self.model, acquisition), q), self.model)
 

@@ -559,7 +559,7 @@ class Study:
             >>> goes_on, [study.trials[row].status.name for row in range(3)]
             (False, ['COMPLETE', 'COMPLETE', 'COMPLETE'])
         """
-        if isinstance(trial, Trial) and isinstance(trial.reporter, Reporting):  # of a run, by its objective
+        if isinstance(trial, Trial) and Reporting.of(trial) is not None:  # of a run, by its objective
             trial.report(value.values[0] if isinstance(value, Outcome) and value.values else value, step)
             is_spent = trial.budget is not None and step >= trial.budget * (1 - ROUNDING)
             return not (is_spent or trial.should_prune())

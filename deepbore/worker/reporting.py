@@ -4,6 +4,7 @@ Light to import: worker processes load it.
 """
 
 import contextlib
+import errno
 import hmac
 import json
 import logging
@@ -12,6 +13,7 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +24,8 @@ from deepbore.data.trial import Trial
 Judge = Callable[[int, Mapping[float, float]], bool]  # of a trial's id, and its new reports: whether it should end
 LONGEST = 2**24  # bytes of a message
 WAIT = 30.0  # seconds for an answer, after which the trial goes on
+PAUSE = 0.1  # seconds after a connection that could not be taken
+CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)  # errors of a socket that was shut down
 ADDRESS = "DEEPBORE_REPORTS"  # the variable that tells a program where its trial reports to
 log = logging.getLogger(__name__)
 
@@ -70,6 +74,12 @@ class Reporting:
         self._unsent: dict[float, float] = {}
         self._last = -1.0
         self._decision = False
+
+    @classmethod
+    def of(cls, trial: Trial | None) -> "Reporting | None":
+        """What a trial reports to that a run evaluates; None for any other, and for no trial."""
+        reporter = None if trial is None else trial.reporter
+        return reporter if isinstance(reporter, Reporting) else None
 
     def report(self, trial: Trial, value: Any, step: float) -> None:  # of `Reporter`
         """Keeps a value. A step that is not greater than the last one begins the curve anew from there."""
@@ -181,6 +191,7 @@ class JudgeServer:
     def __init__(self, judge: Judge, is_local: bool = True):
         self._judge = judge
         self._socket = socket.create_server(("127.0.0.1" if is_local else "", 0))
+        self._socket.settimeout(None)  # whatever the program has set as its default
         port = self._socket.getsockname()[1]
         hosts = ("127.0.0.1",) if is_local else (*_own_addresses(), "127.0.0.1")
         self.address = RemoteJudge(hosts, port, secrets.token_hex(32))
@@ -200,8 +211,11 @@ class JudgeServer:
         while True:
             try:
                 connection, _ = self._socket.accept()
-            except OSError:  # closed
-                return
+            except OSError as error:
+                if self._socket.fileno() < 0 or error.errno in CLOSED:
+                    return
+                time.sleep(PAUSE)  # a client that is gone, or too many open files: the next one may be served
+                continue
             self._open.add(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True, name="deepbore-reports").start()
 
