@@ -236,7 +236,8 @@ class Approximate(WeightPosterior):
         if isinstance(self.laplace, KronLaplace):
             roots: Tensor = self.laplace.posterior_precision.bmm(jacobian[:, None], exponent=-0.5)[:, 0]
             return roots
-        return jacobian * self.laplace.posterior_scale
+        scaled: Tensor = jacobian * self.laplace.posterior_scale
+        return scaled
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         mean: Tensor = self.laplace.mean
