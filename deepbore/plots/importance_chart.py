@@ -1,4 +1,4 @@
-"""`shares`: how much each parameter matters to the classifier, by Shapley effects; bars of them, and of those nearby."""
+"""`shares`: how much each parameter matters to the classifier, by Shapley effects; bars of these and of nearby ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
