@@ -684,7 +684,7 @@ def replay(journal: Journal, space: "SearchSpace | None" = None) -> History:
             f"{path} holds a run on another space than this one: {'; '.join(other)}. Give the space of that run, or "
             "name another file."
         )
-    own = kept if space is None else space
+    own = kept if space is None else space.with_defaults_of(kept)
     with declaring(path):
         objectives = state.header.get("objectives", ())
         about: dict[str, Any] = {"budget": state.budget, "by_preference": state.by_preference, "objectives": objectives}
