@@ -138,10 +138,12 @@ class Directions(WeightPosterior):
 
     def coordinates(self, factors: Factors) -> Tensor:
         """J(x) V, n x r, with gradients in the factors."""
-        return inner_products(factors, self.factors) @ self.into
+        coordinates: Tensor = inner_products(factors, self.factors) @ self.into
+        return coordinates
 
     def shift(self, factors: Factors) -> Tensor | None:
-        return self.coordinates(factors) @ self.laplace.mean if self.is_shifted else None
+        mean: Tensor = self.laplace.mean  # type: ignore[assignment]  # laplace-torch: or a number
+        return self.coordinates(factors) @ mean if self.is_shifted else None
 
     def variance(self, factors: Factors) -> Tensor:
         determined = self.coordinates(factors)
@@ -234,7 +236,8 @@ class Approximate(WeightPosterior):
         jacobian = flat_jacobian(factors)
         if isinstance(self.laplace, KronLaplace):
             return self.laplace.posterior_precision.bmm(jacobian[:, None], exponent=-0.5)[:, 0]
-        return jacobian * self.laplace.posterior_scale
+        scale: Tensor = self.laplace.posterior_scale
+        return jacobian * scale
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         mean: Tensor = self.laplace.mean
