@@ -981,7 +981,7 @@ class Study:
         Raises:
             MissingPackage: without pandas.
         """
-        return as_frame(self.observations.table, self.observations.objectives)
+        return as_frame(self.observations.columns, self.observations.objectives)
 
     @property
     def observations(self) -> Observations:

@@ -1,9 +1,10 @@
 """Spaces of ConfigSpace: what it samples is of the space that is read, and what that samples is legal there."""
 
+import numpy as np
 import pytest
 import torch
 
-from deepbore import Categorical, Integer, Ordinal, Real, SearchSpace, Study
+from deepbore import Categorical, Integer, Normal, Ordinal, Real, SearchSpace, Study
 from deepbore.errors import PointError, SpaceError
 
 cs = pytest.importorskip("ConfigSpace")

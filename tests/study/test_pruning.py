@@ -117,7 +117,7 @@ def test_records_and_frames_have_the_curves(tmp_path):
     study = minimize(train, LINE, 12, pruner=MedianPruner(), journal=tmp_path / "run.jsonl", progress=False).study
     record = read_record(tmp_path / "run.jsonl")
     assert [trial.reports for trial in record.trials] == [trial.reports for trial in study.trials]
-    assert record.status == [trial.status for trial in study.trials]
+    assert [trial.status for trial in record.trials] == [trial.status for trial in study.trials]
     frame = study.to_frame()
     assert frame.reports[0] == study.trials[0].reports
     assert set(frame.status) == {"complete", "pruned"}

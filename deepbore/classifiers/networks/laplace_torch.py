@@ -235,9 +235,10 @@ class Approximate(WeightPosterior):
         """J(x) Sigma^(1/2), n x P, whose square is much cheaper than laplace-torch's own predictive variance."""
         jacobian = flat_jacobian(factors)
         if isinstance(self.laplace, KronLaplace):
-            return self.laplace.posterior_precision.bmm(jacobian[:, None], exponent=-0.5)[:, 0]
-        scale: Tensor = self.laplace.posterior_scale
-        return jacobian * scale
+            roots: Tensor = self.laplace.posterior_precision.bmm(jacobian[:, None], exponent=-0.5)[:, 0]
+            return roots
+        scaled: Tensor = jacobian * self.laplace.posterior_scale
+        return scaled
 
     def sample(self, count: int, generator: torch.Generator) -> Weights:
         mean: Tensor = self.laplace.mean
