@@ -142,7 +142,8 @@ class Directions(WeightPosterior):
         return coordinates
 
     def shift(self, factors: Factors) -> Tensor | None:
-        return self.coordinates(factors) @ self.laplace.mean if self.is_shifted else None
+        mean: Tensor = self.laplace.mean  # type: ignore[assignment]  # laplace-torch: or a number
+        return self.coordinates(factors) @ mean if self.is_shifted else None
 
     def variance(self, factors: Factors) -> Tensor:
         determined = self.coordinates(factors)
