@@ -14,8 +14,8 @@ default  the centres of `right` as `default=` alone, which are evaluated first, 
 far      the centres of `wrong` as `default=` alone
 
 The best known configuration is the best of the other seeds' runs without a prior. `beta` is the number of trials after
-which the prior counts once. A regret below a thousandth of the median one after ten evaluations without a prior counts as
-that.
+which the prior counts once. A regret below a thousandth of the median one after ten evaluations without a prior counts
+as that.
 """
 
 import dataclasses
