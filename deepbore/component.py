@@ -41,7 +41,7 @@ class Component:
                 said = meant(min(unknown), known, ours)
                 raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {said}") from None
             return part  # `__init__` raises the clearer error
-        vars(part)["_arguments"] = dict(list(bound.arguments.items())[1:])
+        vars(part)["_arguments"] = {name: plain_partial(value) for name, value in list(bound.arguments.items())[1:]}
         return part
 
     def __repr__(self) -> str:
@@ -187,6 +187,8 @@ def _setting(value: Any, path: str, kinds: tuple[type, ...]) -> Any:
         return value
     if "unknown" in value:
         raise SettingError(f"a setting of {path} could not be written down: {value['unknown']}. Give the part itself.")
+    if "factory" in value or str(value.get("class_path", "")).startswith("torch."):
+        return _made_of_torch(value)
     if not kinds:
         raise SettingError(f"this setting of {path} is no part, but got {value!r:.100}. Give the part itself.")
     if "class_path" not in value and len(records := [kind for kind in kinds if class_path(kind) in RECORDS]) == 1:
@@ -267,6 +269,78 @@ def plain_number(value: numbers.Real) -> int | float:
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
+# --- what torch has by name: classes, modules and functions ----------------------------------------------------------
+
+TORCHS = ("torch.nn", "torch.nn.functional", "torch.optim", "torch.optim.lr_scheduler")
+UNSAVED = frozenset({"size_average", "reduce", "device", "dtype"})  # arguments that a module of torch.nn does not keep
+
+
+def plain_partial(value: Any) -> Any:
+    """A partial of the class itself, where jsonargparse has made one of its own, which holds the whole parser."""
+    if not isinstance(value, functools.partial) or isinstance(value.func, type):
+        return value
+    classes = [each for each in value.args if isinstance(each, type)]
+    is_theirs = getattr(value.func, "__module__", "").startswith("jsonargparse") and len(classes) == 1
+    return functools.partial(classes[0], **value.keywords) if is_theirs else value
+
+
+def _name_in_torch(thing: Any) -> str | None:
+    """The public name of a class or function of `TORCHS`."""
+    if not getattr(thing, "__module__", None) or not str(thing.__module__).startswith("torch."):
+        return None
+    name = getattr(thing, "__name__", "")
+    return next((f"{m}.{name}" for m in TORCHS if getattr(import_module(m), name, None) is thing), None)
+
+
+def _described_torch(value: Any) -> Description | None:
+    """A class or function of torch, a partial of one, or a module of torch.nn by its arguments; None for all else.
+
+    A factory stands as {"factory": path, "init_args": ...}, an instance as {"class_path": path, "init_args": ...}.
+    """
+    if isinstance(value, functools.partial):
+        made = None if value.args else _described_torch(value.func)
+        return None if made is None else {**made, "init_args": {k: _plain(v) for k, v in value.keywords.items()}}
+    if path := _name_in_torch(value):
+        return {"factory": path}
+    if (path := _name_in_torch(type(value))) is None or not path.startswith("torch.nn."):
+        return None
+    known = {k: p.default for k, p in inspect.signature(type(value).__init__).parameters.items() if k != "self"}
+    kept = {k: getattr(value, k, None) for k in known if k not in UNSAVED}
+    if any(not isinstance(each, (bool, int, float, str, type(None))) for each in kept.values()):
+        return None
+    return {"class_path": path, "init_args": {k: each for k, each in kept.items() if each != known[k]}}
+
+
+def _torchs(path: str) -> Any:
+    """The class or function of `TORCHS` of this name, nothing else."""
+    module, _, name = path.rpartition(".")
+    found = getattr(import_module(module), name, None) if module in TORCHS and not name.startswith("_") else None
+    kinds: tuple[type, ...] = ()
+    if isinstance(found, type):
+        nn, optim = import_module("torch.nn"), import_module("torch.optim")
+        kinds = (nn.Module, optim.Optimizer, optim.lr_scheduler.LRScheduler)
+    is_function = inspect.isfunction(found) and module == "torch.nn.functional"
+    if found is None or not (is_function or (isinstance(found, type) and issubclass(found, kinds))):
+        raise SettingError(f"{path} is none of torch's modules, losses or optimizers. Give the part itself.")
+    return found
+
+
+def _made_of_torch(description: Mapping[str, Any]) -> Any:
+    """What `_described_torch` has described."""
+    path = description.get("factory", description.get("class_path"))
+    settings = description.get("init_args", {})
+    if not isinstance(path, str) or not isinstance(settings, Mapping):
+        raise SettingError(f"a part of torch must have a path and settings, but got {description!r:.100}.")
+    found = _torchs(path)
+    given = {str(k): tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+    if "factory" in description:
+        return functools.partial(found, **given) if given else found
+    try:
+        return found(**given)
+    except Exception as error:  # whatever a constructor makes of damaged settings
+        raise SettingError(f"{path} can't be made: {type(error).__name__}: {error}. Give the part itself.") from error
+
+
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -276,4 +350,4 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     if isinstance(value, Component) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         return describe(value)
-    return {"unknown": repr(value)[:200]}
+    return _described_torch(value) or {"unknown": repr(value)[:200]}

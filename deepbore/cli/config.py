@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,43 @@ def with_texts(dumped: Any, given: Any) -> Any:
 
 
 set_loader(MODE, load_yaml, (yaml.YAMLError,))
+
+
+def as_model(args: Sequence[str]) -> list[str]:
+    """Arguments, and texts of files after --config, in which `classifier` is named `model`, as LightningCLI has it."""
+    option = re.compile(r"^--classifier(?=$|[.=])")
+    parts = [part for arg in args for part in (arg.split("=", 1) if arg.startswith("--config=") else [arg])]
+    named = [option.sub("--model", part) for part in parts]
+    return [_of_model(part) if named[at - 1 : at] == ["--config"] else part for at, part in enumerate(named)]
+
+
+def _of_model(path: str) -> str:
+    """The path of a configuration, or its text if it names a `classifier` in place of a `model`."""
+    read = _read(path)
+    if "classifier" not in read:
+        return path
+    if "model" in read:
+        raise SettingError(f"classifier and model are two names of one setting, but {path} has both. Leave out one.")
+    return dump_yaml({"model" if name == "classifier" else name: value for name, value in read.items()})
+
+
+def _read(path: str) -> dict[str, Any]:
+    """The settings in a configuration file, or in its text; none where it is wrong, as the parser will say."""
+    try:
+        read = load_yaml(path if "\n" in path else Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def names_model(args: Sequence[str]) -> bool:
+    """Whether arguments, or the files after --config, name the class of the model.
+
+    Only then is there no default: the parser would keep its settings where the class that is named has the same names.
+    """
+    files = [_read(part).get("model") for option, part in pairwise(args) if option == "--config"]
+    in_files = any(isinstance(each, str) or (isinstance(each, dict) and "class_path" in each) for each in files)
+    return in_files or any(part.split("=")[0] in ("--model", "--model.class_path") for part in args)
 
 
 # --- messages: those of jsonargparse in fewer words, with the name that was meant -------------------------------------
@@ -327,6 +365,7 @@ class RunCLI(LightningCLI):
     """
 
     def __init__(self, args: Sequence[str]):
+        self._names_model = names_model(args)
         super().__init__(
             model_class=Classifier,  # type: ignore[arg-type]  # typed as a LightningModule, but `_Parser` takes it
             subclass_mode_model=True,
@@ -379,7 +418,8 @@ class RunCLI(LightningCLI):
             help="class of an evaluator, in place of the evaluation settings; its objective is the problem",
         )
         own = {"class_path": "deepbore.problems.FunctionProblem"}  # where problem has a function and no class
-        parser.set_defaults({"model": {"class_path": "deepbore.classifiers.KernelPLS"}, "problem": own})
+        usual = {} if self._names_model else {"model": {"class_path": "deepbore.classifiers.KernelPLS"}}
+        parser.set_defaults({**usual, "problem": own})
 
     def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
         """Parses the command line; imports the benchmarks if that fails, since `--problem Branin` names no module."""
@@ -437,7 +477,7 @@ class RunCLI(LightningCLI):
         alone = _is_one_process(settings)
         stem = type(self.problem).__name__.lower()
         self.run = new_run(stem, alone) if named is None else Path(named).expanduser()
-        refuse_steps(settings)
+        refuse_steps(settings, [self.config_init.model])
         if alone and not settings.get("plugins"):  # whatever job of a cluster this process is in
             kwargs["plugins"] = [no_cluster()]
             rank_zero_only.rank = 0  # type: ignore[attr-defined]  # as Lightning itself sets it

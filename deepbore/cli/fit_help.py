@@ -24,13 +24,14 @@ HELP = """deepbore fit: an optimisation is one Lightning fit, an iteration is an
   --loop.budget SETTINGS   cheap fidelities: '{unit: epochs, low: 1, high: 81, factor: 3}'; the problem takes the trial
   --loop.pruner CLASS      ends trials early by what they report: MedianPruner, SuccessiveHalvingPruner, ...
   --loop.acquisition CLASS --loop.candidates CLASS
-  --loop.strategy CLASS    what proposes, with its own models, in place of --model and these two
+  --loop.strategy CLASS    what proposes, with its own models, in place of --classifier and these two
   --evaluation.workers N   evaluations at the same time, each in a process of its own (default 1, in this process)
   --evaluation.timeout S   seconds that one may take before it counts as failed (default: no limit)
   --evaluation.retries N   how many times a failed one is tried again (default 0)
   --evaluation.devices GPUS  such as [0, 1, 2, 3]: each worker sees one of these GPUs alone (default: all)
   --evaluator CLASS        an evaluator of your own, in place of --evaluation.*
-  --model CLASS            the classifier: KernelPLS (default), DeepPLS, DeepEnsemble, MLPClassifier, ...
+  --classifier CLASS       KernelPLS (default), DeepPLS, DeepEnsemble, MLPClassifier, ...; --model is the same
+  --classifier.optimizer CLASS --classifier.optimizer.lr RATE  of a network; so, too, lr_scheduler, loss, activation
   --data.labels CLASS      ValueGradedLabels, ThresholdLabels, ... (default: what suits the model)
   --trainer.*              settings of Lightning's Trainer: accelerator, devices, max_time, logger, callbacks, ...
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Unpack
 
-from deepbore.data.journal_format import outcome_of, told
+from deepbore.data.events import Told, outcome_of
 from deepbore.data.outcome import LostWorker, Outcome
 from deepbore.data.trial import Trial
 from deepbore.errors import DeepBoreError, MissingPackage, SettingError, SpaceError
@@ -293,7 +293,7 @@ class StorageEvaluator(Evaluator):
         if not is_own(trial):
             return trial.state == TrialState.WAITING and TRIAL not in trial.system_attrs
         if self._taken is None:
-            told = self.study.observations.table.attributes.values()
+            told = self.study.observations.ledger.notes.attributes.values()
             self._taken = {attributes[NUMBER] for attributes in told if NUMBER in attributes}
         return trial.number not in self._taken
 
@@ -361,7 +361,7 @@ class StorageEvaluator(Evaluator):
                 self._queue.append(identity)
             else:
                 outcome = LostWorker.failure(f"{times} workers died with it")
-                patiently(self.storage.set_trial_system_attr, identity, OUTCOME, told(row, outcome))
+                patiently(self.storage.set_trial_system_attr, identity, OUTCOME, Told(row, outcome).line())
                 patiently(self.storage.set_trial_state_values, identity, TrialState.FAIL)
         except UpdateFinishedTrialError:  # it was slow, and not dead
             log.info("trial %d came back after all", row)

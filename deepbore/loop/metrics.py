@@ -16,6 +16,7 @@ from deepbore.labels import LabelledBatch, changed_rows, front_rows
 
 ROWS = 512  # labels that are compared, evenly spaced if there are more
 FORECASTS = 50  # latest predictions that are evaluated
+ENOUGH = 10  # of them, from which calibration and ranking are measured
 MEASURED = 4  # objectives up to which the hypervolume takes milliseconds
 DESIGN = 10  # first trials, whose worst values are the reference point of the hypervolume
 
@@ -32,6 +33,7 @@ class Metrics:
         self.label_flips = math.nan
         self._forecasts: dict[int, float] = {}  # row -> predicted label, until it is complete
         self._errors: deque[float] = deque(maxlen=FORECASTS)
+        self._pairs: deque[tuple[float, float]] = deque(maxlen=FORECASTS)  # predicted and actual labels
         self._rows = torch.empty(0, dtype=torch.long)
         self._before = torch.empty(0, 1)
 
@@ -45,9 +47,26 @@ class Metrics:
         return sum(self._errors) / len(self._errors) if self._errors else math.nan
 
     @property
+    def of_forecasts(self) -> dict[str, float]:
+        """Calibration error and AUROC of the latest predictions, each made before its trial was evaluated.
+
+        Labels >= 1/2 are class 1. Empty for fewer than ten predictions; without both classes there is no AUROC.
+        """
+        if len(self._pairs) < ENOUGH:
+            return {}
+        from torchmetrics.functional.classification import binary_auroc, binary_calibration_error  # takes seconds
+
+        expected, label = torch.tensor(list(self._pairs), dtype=torch.float64).T
+        good = (label >= 0.5).long()
+        expected = expected.clamp(0, 1)
+        found = {"forecast_calibration_error": float(binary_calibration_error(expected, good, n_bins=5))}
+        is_both = bool(good.any()) and not bool(good.all())
+        return {**found, **({"forecast_auroc": float(binary_auroc(expected, good))} if is_both else {})}
+
+    @property
     def known(self) -> dict[str, float]:
         """The metrics that are not NaN, by name."""
-        named = {"label_flips": self.label_flips, "brier_score": self.brier_score}
+        named = {"label_flips": self.label_flips, "brier_score": self.brier_score, **self.of_forecasts}
         return {name: value for name, value in named.items() if not math.isnan(value)}
 
     @contextmanager
@@ -68,7 +87,9 @@ class Metrics:
         for row in [row for row in self._forecasts if observations.status[row] != Status.PENDING]:
             expected, place = self._forecasts.pop(row), int(torch.searchsorted(own, row))
             if observations.status[row] != Status.WITHDRAWN:
-                self._errors.append((expected - float(batch.z[place].mean())) ** 2)
+                label = float(batch.z[place].mean())
+                self._errors.append((expected - label) ** 2)
+                self._pairs.append((expected, label))
 
     def _count_flips(self, z: Tensor, status: Tensor) -> None:
         kept = self._rows.to(z.device) < len(z)  # fewer, where trials were withdrawn
@@ -87,6 +108,7 @@ class Metrics:
             "label_flips": self.label_flips,
             "forecasts": dict(self._forecasts),
             "errors": list(self._errors),
+            "pairs": list(self._pairs),
             "rows": self._rows.cpu(),
             "before": self._before.cpu(),
         }
@@ -95,6 +117,7 @@ class Metrics:
         """Restores what `state_dict` returned."""
         self.label_flips, self._forecasts = state["label_flips"], dict(state["forecasts"])
         self._errors = deque(state["errors"], maxlen=FORECASTS)
+        self._pairs = deque(map(tuple, state.get("pairs", ())), maxlen=FORECASTS)  # missing in version 0.3
         self._rows, self._before = state["rows"], state["before"]
 
 

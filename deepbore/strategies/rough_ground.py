@@ -14,6 +14,7 @@ from deepbore.validation import whole
 ROWS = 200  # the default maximum of rows
 TREES = 100
 EVERY = 4
+SMOOTH = 0.9  # share of the better labels' variance that the first model explains, from which ground is not rough
 
 
 class RoughGround(Strategy):
@@ -24,7 +25,9 @@ class RoughGround(Strategy):
     from all data, in corners of the space. A forest splits where values change, and is as sure between two rows as at
     them: it stays close to what was good. Neither is better everywhere, so they take turns.
 
-    The upper confidence bound of the trees is maximised by the search of the first strategy.
+    Where the first model explains nine tenths of the variance of the better half of the labels, each by all other rows,
+    the ground is not rough, and the first model makes these proposals, too. The upper confidence bound of the trees is
+    maximised by the search of the first strategy.
 
     It applies in spaces with unordered choices, to one objective without budgets, constraints or earlier tasks.
 
@@ -59,8 +62,11 @@ class RoughGround(Strategy):
         return view.batch is not None and view.first is not None and view.has_plain_outcomes and has_choices
 
     def fit(self, view: View) -> bool:
-        """Grows the forest on all labelled rows."""
+        """Grows the forest on all labelled rows, unless the first model explains them."""
         assert view.batch is not None
+        assert view.first is not None
+        if view.first.classifier.explained > SMOOTH:
+            return False
         self.model = self.model or RandomForest(trees=self.trees, rows=self.rows)
         self.model.bind(view.space.without_fixed)
         self.model.generator = view.generator

@@ -4,10 +4,11 @@ import logging
 import math
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
+from deepbore.classifiers.base import Classifier
 from deepbore.data.observations import Observations
 from deepbore.data.outcome import Outcome
 from deepbore.data.trial import Budget
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STEPS = {  # settings of a Trainer without effect on a classifier, which takes its own steps, and their neutral values
+STEPS: dict[str, tuple[Any, ...]] = {  # settings of a Trainer that mean its own steps, and their neutral values
     "limit_train_batches": (None, 1),  # an epoch is one batch
     "gradient_clip_val": (None, 0),
     "accumulate_grad_batches": (None, 1),
     "precision": (None, 32, "32", "32-true"),
-    "val_check_interval": (None, 1, 1.0),
 }
+NEVER: dict[str, tuple[Any, ...]] = {"val_check_interval": (None, 1, 1.0)}  # there is no validation
+HALF = ("16-true", "bf16-true", "transformer-engine", "transformer-engine-float16")  # precisions of weights
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------
@@ -81,14 +83,21 @@ def called_by(objective: Objective | Evaluator) -> Objective | None:
     return None if isinstance(objective, Evaluator) else objective
 
 
-def refuse_steps(trainer: Mapping[str, Any]) -> None:
-    """Raises SettingError for settings of the steps of a Trainer: see `STEPS`."""
-    for name, harmless in STEPS.items():
+def refuse_steps(trainer: Mapping[str, Any], models: Sequence[Classifier]) -> None:
+    """Raises SettingError for settings of a Trainer that the models can't follow: see `STEPS`."""
+    from deepbore.loop.lightning import may_be_stepped  # takes seconds
+
+    for name, harmless in (NEVER if may_be_stepped(models) else NEVER | STEPS).items():
         if (given := trainer.get(name)) not in harmless:
             raise SettingError(
-                f"a classifier takes its own steps on all trials, in full precision, so trainer.{name} does nothing "
-                f"for it, but got {given!r}. Leave it out."
+                f"only a single head of networks takes the steps of a Trainer, so trainer.{name} does nothing for "
+                f"{' and '.join(type(each).__name__ for each in models)}, but got {given!r}. Leave it out."
             )
+    if trainer.get("precision") in HALF:
+        raise SettingError(
+            f"weights of 16 bits can't tell near points apart, but got trainer.precision={trainer['precision']!r}. "
+            'Give "bf16-mixed", which computes in 16 bits and keeps weights of 32.'
+        )
 
 
 def check_run(state: RunState, n_trials: int | None, trainer: "Trainer | None", options: RunOptions) -> None:
@@ -98,14 +107,14 @@ def check_run(state: RunState, n_trials: int | None, trainer: "Trainer | None", 
     whole(0, n_trials=n_trials)
     rules = as_rules(options.stop_when, state)
     ends = (n_trials, options.timeout, rules or None, options.callbacks or None)
-    ended = trainer is not None and _ends_by_itself(trainer)
+    ended = trainer is not None and _ends_by_itself(trainer, state.models)
     if not ended and all(each is None for each in ends) and state.space.cardinality == math.inf:
         raise SettingError(
             "n_trials=None needs something else that ends the run. Give timeout=, stop_when= or n_trials."
         )
 
 
-def _ends_by_itself(trainer: "Trainer") -> bool:
+def _ends_by_itself(trainer: "Trainer", models: Sequence[Classifier]) -> bool:
     """Whether a trainer may end a run. Raises SettingError for one that can't run it."""
     from lightning.pytorch import Trainer
 
@@ -113,7 +122,7 @@ def _ends_by_itself(trainer: "Trainer") -> bool:
 
     if not isinstance(trainer, Trainer):
         raise SettingError(f"trainer must be a lightning.pytorch.Trainer, but got {trainer!r:.100}. Leave it out.")
-    refuse_steps({name: getattr(trainer, name) for name in STEPS})
+    refuse_steps({name: getattr(trainer, name) for name in NEVER | STEPS}, models)
     return has_own_limit(trainer)
 
 

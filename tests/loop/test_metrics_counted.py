@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from deepbore import Study
 from deepbore.data.outcome import Outcome
@@ -168,3 +169,30 @@ def test_there_is_no_volume_of_nothing_nor_of_more_than_four_objectives():
 def test_logged_numbers_are_exact():
     value = 1e9 + 1 / 1024
     assert float(exact({"a": value})["a"]) == value
+
+
+def test_calibration_and_ranking_of_forecasts_agree_with_scikit_learn():
+    study, metrics = Study(LINE, n_initial=2000, seed=0), Metrics()
+    expected = torch.rand(40, generator=torch.Generator().manual_seed(0))
+    label = (torch.rand(40, generator=torch.Generator().manual_seed(1)) < expected).float()
+    with metrics.forecast(0, expected):
+        observations = told([1.0] * 40, study)
+    found = relabelled(metrics, observations, *label.tolist()).of_forecasts
+    assert found["forecast_auroc"] == pytest.approx(roc_auc_score(label.numpy(), expected.numpy()))
+    bins = (expected * 5).long()
+    gaps = [float((expected - label)[bins == b].sum().abs()) for b in range(5)]
+    assert found["forecast_calibration_error"] == pytest.approx(sum(gaps) / 40, abs=1e-6)
+    again = Metrics()
+    again.load_state_dict(metrics.state_dict())
+    assert again.of_forecasts == found
+
+
+def test_a_few_forecasts_and_those_of_one_class_have_no_ranking():
+    metrics = Metrics()
+    with metrics.forecast(0, torch.full((9,), 0.25)):
+        observations = told([1.0] * 9)
+    assert relabelled(metrics, observations, *[0.0] * 9).of_forecasts == {}
+    metrics, study = Metrics(), Study(LINE, n_initial=2000, seed=0)
+    with metrics.forecast(0, torch.full((12,), 0.25)):
+        observations = told([1.0] * 12, study)
+    assert relabelled(metrics, observations, *[0.0] * 12).of_forecasts == {"forecast_calibration_error": 0.25}

@@ -104,3 +104,20 @@ def test_it_refuses_a_front_and_numbers_outside_their_ranges():
         with pytest.raises(SettingError, match=next(iter(wrong))):
             RoughGround(**wrong)
     assert RoughGround().at_budgets(Budget("epochs", 1, 9)) is not None
+
+
+def test_where_the_kernel_explains_the_better_rows_it_leaves_them_to_it():
+    def smooth(params):
+        return (params["x"] - 0.3) ** 2 + 0.1 * (params["c"] == "b")
+
+    view = view_of(function=smooth)
+    first = ModelStrategy(KernelPLS())
+    for function, is_ready in ((smooth, False), (step, True)):
+        study = Study(SPACE, seed=0)
+        points = SPACE.decode(SPACE.sobol(30, seed=1))
+        study.add({name: [each[name] for each in points] for name in SPACE.names}, [function(each) for each in points])
+        study.ask()
+        view = replace(Engine(study.state).view(), first=study.state.recipe.strategy.first)
+        assert (view.first.classifier.explained > 0.9) is not is_ready
+        assert RoughGround().fit(view) is is_ready
+    assert first.classifier.explained == 0.0  # nothing is known yet

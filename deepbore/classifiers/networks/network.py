@@ -19,6 +19,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from deepbore.classifiers.networks.stacked import Activation, Given, Masks, Members, StackedMLP
 from deepbore.classifiers.posterior import Posterior, of_members
 from deepbore.classifiers.trained import NO_LBFGS, Minibatch, Optimization, TrainedClassifier, overridden
+from deepbore.component import plain_partial
 from deepbore.compute.devices import generator_on
 from deepbore.compute.distributed import Ranks
 from deepbore.errors import SettingError
@@ -135,7 +136,7 @@ class NetworkClassifier(TrainedClassifier):
         _check_functions(self.training_plan, optimizer, lr_scheduler, loss)
         self.hidden, self.activation, self.members, self.row_limit = tuple(hidden), activation, members, rows
         self.factory = None if network is None else as_factory(network, members)
-        self.make_optimizer, self.make_scheduler = optimizer, lr_scheduler
+        self.make_optimizer, self.make_scheduler = plain_partial(optimizer), plain_partial(lr_scheduler)
         self.given_loss = None if loss is None else RowLoss(loss)
         self.trained = slice(None)  # the members that this rank trains now
         self.stream: torch.Generator | None = None  # random numbers of the steps of an iteration
@@ -256,7 +257,7 @@ class NetworkClassifier(TrainedClassifier):
         rows = with_mean_weight_of(batch, rows)
         self.stream = generator_on(x.device, self.generator)
         self._move_step_counts()
-        self._is_plain = self.is_plain
+        self._is_plain = self.is_plain and not any(each.awaits_metric for each in self.optimizers_made().schedules)
         self._learned = x, rows, Minibatch(x, rows.z, rows.weight)
         return self._drawn(*self._learned, steps, size)
 
@@ -433,8 +434,8 @@ def _check_functions(plan: Training, optimizer: Any, lr_scheduler: Any, loss: An
         is_made = isinstance(given, (Optimizer, LRScheduler)) or (name == "loss" and isinstance(given, type))
         if given is not None and (not callable(given) or is_made):
             raise SettingError(f"{name} must be a function, as {example}, but got {name}={given!r:.100}.")
-    classes = [optimizer, getattr(optimizer, "func", None), *getattr(optimizer, "args", ())]
-    if any(isinstance(each, type) and issubclass(each, torch.optim.LBFGS) for each in classes):
+    made = getattr(plain_partial(optimizer), "func", optimizer)
+    if isinstance(made, type) and issubclass(made, torch.optim.LBFGS):
         raise SettingError(NO_LBFGS)
     default = Training()
     if optimizer is not None and (plan.learning_rate, plan.weight_decay) != (
@@ -456,7 +457,7 @@ def as_factory(network: Any, members: int) -> NetworkFactory:
     if isinstance(network, nn.Module):
         return Copies(network, is_new=members > 1)
     check_factory(network)
-    return network  # type: ignore[no-any-return]  # any
+    return plain_partial(network)  # type: ignore[no-any-return]  # any
 
 
 class Copies:

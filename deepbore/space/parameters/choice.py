@@ -297,7 +297,10 @@ class Categorical(_Choice):
             object.__setattr__(self, "are_known", self.are_known and found.are_known)
 
     def __eq__(self, other: object) -> bool:
-        return super().__eq__(other) and self.features == getattr(other, "features", None)
+        same = super().__eq__(other)
+        if same is NotImplemented:  # which is neither true nor false from Python 3.14 on
+            return NotImplemented
+        return same and self.features == getattr(other, "features", None)
 
     __hash__ = _Choice.__hash__
 
