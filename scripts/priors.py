@@ -14,7 +14,8 @@ default  the centres of `right` as `default=` alone, which are evaluated first, 
 far      the centres of `wrong` as `default=` alone
 
 The best known configuration is the best of the other seeds' runs without a prior. `beta` is the number of trials after
-which the prior counts once; it was chosen by the first table.
+which the prior counts once. A regret below a thousandth of the median one after ten evaluations without a prior counts
+as that.
 """
 
 import dataclasses
@@ -166,7 +167,7 @@ def show(kept: list[Row]) -> None:
         group = {"functions": FUNCTIONS, "tasks": TASKS}.get(name, (name,))
         some = [row for row in kept if row["problem"] in group]
         found = {belief: compared(some, belief, CHOSEN) for belief in BELIEFS}
-        if all(found.values()):
+        if found["right"]:
             cells = [shared(found["right"]), *(ratio(found[belief]) for belief in BELIEFS)]
             print(f"| {name} | {len(found['right'])} | {' | '.join(cells)} |")
 

@@ -156,7 +156,7 @@ def _space_of(path: Path, ledger: Ledger, space: "SearchSpace | None") -> "Searc
             f"{path} holds a run on another space than this one: {'; '.join(other)}. Give the space of that run, or "
             "name another file."
         )
-    return kept if space is None else space
+    return kept if space is None else space.with_defaults_of(kept)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -177,6 +178,16 @@ class SearchSpace:
         """
         given = {name: p.default for name, p in self.parameters.items() if p.default is not UNSET}
         return self.structure.without_unused(given, surely=True)
+
+    def with_defaults_of(self, other: "SearchSpace") -> "SearchSpace":
+        """The same space with the defaults of another one of the same parameters; itself if these are equal."""
+        before = {name: each.to_dict().get("default", UNSET) for name, each in other.parameters.items()}
+        changed = {name: p for name, p in self.parameters.items() if p.to_dict().get("default", UNSET) != before[name]}
+        if not changed:
+            return self
+        given = {name: UNSET if before[name] is UNSET else p.native(before[name]) for name, p in changed.items()}
+        told = {name: replace(p, default=given[name]) for name, p in changed.items()}  # type: ignore[type-var]
+        return SearchSpace({**self.parameters, **told}, constraints=self.constraints, fixed=self.fixed)
 
     @property
     def constraints(self) -> list[Constraint]:

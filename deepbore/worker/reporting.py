@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from deepbore.data.outcome import as_number
-from deepbore.data.reports import as_step
+from deepbore.data.reports import Stages, as_step
 from deepbore.data.trial import Trial
 
 Judge = Callable[[int, Mapping[float, float]], bool]  # of a trial's id, and its new reports: whether it should end
@@ -72,7 +72,7 @@ class Reporting:
         self.judge, self.send = judge, send
         self.reports: dict[float, float] = {}
         self._unsent: dict[float, float] = {}
-        self._last = -1.0
+        self._stages = Stages()
         self._decision = False
 
     @classmethod
@@ -82,13 +82,14 @@ class Reporting:
         return reporter if isinstance(reporter, Reporting) else None
 
     def report(self, trial: Trial, value: Any, step: float) -> None:  # of `Reporter`
-        """Keeps a value. A step that is not greater than the last one begins the curve anew from there."""
+        """Keeps a value; without a budget a step that is not greater than the last one begins a stage behind it."""
         step, value = as_step(step), as_number(value, "a reported value")
-        if step <= self._last:
+        if trial.budget is None:
+            step = self._stages.place(step)
+        elif self.reports and step <= max(self.reports):  # what was spent is told again: from a checkpoint
             self.reports = {each: kept for each, kept in self.reports.items() if each < step}
             self._unsent = {each: kept for each, kept in self._unsent.items() if each < step}
         self.reports[step] = self._unsent[step] = value if math.isfinite(value) else math.nan
-        self._last = step
         if self.send is not None:
             self.send(step, self.reports[step])
 

@@ -70,6 +70,18 @@ def test_a_journal_has_the_prior_and_refuses_another(tmp_path):
             Study({"x": other}, journal=path, if_exists="load")
 
 
+@pytest.mark.parametrize(
+    ("before", "now"), [({}, {"default": 0.9}), ({"default": 0.1}, {}), ({"default": 0.1}, {"default": 0.9})]
+)
+def test_another_default_does_not_change_what_a_resumed_run_proposes(tmp_path, before, now):
+    whole = go_on(Study({**SPACE, "y": Real(0, 1, **before)}, seed=3), 16)
+    study = Study({**SPACE, "y": Real(0, 1, **before)}, seed=3, journal=tmp_path / "run.jsonl")
+    go_on(study, 5)
+    study.close()
+    space = {**SPACE, "y": Real(0, 1, **now)}
+    assert go_on(Study(space, seed=3, journal=tmp_path / "run.jsonl", if_exists="load"), 16) == whole
+
+
 def test_a_journal_without_priors_says_nothing_of_them(tmp_path):
     space = {"x": Real(0, 1), "c": Categorical(["a", "b"]), "k": Integer(1, 9), "o": Ordinal([1, 2])}
     study = Study(space, journal=tmp_path / "run.jsonl")
