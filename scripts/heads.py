@@ -3,12 +3,12 @@
     python scripts/heads.py --seeds 2                              # shifted functions, tables, tasks of ground
     python scripts/heads.py --part coco --methods default DeepPLS  # COCO's 24 functions in 5-D, instance 1
     python scripts/heads.py --show                                 # the tables of docs/results/heads.md
-    python scripts/heads.py --picture docs/results/heads.png
+    python scripts/heads.py --picture docs/pictures/heads.png
 
 The optimum of a shifted function is drawn for each seed in the inner 70 % of every range, so that no head wins by its
 taste for the middle or for corners. A row has the best value after each tenth evaluation, the regret (None on `ground`,
 whose optima nobody knows), and CPU seconds. A run that is in the file is not run again. Defaults were chosen on other
-shifts (`Shifted.STREAM`) of six of the functions and on nothing else.
+shifts (`Shifted.STREAM`) of some of the functions.
 """
 
 import argparse
